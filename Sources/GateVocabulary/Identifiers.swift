@@ -1,0 +1,204 @@
+/// A name that a person or a producer chose; compared by its exact UTF-8 bytes.
+///
+/// Bounds are checked where the text enters (`WireProtocol`, `PolicyFiles`), so a value of one of
+/// these types is always within them.
+package protocol TextIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
+    var text: String { get }
+    init(_ text: String)
+}
+
+extension TextIdentifier {
+    package var description: String { text }
+    package static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+}
+
+/// A notification type from the registry, e.g. `transaction.remittance_sent`. The string is its identity.
+package struct TypeID: TextIdentifier {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+}
+
+/// The name configuration gives to a process on the socket, e.g. `marketing`.
+package struct CallerName: TextIdentifier {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+}
+
+/// The caller's own id for one send: its idempotency key, at most 128 bytes.
+package struct RequestID: TextIdentifier {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+}
+
+/// The producer's id for a person. Never leaves the store in clear: see ``SubjectID``.
+package struct UserID: TextIdentifier {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+}
+
+/// One device, one phone number or one e-mail address of a recipient, as its owner calls it.
+package struct DestinationID: TextIdentifier {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+}
+
+/// What consent is asked for: a category's name, or a special purpose such as `intervention`.
+package struct Purpose: TextIdentifier {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+
+    package static let marketing = Purpose("marketing")
+}
+
+/// Sixteen random bytes, written as lower-case hexadecimal or as an RFC 9562 UUID.
+package protocol RandomIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
+    var high: UInt64 { get }
+    var low: UInt64 { get }
+    init(high: UInt64, low: UInt64)
+}
+
+extension RandomIdentifier {
+    /// - Parameter bytes: Exactly 16, big-endian.
+    package init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        var high: UInt64 = 0
+        var low: UInt64 = 0
+        for (offset, byte) in bytes.enumerated() {
+            if offset < 8 { high = high << 8 | UInt64(byte) } else { low = low << 8 | UInt64(byte) }
+        }
+        self.init(high: high, low: low)
+    }
+
+    /// The 16 bytes, big-endian.
+    package var bytes: [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
+            for offset in 0..<8 {
+                buffer[offset] = UInt8(truncatingIfNeeded: high >> UInt64(56 - 8 * offset))
+                buffer[offset + 8] = UInt8(truncatingIfNeeded: low >> UInt64(56 - 8 * offset))
+            }
+            count = 16
+        }
+    }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        (left.high, left.low) < (right.high, right.low)
+    }
+
+    /// 32 lower-case hexadecimal digits.
+    package var hexadecimal: String { Hexadecimal.encode(bytes) }
+
+    /// - Parameter hexadecimal: 32 lower-case digits; any other spelling is refused.
+    package init?(hexadecimal: String) {
+        guard let bytes = Hexadecimal.decode(hexadecimal) else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    /// `8-4-4-4-12` lower-case hexadecimal digits (RFC 9562 section 4).
+    package var uuidText: String {
+        let digits = Array(hexadecimal.utf8)
+        var text: [UInt8] = []
+        text.reserveCapacity(36)
+        for (offset, digit) in digits.enumerated() {
+            if offset == 8 || offset == 12 || offset == 16 || offset == 20 { text.append(UInt8(ascii: "-")) }
+            text.append(digit)
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// - Parameter uuidText: Lower-case UUID text; any other spelling is refused.
+    package init?(uuidText: String) {
+        let digits = Array(uuidText.utf8)
+        guard digits.count == 36 else { return nil }
+        var plain: [UInt8] = []
+        plain.reserveCapacity(32)
+        for (offset, digit) in digits.enumerated() {
+            if offset == 8 || offset == 13 || offset == 18 || offset == 23 {
+                guard digit == UInt8(ascii: "-") else { return nil }
+            } else {
+                plain.append(digit)
+            }
+        }
+        self.init(hexadecimal: String(decoding: plain, as: UTF8.self))
+    }
+}
+
+/// The gateway's own id for one send, a version 4 UUID. Paths and references use it.
+package struct SendID: RandomIdentifier {
+    package let high: UInt64
+    package let low: UInt64
+    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+    package var description: String { uuidText }
+}
+
+/// One message to one destination; stable over every retry (`apns-id`, the envelope's `mid`).
+package struct MessageID: RandomIdentifier {
+    package let high: UInt64
+    package let low: UInt64
+    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+    package var description: String { uuidText }
+}
+
+/// A device key: random, globally unique, never reused.
+package struct KeyID: RandomIdentifier {
+    package let high: UInt64
+    package let low: UInt64
+    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+    package var description: String { hexadecimal }
+}
+
+/// A recipient's random pseudonym in the trail. Erasing the mapping forgets the person.
+package struct SubjectID: RandomIdentifier {
+    package let high: UInt64
+    package let low: UInt64
+    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+    package var description: String { hexadecimal }
+}
+
+/// What stands in the trail for a text somebody chose: 16 bytes of a keyed hash under the subject's key.
+package struct Tag: RandomIdentifier {
+    package let high: UInt64
+    package let low: UInt64
+    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+    package var description: String { hexadecimal }
+}
+
+/// SHA-256 over the canonical form of a policy bundle, as 64 lower-case hexadecimal digits.
+package struct PolicyDigest: TextIdentifier {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+}
+
+/// Lower-case hexadecimal, the only spelling accepted.
+package enum Hexadecimal {
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count * 2)
+        for byte in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// - Returns: `nil` for an odd length or a character outside `0-9a-f`.
+    package static func decode(_ text: String) -> [UInt8]? {
+        let digits = Array(text.utf8)
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(digits.count / 2)
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let high = value(digits[index]), let low = value(digits[index + 1]) else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,117 @@
+package import GateVocabulary
+
+/// What the kernel says about the process that connected, as it was at `connect` (`SO_PEERCRED`,
+/// `SO_PEERGROUPS`).
+///
+/// Measured: the credentials travel with a passed descriptor, and a uid that has no mapping in our
+/// user namespace reads 65534. So a connection is a capability: ``processID`` is evidence for the
+/// trail, never authority.
+package struct PeerCredentials: Hashable, Sendable {
+    package var userID: UInt32
+    package var groupID: UInt32
+    package var processID: Int32
+    /// Supplementary groups, ascending.
+    package var supplementaryGroups: [UInt32]
+
+    package init(userID: UInt32, groupID: UInt32, processID: Int32, supplementaryGroups: [UInt32]) {
+        self.userID = userID
+        self.groupID = groupID
+        self.processID = processID
+        self.supplementaryGroups = supplementaryGroups
+    }
+}
+
+/// One end of a connection: who is there, and which listener it came through.
+package struct Peer: Hashable, Sendable {
+    package var credentials: PeerCredentials
+    /// Set when the listener is bound to one caller; attestation still checks the uid.
+    package var boundCaller: CallerName?
+    /// The listener's position in the configuration; grants may differ by listener.
+    package var listener: Int
+
+    package init(credentials: PeerCredentials, boundCaller: CallerName?, listener: Int) {
+        self.credentials = credentials
+        self.boundCaller = boundCaller
+        self.listener = listener
+    }
+}
+
+/// One complete HTTP request, or one line of a stream.
+package struct WireRequest: Sendable {
+    package enum Kind: Sendable, Hashable {
+        case single
+        /// One line of `POST /v1/sends/stream`; its answer carries `status` in the body.
+        case streamLine
+    }
+    package var kind: Kind
+    /// Upper-case, e.g. `POST`.
+    package var method: String
+    /// Path and query exactly as sent, still percent-encoded.
+    package var target: String
+    /// Lower-case name, value; at most 16 KiB together (RFC 9112 section 5).
+    package var headers: [(name: String, value: String)]
+    /// At most 64 KiB.
+    package var body: [UInt8]
+
+    package init(
+        kind: Kind, method: String, target: String, headers: [(name: String, value: String)], body: [UInt8]
+    ) {
+        self.kind = kind
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+    }
+}
+
+/// One answer. The endpoint adds framing headers; for a stream line it writes only `body` and a newline.
+package struct WireReply: Sendable {
+    package var status: Int
+    package var contentType: String
+    package var headers: [(name: String, value: String)]
+    package var body: [UInt8]
+
+    package init(
+        status: Int, contentType: String = "application/json",
+        headers: [(name: String, value: String)] = [], body: [UInt8]
+    ) {
+        self.status = status
+        self.contentType = contentType
+        self.headers = headers
+        self.body = body
+    }
+}
+
+/// What the endpoint calls with everything that arrives.
+///
+/// - Concurrency: called on the connection's event loop and must not block it. `reply` is called
+///   exactly once, on any thread, possibly before `handle` returns.
+/// - Ordering: several requests of one connection may be under way at once; the endpoint writes the
+///   answers in the order the requests came.
+/// - Durability: an answer given to `reply` is already true; the endpoint may lose it, never change it.
+package protocol RequestHandler: Sendable {
+    func handle(
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void)
+
+    /// An answer for something the endpoint itself refuses: a request that is too large, too slow or
+    /// not HTTP. Pure, so that every problem document looks the same.
+    func problem(_ problem: WireProblem) -> WireReply
+}
+
+/// Why the endpoint answers without asking the handler.
+package enum WireProblem: Hashable, Sendable {
+    /// 400: not HTTP/1.1, or framing that contradicts itself.
+    case malformedRequest
+    /// 413: the body, or one line, is over its bound in bytes.
+    case bodyTooLarge(byteCountMax: Int)
+    /// 431: header section over its bound in bytes.
+    case headersTooLarge(byteCountMax: Int)
+    /// 408: the request was not complete within its time, in milliseconds.
+    case requestTimeout(milliseconds: Int64)
+    /// 429: too many requests of this peer, or in all, are under way.
+    case tooManyInFlight
+    /// 503: the gateway is draining and takes nothing new.
+    case draining
+    /// 422: a stream has more lines than its bound.
+    case tooManyLines(lineCountMax: Int)
+}
