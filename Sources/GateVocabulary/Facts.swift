@@ -1,0 +1,286 @@
+/// Everything a decision may look at, for one send to one destination: one consistent snapshot, the
+/// time included.
+///
+/// A closed, typed struct. Every property is optional and `nil` means *nobody knows*, which is
+/// different from a known "no": a gate that needs a fact nobody knows fails with `fact_missing`, so
+/// that losing a fact can never turn a refusal into a send. What is recorded here is what the
+/// world said, not what policy makes of it (a region code and its age, not a regime), so that
+/// another policy can be asked about the same facts later.
+package struct Facts: Hashable, Sendable {
+    // MARK: The send
+
+    /// The only clock a rule may see.
+    package var now: Instant?
+    /// After this moment the notification is worth nothing: arrival plus its time to live.
+    package var expiry: Instant?
+    /// When the send itself wants to go out; equal to ``now`` for one that is wanted at once.
+    package var due: Instant?
+    package var params: ParamsFact?
+    package var fallback: FallbackFact?
+
+    // MARK: The recipient
+
+    package var recipient: RecipientFact?
+    package var age: AgeFact?
+    /// `nil` counts as an unknown region, the strictest regime.
+    package var accountRegion: RegionObservation?
+    /// Where the recipient's devices were last seen, this destination's among them; `nil` counts as unknown.
+    package var deviceRegions: [RegionObservation]?
+    package var privacy: PrivacyLevel?
+
+    // MARK: Permission
+
+    /// The newest word on the category's purpose, for this channel and, for SMS and e-mail, this address.
+    package var consent: ConsentFact?
+    /// The same for the special purpose a type names (`intervention`, `account_information`).
+    package var purposeConsent: ConsentFact?
+
+    // MARK: What the recipient chose
+
+    /// The master switch for push: `push_enabled` of the recipient.
+    package var pushEnabled: Bool?
+    package var accountPreference: PreferenceState?
+    package var destinationPreference: PreferenceState?
+    /// For a type that declares `mutable_alone`; `.default` for every other.
+    package var accountTypePreference: PreferenceState?
+    package var destinationTypePreference: PreferenceState?
+    package var quietHours: QuietHoursFact?
+
+    // MARK: The destination
+
+    package var destination: DestinationFact?
+    package var platform: Platform?
+    package var osPermission: OSPermission?
+    /// Whether the app has the critical-alerts entitlement on this device and the user granted it.
+    package var criticalAlerts: Bool?
+    package var deviceKey: DeviceKeyFact?
+    package var sizes: PayloadSizes?
+
+    // MARK: What went before
+
+    /// Forwards of this type to this recipient inside the type's window, this one not counted.
+    package var typeCount: Int?
+    /// The same for the category.
+    package var categoryCount: Int?
+
+    /// Facts of which nothing is known.
+    package init() {}
+}
+
+/// Whether the params fit the type's schema. Values never get here; the pointers of what did not fit
+/// are recorded beside the facts.
+package enum ParamsFact: String, CaseIterable, Sendable, Hashable {
+    case valid
+    case invalid
+}
+
+/// What this send replaces.
+package enum FallbackFact: String, CaseIterable, Sendable, Hashable {
+    /// It replaces nothing.
+    case notFallback = "not_fallback"
+    /// It replaces a push of the same caller to the same recipient.
+    case replacesOwnSend = "replaces_own_send"
+    /// It names a send that is unknown, another caller's or another recipient's.
+    case mismatch
+}
+
+package enum RecipientFact: String, CaseIterable, Sendable, Hashable {
+    case registered
+    /// Never registered, or erased: the two cannot be told apart.
+    case unknown
+}
+
+package enum AgeFact: String, CaseIterable, Sendable, Hashable {
+    case adult
+    case minor
+}
+
+/// How much a lock screen may show, as the recipient chose (S3, "User can choose privacy level").
+package enum PrivacyLevel: String, CaseIterable, Sendable, Hashable {
+    case full
+    case generic
+    case hidden
+}
+
+/// An ISO 3166-1 alpha-2 code, or an ISO 3166-2 one where a country is not enough (`US-CA`).
+///
+/// Held in eight bytes so that looking a region up allocates nothing.
+package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
+    /// The ASCII characters, first in the highest byte used.
+    package let packed: UInt64
+
+    /// - Parameter text: `AA`, or `AA-` and one to three of `A-Z0-9`; any other spelling is refused.
+    package init?(_ text: String) {
+        var packed: UInt64 = 0
+        var position = 0
+        for character in text.utf8 {
+            let isLetter = character >= UInt8(ascii: "A") && character <= UInt8(ascii: "Z")
+            let isDigit = character >= UInt8(ascii: "0") && character <= UInt8(ascii: "9")
+            switch position {
+            case 0, 1: guard isLetter else { return nil }
+            case 2: guard character == UInt8(ascii: "-") else { return nil }
+            case 3, 4, 5: guard isLetter || isDigit else { return nil }
+            default: return nil
+            }
+            packed = packed << 8 | UInt64(character)
+            position += 1
+        }
+        guard position == 2 || position >= 4 else { return nil }
+        self.packed = packed
+    }
+
+    private init(packed: UInt64) { self.packed = packed }
+
+    /// The country a subdivision lies in; itself for a country.
+    package var country: RegionCode {
+        var packed = packed
+        while packed > 0xFFFF { packed >>= 8 }
+        return RegionCode(packed: packed)
+    }
+
+    package var description: String {
+        var bytes: [UInt8] = []
+        var rest = packed
+        while rest > 0 {
+            bytes.append(UInt8(truncatingIfNeeded: rest))
+            rest >>= 8
+        }
+        return String(decoding: bytes.reversed(), as: UTF8.self)
+    }
+}
+
+/// Where somebody was believed to be, how we came to believe it, and when.
+package struct RegionObservation: Hashable, Sendable {
+    package var code: RegionCode
+    package var source: RegionSource
+    package var observedAt: Instant
+
+    package init(code: RegionCode, source: RegionSource, observedAt: Instant) {
+        self.code = code
+        self.source = source
+        self.observedAt = observedAt
+    }
+}
+
+/// How a region became known; policy says how long each stays fresh.
+package enum RegionSource: String, CaseIterable, Sendable, Hashable {
+    case kyc
+    case userDeclared = "user_declared"
+    case device
+    case sim
+    case ip
+}
+
+/// The newest word of one person on one purpose.
+package struct ConsentFact: Hashable, Sendable {
+    package var state: ConsentState
+    /// How it was given; `nil` unless ``state`` is `given`.
+    package var method: ConsentMethod?
+    /// When a given consent stops counting, if ever.
+    package var expiresAt: Instant?
+
+    package init(state: ConsentState, method: ConsentMethod? = nil, expiresAt: Instant? = nil) {
+        self.state = state
+        self.method = method
+        self.expiresAt = expiresAt
+    }
+}
+
+package enum ConsentState: String, CaseIterable, Sendable, Hashable {
+    case given
+    case neverAsked = "never_asked"
+    case refused
+    case withdrawn
+    /// Given for another channel only: push consent never covers SMS.
+    case otherChannel = "other_channel"
+    /// Given for another number or e-mail address only.
+    case otherAddress = "other_address"
+}
+
+/// How consent was given. Policy says which methods suffice for a channel and a regime.
+package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
+    case inAppToggle = "in_app_toggle"
+    case webForm = "web_form"
+    case doubleOptIn = "double_opt_in"
+    case paperForm = "paper_form"
+    case phoneCall = "phone_call"
+    case smsKeyword = "sms_keyword"
+    /// ePrivacy Directive Art. 13(2): own similar products, address obtained in a sale, objection offered.
+    case existingCustomer = "existing_customer"
+    /// 47 CFR 64.1200(a)(1): prior express consent of the called party.
+    case expressConsent = "express_consent"
+    /// 47 CFR 64.1200(f)(9): prior express written consent.
+    case writtenConsent = "written_consent"
+}
+
+/// One preference: a choice, or none yet. Changing a default never touches a choice.
+package enum PreferenceState: String, CaseIterable, Sendable, Hashable {
+    case `default`
+    case userOn = "user_on"
+    case userOff = "user_off"
+    /// Switched off through the step-up flow, the only way to switch security off.
+    case userOffStepUp = "user_off_step_up"
+
+    package var isOff: Bool { self == .userOff || self == .userOffStepUp }
+}
+
+package enum DestinationFact: String, CaseIterable, Sendable, Hashable {
+    case active
+    /// The recipient has none on this channel.
+    case noneRegistered = "none_registered"
+    /// The send names one that does not exist.
+    case unknown
+    case inactive
+    /// An address nobody has proved to be the recipient's.
+    case unverified
+}
+
+/// What the operating system lets the app do, as the app last reported it.
+package enum OSPermission: String, CaseIterable, Sendable, Hashable {
+    case granted
+    /// iOS: delivered quietly to Notification Center (`UNAuthorizationOptionProvisional`).
+    case provisional
+    case denied
+    case notDetermined = "not_determined"
+}
+
+/// The recipient's quiet hours, resolved to this destination's local time.
+package enum QuietHoursFact: Hashable, Sendable {
+    /// None set, or start equals end.
+    case off
+    /// Set, but no time zone is known for the device or the account.
+    case zoneMissing
+    case outside
+    /// Inside the window, which ends at the given moment.
+    case inside(endsAt: Instant)
+}
+
+package enum DeviceKeyFact: String, CaseIterable, Sendable, Hashable {
+    case usable
+    case none
+    /// Registered, but possession is not proved yet.
+    case unconfirmed
+    case revoked
+}
+
+/// Bytes of the composed payload in each form it could take; `nil` for a form that was not composed.
+package struct PayloadSizes: Hashable, Sendable {
+    package var sealed: Int?
+    package var generic: Int?
+    package var full: Int?
+
+    package init(sealed: Int? = nil, generic: Int? = nil, full: Int? = nil) {
+        self.sealed = sealed
+        self.generic = generic
+        self.full = full
+    }
+
+    package subscript(form: BodyForm) -> Int? {
+        switch form {
+        case .sealed: sealed
+        case .generic: generic
+        case .full: full
+        case .never: nil
+        }
+    }
+}

@@ -1,0 +1,204 @@
+/// What happens to one send at one destination. Ordered from best to worst for the recipient's message.
+package enum Outcome: UInt8, CaseIterable, Sendable, Hashable, Comparable {
+    case forward
+    case `defer`
+    case digest
+    case suppress
+    case reject
+
+    package static func < (better: Outcome, worse: Outcome) -> Bool { better.rawValue < worse.rawValue }
+
+    /// Whether at least this destination will get it: now, later or in a summary.
+    package var isPromise: Bool { self < .suppress }
+
+    package var name: String {
+        switch self {
+        case .forward: "forward"
+        case .defer: "defer"
+        case .digest: "digest"
+        case .suppress: "suppress"
+        case .reject: "reject"
+        }
+    }
+
+    package init?(name: String) {
+        guard let match = Outcome.allCases.first(where: { $0.name == name }) else { return nil }
+        self = match
+    }
+}
+
+/// Why a decision is what it is. A closed list with stable codes: prose is made from it at the edge,
+/// so two runs compare as data. The order is the order of the gates.
+package enum Reason: String, CaseIterable, Sendable, Hashable {
+    // Gate 0
+    case expired
+    case expiresBeforeDue = "expires_before_due"
+    // Gate 1
+    case unknownType = "unknown_type"
+    case typeDisabled = "type_disabled"
+    case invalidParams = "invalid_params"
+    // Gate 2
+    case callerNotPermitted = "caller_not_permitted"
+    // Gate 3
+    case criticalNotPermitted = "critical_not_permitted"
+    // Gate 4
+    case smsFallbackForbidden = "sms_fallback_forbidden"
+    case channelNotAllowed = "channel_not_allowed"
+    // Gate 5, and every gate that lacks a fact it needs
+    case unknownRecipient = "unknown_recipient"
+    case noDestination = "no_destination"
+    case factMissing = "fact_missing"
+    // Gate 6
+    case noGDPRConsent = "no_gdpr_consent"
+    case noMarketingOptIn = "no_marketing_opt_in"
+    case noSMSConsent = "no_sms_consent"
+    case noEmailConsent = "no_email_consent"
+    case minor
+    // Gate 7
+    case pushDisabled = "push_disabled"
+    case userPreference = "user_preference"
+    // Gate 8
+    case blockedAtOSLevel = "blocked_at_os_level"
+    // Gate 9
+    case quietHoursDropped = "quiet_hours_dropped"
+    case quietHoursZoneMissing = "quiet_hours_zone_missing"
+    case quietHoursDeferred = "quiet_hours_deferred"
+    // Gate 10
+    case frequencyCap = "frequency_cap"
+    case digested
+    // Gate 11
+    case noDeviceKey = "no_device_key"
+    case genericOnly = "generic_only"
+    // Gate 12
+    case payloadTooLarge = "payload_too_large"
+    // No gate objected
+    case allowed
+
+    /// What a gate that did not pass with this reason makes of the send.
+    package var outcome: Outcome {
+        switch self {
+        case .allowed, .genericOnly: .forward
+        case .quietHoursDeferred: .defer
+        case .digested: .digest
+        case .expired, .expiresBeforeDue, .pushDisabled, .userPreference, .blockedAtOSLevel,
+            .quietHoursDropped, .quietHoursZoneMissing, .frequencyCap:
+            .suppress
+        case .unknownType, .typeDisabled, .invalidParams, .callerNotPermitted, .criticalNotPermitted,
+            .smsFallbackForbidden, .channelNotAllowed, .unknownRecipient, .noDestination, .factMissing,
+            .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .minor, .noDeviceKey,
+            .payloadTooLarge:
+            .reject
+        }
+    }
+
+    /// Who can make the next attempt succeed.
+    package var whoCanFix: WhoCanFix {
+        switch self {
+        case .expired, .expiresBeforeDue, .unknownType, .invalidParams, .channelNotAllowed,
+            .payloadTooLarge, .unknownRecipient:
+            .producer
+        case .callerNotPermitted, .criticalNotPermitted: .security
+        case .typeDisabled, .factMissing: .operator
+        case .noDestination, .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent,
+            .pushDisabled, .userPreference, .blockedAtOSLevel, .quietHoursZoneMissing, .noDeviceKey,
+            .genericOnly:
+            .recipient
+        case .smsFallbackForbidden, .minor, .quietHoursDropped, .quietHoursDeferred, .frequencyCap,
+            .digested, .allowed:
+            .nobody
+        }
+    }
+}
+
+/// What exactly was missing, closed per reason: see ``Reason/details``.
+package enum Detail: String, CaseIterable, Sendable, Hashable {
+    // The consent reasons
+    case neverAsked = "never_asked"
+    case refused
+    case withdrawn
+    case expired
+    case otherChannel = "other_channel"
+    case otherAddress = "other_address"
+    case regionUnknown = "region_unknown"
+    /// The recorded method is weaker than this channel and regime ask for (US SMS: written consent).
+    case methodInsufficient = "method_insufficient"
+    // critical_not_permitted
+    case notOnAllowList = "not_on_allow_list"
+    case callerLacksGrant = "caller_lacks_grant"
+    // caller_not_permitted
+    case callerUnknown = "caller_unknown"
+    case typeNotGranted = "type_not_granted"
+    // user_preference
+    case accountOff = "account_off"
+    case destinationOff = "destination_off"
+    case typeOff = "type_off"
+    // sms_fallback_forbidden
+    case marketing
+    case fallbackMismatch = "fallback_mismatch"
+    // no_destination
+    case noneRegistered = "none_registered"
+    case destinationUnknown = "destination_unknown"
+    case destinationInactive = "destination_inactive"
+    case addressUnverified = "address_unverified"
+    // fact_missing: which fact
+    case now
+    case expiry
+    case params
+    case recipient
+    case destination
+    case consent
+    case age
+    case region
+    case preferences
+    case osPermission = "os_permission"
+    case quietHours = "quiet_hours"
+    case counts
+    case deviceKey = "device_key"
+    case size
+    case fallback
+    case critical
+    case platform
+    // frequency_cap, digested
+    case typeCap = "type_cap"
+    case categoryCap = "category_cap"
+    // no_device_key, generic_only
+    case noKey = "no_key"
+    case keyUnconfirmed = "key_unconfirmed"
+    case keyRevoked = "key_revoked"
+}
+
+extension Reason {
+    /// The details this reason may carry; empty when the reason says it all.
+    package var details: [Detail] {
+        switch self {
+        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
+            [
+                .neverAsked, .refused, .withdrawn, .expired, .otherChannel, .otherAddress, .regionUnknown,
+                .methodInsufficient,
+            ]
+        case .criticalNotPermitted: [.notOnAllowList, .callerLacksGrant]
+        case .callerNotPermitted: [.callerUnknown, .typeNotGranted]
+        case .userPreference: [.accountOff, .destinationOff, .typeOff]
+        case .smsFallbackForbidden: [.marketing, .fallbackMismatch]
+        case .noDestination:
+            [.noneRegistered, .destinationUnknown, .destinationInactive, .addressUnverified]
+        case .factMissing:
+            [
+                .now, .expiry, .params, .recipient, .destination, .consent, .age, .region, .preferences,
+                .osPermission, .quietHours, .counts, .deviceKey, .size, .fallback, .critical, .platform,
+            ]
+        case .frequencyCap, .digested: [.typeCap, .categoryCap]
+        case .noDeviceKey, .genericOnly: [.noKey, .keyUnconfirmed, .keyRevoked]
+        default: []
+        }
+    }
+}
+
+/// Who can make the next attempt succeed.
+package enum WhoCanFix: String, CaseIterable, Sendable, Hashable {
+    case producer
+    case recipient
+    case security
+    case `operator`
+    case nobody
+}
