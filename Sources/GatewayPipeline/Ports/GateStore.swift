@@ -1,0 +1,158 @@
+package import GateVocabulary
+
+/// Where everything the gate must remember lives.
+///
+/// - Durability: when `write` returns, everything its body wrote survives a power cut. When it
+///   throws, nothing of it happened. There is no third case; a store that cannot tell must stop the
+///   process (`StoreError.lostDurability`).
+/// - Ordering: one writer at a time, in the order of the calls. A body sees its own writes: the open
+///   transaction is the overlay that lets a batch behave as if its sends had come one after another.
+/// - Concurrency: `read` may be called from any thread beside a running `write`, and sees one
+///   consistent snapshot of what is committed.
+/// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call
+///   tries afresh, so that the gate recovers by itself when space returns.
+package protocol GateStore: AnyObject, Sendable {
+    func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result
+    func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result
+
+    /// Destroys what links a person to their pseudonym, for every subject marked by
+    /// ``StoreTransaction/eraseSubject(_:)``: the key and mapping go, the file is rewritten and truncated.
+    /// Durable when it returns. Idempotent; the store also does it when it opens, so a crash between the
+    /// commit and this call leaves nobody half forgotten.
+    func finishErasures() throws
+
+    /// Bytes the store could still grow by, and the bytes it holds.
+    func space() throws -> StoreSpace
+}
+
+package struct StoreSpace: Sendable, Hashable {
+    package var freeByteCount: Int64
+    package var usedByteCount: Int64
+    package init(freeByteCount: Int64, usedByteCount: Int64) {
+        self.freeByteCount = freeByteCount
+        self.usedByteCount = usedByteCount
+    }
+}
+
+/// The store misbehaving.
+package enum StoreError: Error, Equatable, Sendable {
+    /// Disk full, read-only, locked by another process, I/O error: nothing was written.
+    case unavailable(String)
+    /// What was read back does not authenticate or does not parse: stop trusting this row.
+    case damaged(table: String, String)
+    /// A commit whose durability is unknown. The process must stop; a restart reads what is true.
+    case lostDurability(String)
+}
+
+/// Looking things up, on one consistent snapshot.
+package protocol StoreReading {
+    // MARK: People
+
+    /// The pseudonym and tag key of a user; `nil` for one never registered, or erased.
+    func subject(of user: UserID) throws -> Subject?
+    func recipient(_ subject: SubjectID) throws -> RecipientRecord?
+    /// Every device that is not removed, ordered by its tag. At most 20.
+    func devices(of subject: SubjectID) throws -> [DeviceRecord]
+    /// Every address that is not removed, ordered by its tag. At most 20.
+    func addresses(of subject: SubjectID) throws -> [AddressRecord]
+    /// Keys of a device, newest first, in whatever state.
+    func deviceKeys(of subject: SubjectID, device: Tag) throws -> [DeviceKeyRecord]
+    func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
+    /// The ledger of a person, oldest first by sequence; all purposes.
+    func consentEvents(of subject: SubjectID) throws -> [ConsentEvent]
+    /// The newest transition of every preference ever set.
+    func preferences(of subject: SubjectID) throws -> [PreferenceRecord]
+    /// Every transition, oldest first.
+    func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
+    func permissionPrompts(of subject: SubjectID) throws -> [PermissionPrompt]
+
+    // MARK: Sends
+
+    func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
+    func send(_ id: SendID) throws -> SendRecord?
+    /// Newest first, at most `limit`.
+    func sends(of subject: SubjectID, limit: Int) throws -> [SendRecord]
+    /// Forwards to this person since a moment, this type and this category counted apart.
+    func forwardCounts(
+        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category, categorySince: Instant?
+    ) throws -> (type: Int, category: Int)
+    /// Rows of this send that wait.
+    func outbox(of send: SendID) throws -> [OutboxRecord]
+    func outbox(_ message: MessageID) throws -> OutboxRecord?
+    /// Rows of this person that wait.
+    func outbox(of subject: SubjectID) throws -> [OutboxRecord]
+    /// Rows whose time has come, by lane then age: at most `limit`, none of `excluding`.
+    func dueOutbox(at now: Instant, limit: Int, excluding: Set<MessageID>) throws -> [OutboxRecord]
+    /// When the next row that waits becomes due; `nil` when none waits.
+    func nextOutboxDue() throws -> Instant?
+    func outboxDepth() throws -> OutboxDepth
+    /// Outcomes of a caller's own sends after a cursor, oldest first.
+    func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord]
+
+    // MARK: Trail
+
+    /// Number of entries ever written; the next entry's index.
+    func entryCount() throws -> UInt64
+    /// Entries from an index on, at most `limit`; only those still held.
+    func entries(from index: UInt64, limit: Int) throws -> [StoredEntry]
+    func entry(_ index: UInt64) throws -> StoredEntry?
+    /// Size of the tree the publisher has made durable.
+    func publishedSize() throws -> UInt64
+    /// Time of the newest entry.
+    func newestEntryTime() throws -> Instant?
+
+    /// A small named value (policy in force, counters that survive a restart).
+    func setting(_ name: String) throws -> String?
+}
+
+/// Looking up and changing, inside one open transaction.
+package protocol StoreTransaction: StoreReading {
+    /// Runs `body` so that when it throws only what it wrote is undone, and rethrows.
+    func savepoint<Result>(_ body: () throws -> Result) throws -> Result
+
+    // MARK: People
+
+    /// Makes a pseudonym and a tag key for a user who has none.
+    ///
+    /// Durable before the rest of the transaction: a crash between the two leaves a mapping that nothing
+    /// refers to, which the next registration of the same user takes up again.
+    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject
+    func putRecipient(_ record: RecipientRecord) throws
+    func putDevice(_ record: DeviceRecord) throws
+    func removeDevice(_ device: Tag, of subject: SubjectID) throws
+    func putAddress(_ record: AddressRecord) throws
+    func removeAddress(_ address: Tag, of subject: SubjectID) throws
+    func putDeviceKey(_ record: DeviceKeyRecord) throws
+    /// Appends to the ledger and returns the record's sequence. Nothing is ever changed in it.
+    @discardableResult
+    func appendConsent(_ event: ConsentEvent) throws -> Int64
+    func appendPreference(_ record: PreferenceRecord) throws
+    func appendPermissionPrompt(_ prompt: PermissionPrompt) throws
+    /// Removes everything held of a person from this database and marks the mapping for destruction.
+    func eraseSubject(_ subject: SubjectID) throws
+
+    // MARK: Sends
+
+    func insertSend(_ record: SendRecord) throws
+    func setSendEntry(_ id: SendID, index: UInt64) throws
+    func countForward(of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID) throws
+    func insertOutbox(_ record: OutboxRecord) throws
+    /// Replaces the row with the same message id.
+    func updateOutbox(_ record: OutboxRecord) throws
+    /// Marks that a hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
+    func markAttempt(_ message: MessageID, at: Instant) throws
+    func removeOutbox(_ message: MessageID) throws
+    func appendEvent(_ event: EventRecord) throws
+
+    // MARK: Trail
+
+    /// - Precondition: `entry.index` equals ``StoreReading/entryCount()``; the index is dense.
+    func appendEntry(_ entry: StoredEntry) throws
+    /// Records how far the tree is durable.
+    func setPublishedSize(_ size: UInt64) throws
+
+    func setSetting(_ name: String, to value: String?) throws
+
+    /// Deletes idempotency keys, events and counters older than their retention; returns how many rows went.
+    func prune(before: Instant) throws -> Int
+}

@@ -1,0 +1,461 @@
+package import GateVocabulary
+package import OpenSSLCrypto
+
+/// A person as the trail knows them, and the key that makes their tags.
+package struct Subject: Sendable {
+    package var id: SubjectID
+    /// K_s: destroying it makes every tag of this person meaningless.
+    package var tagKey: SecretBytes
+
+    package init(id: SubjectID, tagKey: SecretBytes) {
+        self.id = id
+        self.tagKey = tagKey
+    }
+}
+
+/// What is registered of a person.
+package struct RecipientRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    package var region: RegionObservation?
+    package var age: AgeFact?
+    package var locale: String?
+    /// IANA zone name.
+    package var timeZone: String?
+    package var privacy: PrivacyLevel
+    package var pushEnabled: Bool
+    package var quietHours: QuietHours?
+    package var registeredAt: Instant
+    package var updatedAt: Instant
+
+    package init(
+        subject: SubjectID, region: RegionObservation?, age: AgeFact?, locale: String?, timeZone: String?,
+        privacy: PrivacyLevel, pushEnabled: Bool, quietHours: QuietHours?, registeredAt: Instant,
+        updatedAt: Instant
+    ) {
+        self.subject = subject
+        self.region = region
+        self.age = age
+        self.locale = locale
+        self.timeZone = timeZone
+        self.privacy = privacy
+        self.pushEnabled = pushEnabled
+        self.quietHours = quietHours
+        self.registeredAt = registeredAt
+        self.updatedAt = updatedAt
+    }
+}
+
+/// Local wall-clock times; equal means off, start after end means across midnight.
+package struct QuietHours: Hashable, Sendable {
+    /// Minutes after local midnight, 0 to 1439.
+    package var startMinute: Int
+    package var endMinute: Int
+
+    package init(startMinute: Int, endMinute: Int) {
+        self.startMinute = startMinute
+        self.endMinute = endMinute
+    }
+}
+
+package struct DeviceRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    /// tag("device", id): the key of the row.
+    package var tag: Tag
+    package var id: DestinationID
+    package var platform: Platform
+    /// The app's bundle id or package name.
+    package var app: String
+    /// The push service's token. Resolved at hand-over, never copied into another row.
+    package var token: String
+    package var region: RegionObservation?
+    package var timeZone: String?
+    package var osPermission: OSPermission
+    package var criticalAlerts: Bool
+    package var isActive: Bool
+    package var seenAt: Instant
+
+    package init(
+        subject: SubjectID, tag: Tag, id: DestinationID, platform: Platform, app: String, token: String,
+        region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,
+        isActive: Bool, seenAt: Instant
+    ) {
+        self.subject = subject
+        self.tag = tag
+        self.id = id
+        self.platform = platform
+        self.app = app
+        self.token = token
+        self.region = region
+        self.timeZone = timeZone
+        self.osPermission = osPermission
+        self.criticalAlerts = criticalAlerts
+        self.isActive = isActive
+        self.seenAt = seenAt
+    }
+}
+
+package struct AddressRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    /// tag("address", id): the key of the row.
+    package var tag: Tag
+    package var id: DestinationID
+    /// `sms` or `email`.
+    package var channel: Channel
+    /// E.164 number or e-mail address.
+    package var value: String
+    package var verifiedAt: Instant?
+    package var updatedAt: Instant
+
+    package init(
+        subject: SubjectID, tag: Tag, id: DestinationID, channel: Channel, value: String,
+        verifiedAt: Instant?, updatedAt: Instant
+    ) {
+        self.subject = subject
+        self.tag = tag
+        self.id = id
+        self.channel = channel
+        self.value = value
+        self.verifiedAt = verifiedAt
+        self.updatedAt = updatedAt
+    }
+}
+
+/// One public key of one device and what became of it.
+package struct DeviceKeyRecord: Hashable, Sendable {
+    package var key: KeyID
+    package var subject: SubjectID
+    package var device: Tag
+    /// `P256_SHA256_AES256GCM` or `X25519_SHA256_CHACHA20POLY1305`.
+    package var suite: String
+    /// 65 bytes for P-256 (uncompressed point), 32 for X25519.
+    package var publicKey: [UInt8]
+    /// NIST SP 800-57 state by name: `pre_activation active suspended deactivated compromised destroyed`.
+    package var state: String
+    /// While possession is unproved: what the proof must equal, and until when. Kept encrypted.
+    package var challenge: PendingChallenge?
+    package var createdAt: Instant
+    package var changedAt: Instant
+
+    package struct PendingChallenge: Hashable, Sendable {
+        /// HMAC-SHA256(nonce, "sendgate/possession/v1\0" ‖ info): 32 bytes. The nonce itself is not kept.
+        package var expectedProof: [UInt8]
+        /// What the device's earlier active key must answer, when there is one.
+        package var expectedOldKeyProof: [UInt8]?
+        package var oldKey: KeyID?
+        package var expiresAt: Instant
+
+        package init(
+            expectedProof: [UInt8], expectedOldKeyProof: [UInt8]?, oldKey: KeyID?, expiresAt: Instant
+        ) {
+            self.expectedProof = expectedProof
+            self.expectedOldKeyProof = expectedOldKeyProof
+            self.oldKey = oldKey
+            self.expiresAt = expiresAt
+        }
+    }
+
+    package init(
+        key: KeyID, subject: SubjectID, device: Tag, suite: String, publicKey: [UInt8], state: String,
+        challenge: PendingChallenge?, createdAt: Instant, changedAt: Instant
+    ) {
+        self.key = key
+        self.subject = subject
+        self.device = device
+        self.suite = suite
+        self.publicKey = publicKey
+        self.state = state
+        self.challenge = challenge
+        self.createdAt = createdAt
+        self.changedAt = changedAt
+    }
+}
+
+/// One event of the consent ledger (ISO/IEC TS 27560; GDPR Art. 7(1)).
+package struct ConsentEvent: Hashable, Sendable {
+    package enum State: String, CaseIterable, Sendable, Hashable {
+        case given
+        case refused
+        case withdrawn
+    }
+    /// Position in the ledger, from 1; 0 before it is appended.
+    package var sequence: Int64
+    package var subject: SubjectID
+    /// The caller's id for this record, kept encrypted; its tag is the key.
+    package var id: String
+    package var idTag: Tag
+    package var purpose: Purpose
+    package var channel: Channel
+    /// tag("address", id) for SMS and e-mail; `nil` for push.
+    package var address: Tag?
+    package var state: State
+    /// When the person spoke.
+    package var eventTime: Instant
+    /// When the gate heard of it.
+    package var receivedAt: Instant
+    package var method: ConsentMethod
+    /// The caller that reported it.
+    package var source: CallerName
+    package var jurisdiction: String?
+    package var notice: NoticeReference?
+    package var expiresAt: Instant?
+    /// For a withdrawal: the record it withdraws.
+    package var withdraws: Tag?
+    /// SHA-256 over the canonical form of the previous record of this subject, hex; empty for the first.
+    package var previousHash: String
+
+    package struct NoticeReference: Hashable, Sendable {
+        package var id: String
+        package var version: String
+        /// SHA-256 of the text shown, 64 lower-case hexadecimal digits.
+        package var sha256: String
+        package var language: String
+
+        package init(id: String, version: String, sha256: String, language: String) {
+            self.id = id
+            self.version = version
+            self.sha256 = sha256
+            self.language = language
+        }
+    }
+
+    package init(
+        sequence: Int64 = 0, subject: SubjectID, id: String, idTag: Tag, purpose: Purpose, channel: Channel,
+        address: Tag?, state: State, eventTime: Instant, receivedAt: Instant, method: ConsentMethod,
+        source: CallerName, jurisdiction: String?, notice: NoticeReference?, expiresAt: Instant?,
+        withdraws: Tag?, previousHash: String
+    ) {
+        self.sequence = sequence
+        self.subject = subject
+        self.id = id
+        self.idTag = idTag
+        self.purpose = purpose
+        self.channel = channel
+        self.address = address
+        self.state = state
+        self.eventTime = eventTime
+        self.receivedAt = receivedAt
+        self.method = method
+        self.source = source
+        self.jurisdiction = jurisdiction
+        self.notice = notice
+        self.expiresAt = expiresAt
+        self.withdraws = withdraws
+        self.previousHash = previousHash
+    }
+}
+
+/// One transition of one preference.
+package struct PreferenceRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    /// A category's name, or the id of a type that is `mutable_alone`.
+    package var scope: String
+    package var channel: Channel
+    /// `nil` for the account, else the destination's tag.
+    package var destination: Tag?
+    package var state: PreferenceState
+    package var source: PreferenceSource
+    package var at: Instant
+    /// The caller that reported it.
+    package var caller: CallerName
+
+    package init(
+        subject: SubjectID, scope: String, channel: Channel, destination: Tag?, state: PreferenceState,
+        source: PreferenceSource, at: Instant, caller: CallerName
+    ) {
+        self.subject = subject
+        self.scope = scope
+        self.channel = channel
+        self.destination = destination
+        self.state = state
+        self.source = source
+        self.at = at
+        self.caller = caller
+    }
+}
+
+/// Where a choice was made (S1; `in_app_step_up` is the only one that can switch security off).
+package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
+    case inAppSettings = "in_app_settings"
+    case osSettingsSync = "os_settings_sync"
+    case inAppStepUp = "in_app_step_up"
+    case unsubscribeLink = "unsubscribe_link"
+    case adminOverride = "admin_override"
+}
+
+/// The operating system's permission prompt was shown; it must never be shown twice.
+package struct PermissionPrompt: Hashable, Sendable {
+    package var subject: SubjectID
+    package var device: Tag
+    package var shownAt: Instant
+    /// `granted`, `denied`, or `nil` when not known yet.
+    package var answer: String?
+
+    package init(subject: SubjectID, device: Tag, shownAt: Instant, answer: String?) {
+        self.subject = subject
+        self.device = device
+        self.shownAt = shownAt
+        self.answer = answer
+    }
+}
+
+/// One decided send: the idempotency key and the way back to its entry.
+package struct SendRecord: Hashable, Sendable {
+    package var id: SendID
+    package var caller: CallerName
+    /// HMAC of the caller's id under the index key, 16 bytes.
+    package var idHash: [UInt8]
+    /// HMAC of the canonical content under the index key, 32 bytes.
+    package var contentMAC: [UInt8]
+    package var subject: SubjectID?
+    package var type: TypeID
+    package var category: Category?
+    package var channel: Channel
+    package var receivedAt: Instant
+    /// The entry that holds the decision; 0 until it is numbered inside the same transaction.
+    package var entryIndex: UInt64
+    /// The caller's id and the destinations' own names, for the answer; kept encrypted, gone with the person.
+    package var requestID: String
+    package var destinationNames: [Tag: String]
+
+    package init(
+        id: SendID, caller: CallerName, idHash: [UInt8], contentMAC: [UInt8], subject: SubjectID?,
+        type: TypeID, category: Category?, channel: Channel, receivedAt: Instant, entryIndex: UInt64,
+        requestID: String, destinationNames: [Tag: String]
+    ) {
+        self.id = id
+        self.caller = caller
+        self.idHash = idHash
+        self.contentMAC = contentMAC
+        self.subject = subject
+        self.type = type
+        self.category = category
+        self.channel = channel
+        self.receivedAt = receivedAt
+        self.entryIndex = entryIndex
+        self.requestID = requestID
+        self.destinationNames = destinationNames
+    }
+}
+
+/// One message that waits to be handed to the next hop, or for its time.
+package struct OutboxRecord: Hashable, Sendable {
+    package enum State: String, CaseIterable, Sendable, Hashable {
+        /// Composed (and sealed); goes at its turn.
+        case ready
+        /// Deferred: decided again and composed when ``notBefore`` comes.
+        case held
+    }
+    package var message: MessageID
+    package var send: SendID
+    package var subject: SubjectID
+    package var destination: Tag
+    package var request: AttestedRequest
+    package var category: Category
+    package var tier: Tier
+    package var state: State
+    package var form: BodyForm
+    package var interruption: Interruption
+    /// The device key the body is sealed to.
+    package var key: KeyID?
+    /// Provider headers as canonical JSON; empty object when none.
+    package var headers: [UInt8]
+    /// The provider's body; for a held row the send's content as canonical JSON. Kept encrypted.
+    package var body: [UInt8]
+    /// The facts that do not change while it waits (sizes, params, fallback), as canonical JSON.
+    package var facts: [UInt8]
+    package var decidedAt: Instant
+    package var notBefore: Instant
+    package var expiresAt: Instant
+    package var attemptCount: Int
+    /// Set when a hand-over was started whose result is not known.
+    package var attemptedAt: Instant?
+
+    package init(
+        message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,
+        category: Category, tier: Tier, state: State, form: BodyForm, interruption: Interruption,
+        key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], decidedAt: Instant,
+        notBefore: Instant, expiresAt: Instant, attemptCount: Int = 0, attemptedAt: Instant? = nil
+    ) {
+        self.message = message
+        self.send = send
+        self.subject = subject
+        self.destination = destination
+        self.request = request
+        self.category = category
+        self.tier = tier
+        self.state = state
+        self.form = form
+        self.interruption = interruption
+        self.key = key
+        self.headers = headers
+        self.body = body
+        self.facts = facts
+        self.decidedAt = decidedAt
+        self.notBefore = notBefore
+        self.expiresAt = expiresAt
+        self.attemptCount = attemptCount
+        self.attemptedAt = attemptedAt
+    }
+}
+
+/// How much waits, for back-pressure and `status`.
+package struct OutboxDepth: Hashable, Sendable {
+    package var rowCount: Int
+    package var securityRowCount: Int
+    package var byteCount: Int64
+    package var rowCountByCaller: [CallerName: Int]
+
+    package init(
+        rowCount: Int, securityRowCount: Int, byteCount: Int64, rowCountByCaller: [CallerName: Int]
+    ) {
+        self.rowCount = rowCount
+        self.securityRowCount = securityRowCount
+        self.byteCount = byteCount
+        self.rowCountByCaller = rowCountByCaller
+    }
+}
+
+/// Something that became of a send, for `GET /v1/events`.
+package struct EventRecord: Hashable, Sendable {
+    /// Rising; 0 before it is appended.
+    package var cursor: Int64
+    package var caller: CallerName
+    package var send: SendID
+    package var subject: SubjectID?
+    /// `accepted_by_provider`, `failed`, `withdrawn`, `user_observed`, ….
+    package var event: String
+    package var destination: Tag?
+    package var at: Instant
+    package var reason: String?
+
+    package init(
+        cursor: Int64 = 0, caller: CallerName, send: SendID, subject: SubjectID?, event: String,
+        destination: Tag?, at: Instant, reason: String?
+    ) {
+        self.cursor = cursor
+        self.caller = caller
+        self.send = send
+        self.subject = subject
+        self.event = event
+        self.destination = destination
+        self.at = at
+        self.reason = reason
+    }
+}
+
+/// One entry of the trail as the store holds it until its bundle is durable elsewhere.
+package struct StoredEntry: Hashable, Sendable {
+    package var index: UInt64
+    package var time: Instant
+    /// Canonical JSON, at most 65,535 bytes.
+    package var bytes: [UInt8]
+    /// SHA-256(0x00 ‖ bytes), 32 bytes.
+    package var leaf: [UInt8]
+
+    package init(index: UInt64, time: Instant, bytes: [UInt8], leaf: [UInt8]) {
+        self.index = index
+        self.time = time
+        self.bytes = bytes
+        self.leaf = leaf
+    }
+}
