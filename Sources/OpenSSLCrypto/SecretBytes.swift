@@ -1,0 +1,73 @@
+import COpenSSL
+
+/// Key material in memory of its own: never resized, never copied by Swift, zeroed when released.
+///
+/// It has no description, no `Codable`, no `==`; read it with ``withUnsafeBytes(_:)`` and compare it with
+/// ``HMACKey/constantTimeEqual(_:_:)-(SecretBytes,SecretBytes)``.
+///
+/// - Warning: Bytes that were copied in from an `[UInt8]` still exist in that array. Prefer
+///   ``init(byteCount:initializingWith:)`` and ``random(byteCount:)`` for material that starts here.
+package final class SecretBytes: @unchecked Sendable, CustomReflectable {
+    // @unchecked is sound because `memory` is written only inside `init`, before any other reference
+    // exists, and in `deinit`, after the last one is gone. In between it is only read.
+    private let memory: UnsafeMutableRawBufferPointer
+
+    package var count: Int { memory.count }
+
+    /// - Parameter body: Fills the buffer, which starts as zeros. What it throws, this throws.
+    package init(
+        byteCount: Int, initializingWith body: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) rethrows {
+        memory = .allocate(byteCount: byteCount, alignment: 16)
+        _ = memory.initializeMemory(as: UInt8.self, repeating: 0)
+        // When `body` throws, every stored property is set, so `deinit` runs and zeroes the memory.
+        try body(memory)
+    }
+
+    package convenience init(copying bytes: [UInt8]) {
+        self.init(byteCount: bytes.count) { $0.copyBytes(from: bytes) }
+    }
+
+    package convenience init(copying bytes: UnsafeRawBufferPointer) {
+        self.init(byteCount: bytes.count) { $0.copyMemory(from: bytes) }
+    }
+
+    /// Fresh bytes from OpenSSL's generator for secrets (`RAND_priv_bytes`).
+    package static func random(byteCount: Int) throws -> SecretBytes {
+        try SecretBytes(byteCount: byteCount) { buffer in
+            guard
+                buffer.isEmpty
+                    || RAND_priv_bytes(
+                        buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(buffer.count)) == 1
+            else { throw OpenSSLError.lastFailure(of: "make random bytes") }
+        }
+    }
+
+    deinit {
+        OPENSSL_cleanse(memory.baseAddress, memory.count)
+        memory.deallocate()
+    }
+
+    /// The pointer is valid only inside `body`.
+    package func withUnsafeBytes<Result: ~Copyable, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(UnsafeRawBufferPointer(memory))
+    }
+
+    /// `dump` and the debugger's summary see a length and nothing else.
+    package var customMirror: Mirror { Mirror(self, children: ["count": memory.count]) }
+}
+
+/// Random bytes that need not stay secret: identifiers, nonces, padding of file names.
+package enum SecureRandom {
+    /// - Parameter count: At most 2³¹−1, OpenSSL's own bound.
+    package static func bytes(_ count: Int) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            guard count == 0 || RAND_bytes(buffer.baseAddress, Int32(count)) == 1 else {
+                throw OpenSSLError.lastFailure(of: "make random bytes")
+            }
+            initialized = count
+        }
+    }
+}
