@@ -1,3 +1,5 @@
+import CanonicalJSON
+
 /// A name that a person or a producer chose; compared by its exact UTF-8 bytes.
 ///
 /// Bounds are checked where the text enters (`WireProtocol`, `PolicyFiles`), so a value of one of
@@ -9,7 +11,20 @@ package protocol TextIdentifier: Hashable, Comparable, Sendable, CustomStringCon
 
 extension TextIdentifier {
     package var description: String { text }
-    package static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+
+    // Swift's own `==` on texts takes `é` and `e` followed by U+0301 for the same text. Two people's
+    // ids may differ in exactly that, so bytes are compared; the extension replaces the synthesized one.
+    package static func == (left: Self, right: Self) -> Bool { CodeUnits.equal(left.text, right.text) }
+
+    package static func < (left: Self, right: Self) -> Bool { CodeUnits.precedes(left.text, right.text) }
+
+    package func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { bytes in
+            hasher.combine(bytes.count)
+            hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
+        }
+    }
 }
 
 /// A notification type from the registry, e.g. `transaction.remittance_sent`. The string is its identity.
