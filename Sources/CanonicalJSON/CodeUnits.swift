@@ -1,0 +1,63 @@
+/// Comparing texts by their code units.
+///
+/// Swift's `String` equality follows Unicode canonical equivalence, so it takes `é` (U+00E9) and
+/// `e` followed by U+0301 for the same text. To JSON they are two different keys, and two parties that
+/// disagree about that can be made to read two different documents out of the same bytes. Nothing in
+/// this module, and nothing that compares what this module read, may use `==` on two texts.
+package enum CodeUnits {
+    /// Whether two texts have the same UTF-8 bytes.
+    @inlinable
+    package static func equal(_ left: String, _ right: String) -> Bool {
+        withBytes(left, right) { left, right in
+            guard left.count == right.count else { return false }
+            for offset in 0..<left.count where left[offset] != right[offset] { return false }
+            return true
+        }
+    }
+
+    /// Whether `left` stands before `right` when sorted by UTF-16 code units (RFC 8785 section 3.2.3).
+    @inlinable
+    package static func precedes(_ left: String, _ right: String) -> Bool {
+        compare(left, right) < 0
+    }
+
+    /// Negative, zero or positive as `left` stands before, equals or follows `right` by UTF-16 code units.
+    ///
+    /// Works on UTF-8. The two orders agree except that UTF-16 spells U+10000 and above with surrogates,
+    /// which sort below U+E000 to U+FFFF. In UTF-8 those ranges start with `F0…F4` and `EE…EF`; lifting the
+    /// latter above the former gives the UTF-16 order. Bytes after the first are below `C0` and unaffected.
+    @inlinable
+    package static func compare(_ left: String, _ right: String) -> Int {
+        withBytes(left, right) { compare($0, $1) }
+    }
+
+    @inlinable
+    static func compare(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Int {
+        let shared = min(left.count, right.count)
+        for offset in 0..<shared where left[offset] != right[offset] {
+            return rank(left[offset]) - rank(right[offset])
+        }
+        return left.count - right.count
+    }
+
+    @inlinable
+    static func rank(_ byte: UInt8) -> Int {
+        byte == 0xEE || byte == 0xEF ? Int(byte) + 0x10 : Int(byte)
+    }
+
+    @inlinable
+    static func withBytes<Result>(
+        _ left: String, _ right: String,
+        _ body: (UnsafeBufferPointer<UInt8>, UnsafeBufferPointer<UInt8>) -> Result
+    ) -> Result {
+        withBytes(left) { left in withBytes(right) { right in body(left, right) } }
+    }
+
+    @inlinable
+    static func withBytes<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        if let result = text.utf8.withContiguousStorageIfAvailable(body) { return result }
+        // A text bridged from another language keeps no UTF-8 of its own; this copies it once.
+        var copy = text
+        return copy.withUTF8(body)
+    }
+}

@@ -1,0 +1,130 @@
+import CanonicalJSON
+import Testing
+
+private func canonical(_ text: String) throws -> String {
+    String(decoding: CanonicalJSON.write(try CanonicalJSON.read(Array(text.utf8))), as: UTF8.self)
+}
+
+@Suite struct WritingTests {
+    /// RFC 8785 section 3.2.3's own example, without its floating point values.
+    @Test func `members are sorted by UTF-16 code units`() throws {
+        let written = try canonical(
+            #"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}"#
+        )
+        #expect(
+            written
+                == "{\"\\r\":\"Carriage Return\",\"1\":\"One\",\"\u{80}\":\"Control\",\"ö\":\"Latin Small Letter O With Diaeresis\",\"€\":\"Euro Sign\",\"😀\":\"Emoji: Grinning Face\",\"\u{FB33}\":\"Hebrew Letter Dalet With Dagesh\"}"
+        )
+    }
+
+    /// RFC 8785 section 3.2.2's string, and every other control character.
+    @Test func `only what must be escaped is escaped, in its one spelling`() throws {
+        #expect(
+            try canonical(#""\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/""#) == #""€$\u000f\nA'B\"\\\\\"/""#
+        )
+        #expect(
+            try canonical(#""\u0001\u0008\u0009\u000a\u000b\u000c\u000d\u001f\u007f""#)
+                == "\"\\u0001\\b\\t\\n\\u000b\\f\\r\\u001f\u{7F}\"")
+    }
+
+    @Test func `integers are plain decimal`() throws {
+        #expect(
+            try canonical("[-9007199254740991,-10,-1,0,7,10,9007199254740991]")
+                == "[-9007199254740991,-10,-1,0,7,10,9007199254740991]")
+    }
+
+    @Test(arguments: [
+        "{}", "[]", "null", #"{"a":1,"b":[true,{"c":"d"}]}"#, "\"\\u001f\\n€\u{10FFFF}\"",
+        "{\"\u{10000}\":1,\"\u{FFFD}\":2}",
+    ])
+    func `a canonical spelling is recognised and comes back unchanged`(_ text: String) throws {
+        let bytes = Array(text.utf8)
+        #expect(CanonicalJSON.isCanonical(bytes))
+        #expect(CanonicalJSON.write(try CanonicalJSON.readCanonical(bytes)) == bytes)
+    }
+
+    @Test(arguments: [
+        (" {}", 0), ("{} ", 2), (#"{"a": 1}"#, 5), (#"{"b":1,"a":2}"#, 7), (#""\u0041""#, 1), (#""\/""#, 1),
+        (#""\u000a""#, 1), (#""\u001F""#, 1), ("{\"\u{FFFD}\":1,\"\u{10000}\":2}", 9),
+        (#""\ud83d\ude00""#, 1),
+    ])
+    func `any other spelling is refused with the byte where it departs`(_ text: String, offset: Int) throws {
+        let bytes = Array(text.utf8)
+        _ = try CanonicalJSON.read(bytes)
+        #expect(!CanonicalJSON.isCanonical(bytes))
+        let error = #expect(throws: JSONError.self) { try CanonicalJSON.readCanonical(bytes) }
+        #expect(error == .notCanonical(at: JSONPlace(offset: offset)))
+    }
+
+    @Test func `reading canonically accepts exactly what writing gives`() throws {
+        // Every document one byte away from a canonical one is either canonical itself or refused.
+        let document = Array(#"{"a":[0,-12,"\n\u001f\\"],"b":{"c":null}}"#.utf8)
+        for offset in document.indices {
+            for byte in UInt8(0x20)...0x7E {
+                var changed = document
+                changed[offset] = byte
+                guard let value = try? CanonicalJSON.read(changed) else { continue }
+                #expect(CanonicalJSON.isCanonical(changed) == (CanonicalJSON.write(value) == changed))
+            }
+        }
+    }
+}
+
+@Suite struct ObjectTests {
+    @Test func `members are found, replaced, added and removed by exact key`() {
+        var object: JSONObject = ["b": 2, "a": 1]
+        object["c"] = 3
+        object["b"] = nil
+        object["a"] = .null
+        object["missing"] = nil
+        #expect(object == ["a": nil, "c": 3])
+        #expect(object["a"] == .some(.null))
+        #expect(object["b"] == nil)
+        #expect(object.map(\.key) == ["a", "c"])
+    }
+
+    @Test func `an object built with one key twice stops the program`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = JSONObject([("a", 1), ("a", 2)])
+        }
+    }
+
+    @Test func `an integer no JSON reader carries exactly stops the program`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = CanonicalJSON.write(.integer(CanonicalJSON.integerMax + 1))
+        }
+    }
+}
+
+@Suite struct PointerTests {
+    /// RFC 6901 section 5.
+    @Test(arguments: [
+        ("", "{\"\":0,\"a/b\":1,\"c%d\":2,\"foo\":[\"bar\",\"baz\"],\"m~n\":8}"),
+        ("/foo", "[\"bar\",\"baz\"]"),
+        ("/foo/0", "\"bar\""), ("/", "0"), ("/a~1b", "1"), ("/c%d", "2"), ("/m~0n", "8"),
+    ])
+    func `a pointer leads to its value`(_ text: String, expected: String) throws {
+        let document: JSONValue = ["foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "m~n": 8]
+        let pointer = try #require(JSONPointer(parsing: text))
+        #expect(document[pointer]?.description == expected)
+        #expect(JSONPointer(pointer.tokens) == pointer)
+    }
+
+    @Test(arguments: ["/foo/2", "/foo/-", "/foo/00", "/foo/+1", "/foo/bar", "/nothing", "/foo/0/x"])
+    func `a pointer to nothing gives nothing`(_ text: String) throws {
+        let document: JSONValue = ["foo": ["bar", "baz"]]
+        #expect(document[try #require(JSONPointer(parsing: text))] == nil)
+    }
+
+    @Test(arguments: ["foo", "/~", "/~2", "/a~"])
+    func `a pointer that is spelt wrongly is refused`(_ text: String) {
+        #expect(JSONPointer(parsing: text) == nil)
+    }
+
+    @Test func `a long pointer is shortened on a character's edge`() {
+        let pointer = JSONPointer.root.appending(String(repeating: "é", count: 500))
+        let shortened = pointer.shortened(byteCountMax: 20)
+        #expect(shortened == "/" + String(repeating: "é", count: 9) + "…")
+        #expect(JSONPointer.root.appending("a/b").appending(3).text == "/a~1b/3")
+    }
+}
