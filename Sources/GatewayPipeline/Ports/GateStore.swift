@@ -135,7 +135,8 @@ package protocol StoreTransaction: StoreReading {
 
     func insertSend(_ record: SendRecord) throws
     func setSendEntry(_ id: SendID, index: UInt64) throws
-    func countForward(of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID) throws
+    func countForward(of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID)
+        throws
     func insertOutbox(_ record: OutboxRecord) throws
     /// Replaces the row with the same message id.
     func updateOutbox(_ record: OutboxRecord) throws

@@ -1,0 +1,53 @@
+package import GatewayPipeline
+package import GateVocabulary
+
+/// When to try one message again. Knows no socket, store or clock.
+///
+/// Exponential back-off with full jitter between half and the whole of the step, so that messages that
+/// failed together do not come back together; never past the message's own expiry.
+package struct DeliveryAttempt: Sendable, Hashable {
+    package enum Action: Sendable, Hashable {
+        /// The message is done: accepted, or refused for good.
+        case finish
+        /// Try again, not before this moment.
+        case retry(at: Instant)
+        /// Trying again would come after the expiry.
+        case abandon
+    }
+
+    /// The first step, in milliseconds.
+    package static let firstStepMilliseconds: Int64 = 250
+    /// The longest step, in milliseconds: FCM asks for at least ten seconds after a 5xx, APNs for back-off; a
+    /// minute keeps a recovered hop from waiting long.
+    package static let stepMillisecondsMax: Int64 = 60_000
+
+    package var attemptCount: Int
+    package var expiresAt: Instant
+
+    package init(attemptCount: Int, expiresAt: Instant) {
+        self.attemptCount = attemptCount
+        self.expiresAt = expiresAt
+    }
+
+    /// - Parameter jitter: 0 ..< 1, from the shell.
+    package func after(_ result: HopResult, at now: Instant, jitter: Double) -> Action {
+        switch result {
+        case .accepted, .seenBefore, .refused: return .finish
+        case .busy(_, let retryAfter):
+            return retry(at: now, waiting: max(retryAfter ?? 0, step(jitter: jitter)))
+        case .notWritten, .ambiguous:
+            return retry(at: now, waiting: step(jitter: jitter))
+        }
+    }
+
+    private func retry(at now: Instant, waiting milliseconds: Int64) -> Action {
+        let moment = now.advanced(byMilliseconds: milliseconds)
+        return moment >= expiresAt ? .abandon : .retry(at: moment)
+    }
+
+    private func step(jitter: Double) -> Int64 {
+        let exponent = min(attemptCount, 16)
+        let whole = min(Self.firstStepMilliseconds << Int64(exponent), Self.stepMillisecondsMax)
+        return whole / 2 + Int64(Double(whole / 2) * jitter)
+    }
+}

@@ -1,0 +1,25 @@
+import CanonicalJSON
+package import GatewayPipeline
+import GateVocabulary
+
+/// The body of `POST /v1/deliveries`: what the delivery layer is given, and one line of a `file` hop.
+package enum DeliveryDocument {
+    /// Canonical JSON: `{app?, body, channel, destination, expires_at, headers, message_id, platform?, send_id, token}`.
+    ///
+    /// - Throws: When the composed body is not JSON, which would be our own fault.
+    package static func write(_ delivery: Delivery) throws -> [UInt8] {
+        var object: JSONObject = [
+            "message_id": .string(delivery.message.uuidText),
+            "send_id": .string(delivery.send.uuidText),
+            "destination": .string(delivery.destination.text),
+            "channel": .string(delivery.channel.rawValue),
+            "token": .string(delivery.token),
+            "headers": .object(delivery.headers),
+            "body": try CanonicalJSON.read(delivery.body),
+            "expires_at": .string(delivery.expiresAt.rfc3339),
+        ]
+        if let platform = delivery.platform { object["platform"] = .string(platform.rawValue) }
+        if let app = delivery.app { object["app"] = .string(app) }
+        return CanonicalJSON.write(.object(object))
+    }
+}

@@ -1,0 +1,135 @@
+package import GatewayPipeline
+package import GateVocabulary
+package import Logging
+package import ServiceLifecycle
+import Synchronization
+
+/// Takes messages from the durable outbox to the next hop, at least once, in two lanes.
+///
+/// While the hop is down nothing is claimed, so nothing becomes ambiguous and everything can still be
+/// withdrawn; when it is back the outbox drains. Each lane has so many messages under way at most
+/// (``concurrencyMax(of:)``), and neither waits for the other.
+package struct DeliveryRelay: Service {
+    /// Longest wait between two looks at a hop that is down, in milliseconds.
+    package static let probeMillisecondsMax: Int64 = 2000
+
+    /// Messages under way at once.
+    package static func concurrencyMax(of lane: DeliveryLane) -> Int {
+        switch lane {
+        case .security: 8
+        case .general: 32
+        }
+    }
+
+    private let feed: any OutboxFeed
+    private let hop: any Hop
+    private let clock: any Clock
+    private let logger: Logger
+    private let health: RelayHealth
+
+    package init(
+        feed: any OutboxFeed, hop: any Hop, clock: any Clock, logger: Logger, health: RelayHealth
+    ) {
+        self.feed = feed
+        self.hop = hop
+        self.clock = clock
+        self.logger = logger
+        self.health = health
+    }
+
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                for lane in DeliveryLane.allCases {
+                    group.addTask { await run(lane) }
+                }
+            }
+        }
+    }
+
+    private func run(_ lane: DeliveryLane) async {
+        let underWay = Mutex(0)
+        var failureCount = 0
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                let version = feed.workVersion
+                let room = Self.concurrencyMax(of: lane) - underWay.withLock { $0 }
+                guard room > 0 else {
+                    // A report is a commit, and every commit raises the version.
+                    await feed.waitForWork(after: version)
+                    continue
+                }
+                guard await hop.isReachable() else {
+                    if health.set(isHopReachable: false) {
+                        logger.warning("the next hop does not answer; messages wait")
+                    }
+                    failureCount += 1
+                    await pause(afterFailures: failureCount)
+                    continue
+                }
+                if health.set(isHopReachable: true) { logger.info("the next hop is back") }
+                do {
+                    let batch = try await feed.claim(lane: lane, limit: room)
+                    failureCount = 0
+                    underWay.withLock { $0 += batch.count }
+                    for delivery in batch {
+                        group.addTask {
+                            await handOver(delivery)
+                            underWay.withLock { $0 -= 1 }
+                        }
+                    }
+                    if batch.isEmpty { await feed.waitForWork(after: version) }
+                } catch {
+                    // The store cannot take it now. Nothing is lost: what waits goes on waiting.
+                    logger.error("cannot work on the outbox: \(error)")
+                    failureCount += 1
+                    await pause(afterFailures: failureCount)
+                }
+            }
+        }
+    }
+
+    private func handOver(_ delivery: Delivery) async {
+        let result = await hop.deliver(delivery)
+        let attempt = DeliveryAttempt(attemptCount: delivery.attemptCount, expiresAt: delivery.expiresAt)
+        let retryAt: Instant? =
+            switch attempt.after(result, at: clock.now(), jitter: .random(in: 0..<1)) {
+            case .finish, .abandon: nil
+            case .retry(let moment): moment
+            }
+        var failureCount = 0
+        while true {
+            do {
+                try await feed.report(delivery.message, result, retryAt: retryAt)
+                return
+            } catch {
+                // What the hop said must reach the trail. If the process ends first, the message is
+                // ambiguous and goes again under the same id.
+                failureCount += 1
+                if Task.isCancelled { return }
+                logger.error("cannot record what became of \(delivery.message): \(error)")
+                await pause(afterFailures: failureCount)
+            }
+        }
+    }
+
+    private func pause(afterFailures count: Int) async {
+        let milliseconds = min(50 << Int64(min(count, 10)), Self.probeMillisecondsMax)
+        try? await Task.sleep(for: .milliseconds(milliseconds))
+    }
+}
+
+/// Whether the next hop answers, for readiness and `status`.
+package final class RelayHealth: Sendable {
+    private let state = Mutex(true)
+    package init() {}
+    package var isHopReachable: Bool { state.withLock { $0 } }
+
+    /// - Returns: Whether that is news.
+    func set(isHopReachable: Bool) -> Bool {
+        state.withLock { state in
+            defer { state = isHopReachable }
+            return state != isHopReachable
+        }
+    }
+}

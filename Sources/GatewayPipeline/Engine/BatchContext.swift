@@ -1,0 +1,112 @@
+package import AuditTrail
+package import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+package import OpenSSLCrypto
+
+/// What an operation works with: the open transaction, the policy in force, the time, and a place for
+/// what it wants recorded and sent.
+///
+/// Confined to the engine's thread; it lives exactly as long as one batch.
+package final class BatchContext {
+    package let store: any StoreTransaction
+    package let policy: CompiledPolicy
+    package let surroundings: EngineSurroundings
+    /// Messages whose body is being sealed; inserted before the commit.
+    private(set) var staged: [StagedMessage] = []
+    /// Which operation staged what, so that a failed seal refuses the right one.
+    var currentOperation = 0
+    private var nextIndex: UInt64
+    private var newestTime: Instant?
+
+    init(store: any StoreTransaction, policy: CompiledPolicy, surroundings: EngineSurroundings) throws {
+        self.store = store
+        self.policy = policy
+        self.surroundings = surroundings
+        self.nextIndex = try store.entryCount()
+        self.newestTime = try store.newestEntryTime()
+    }
+
+    /// The time for one operation's facts. Never before the newest entry.
+    ///
+    /// - Throws: ``EngineFailure/clockWentBack(milliseconds:)`` when the clock stands more than
+    ///   ``EngineLimits/clockStepBackMillisecondsMax`` before the newest entry.
+    package func now() throws -> Instant {
+        let clock = surroundings.clock.now()
+        guard let newest = newestTime, clock < newest else { return clock }
+        let step = newest.milliseconds - clock.milliseconds
+        guard step <= surroundings.limits.clockStepBackMillisecondsMax else {
+            throw EngineFailure.clockWentBack(milliseconds: step)
+        }
+        return newest
+    }
+
+    /// The index the next recorded entry will have.
+    package var upcomingIndex: UInt64 { nextIndex }
+
+    /// Writes one entry; its index is final as soon as the batch commits.
+    ///
+    /// - Parameter encode: Gives the canonical bytes for an index and a time.
+    @discardableResult
+    package func record(
+        at time: Instant, _ encode: (_ index: UInt64, _ time: Instant) throws -> [UInt8]
+    ) throws -> TrailReceipt {
+        let bytes = try encode(nextIndex, time)
+        let leaf = MerkleHash.leaf(bytes)
+        try store.appendEntry(StoredEntry(index: nextIndex, time: time, bytes: bytes, leaf: leaf.bytes))
+        let receipt = TrailReceipt(origin: surroundings.trailOrigin, index: nextIndex, leaf: leaf.bytes)
+        nextIndex += 1
+        newestTime = time
+        return receipt
+    }
+
+    /// Puts a message in the outbox. When it must be sealed, sealing starts now on another thread and the
+    /// row is written, with its body, before the commit.
+    package func enqueue(_ record: OutboxRecord, sealing order: SealerPool.Ticket?, fill: BodyFilling?) throws
+    {
+        guard let order, let fill else {
+            try store.insertOutbox(record)
+            return
+        }
+        staged.append(
+            StagedMessage(operation: currentOperation, record: record, ticket: order, fill: fill))
+    }
+
+    /// Runs one operation so that a throw undoes its rows, its entries and its staged messages, and nothing else.
+    func isolating<Result>(_ body: () throws -> Result) throws -> Result {
+        let (index, time, count) = (nextIndex, newestTime, staged.count)
+        do {
+            return try store.savepoint(body)
+        } catch {
+            nextIndex = index
+            newestTime = time
+            staged.removeSubrange(count...)
+            throw error
+        }
+    }
+}
+
+/// Puts the envelope into the provider's body; asserts the predicted length.
+package typealias BodyFilling = (_ envelope: [UInt8]) throws -> [UInt8]
+
+/// A message that waits for its envelope.
+struct StagedMessage {
+    var operation: Int
+    var record: OutboxRecord
+    var ticket: SealerPool.Ticket
+    var fill: BodyFilling
+}
+
+/// Where an entry stands: what a producer keeps as evidence.
+package struct TrailReceipt: Hashable, Sendable {
+    package var origin: String
+    package var index: UInt64
+    /// SHA-256(0x00 ‖ entry), 32 bytes.
+    package var leaf: [UInt8]
+
+    package init(origin: String, index: UInt64, leaf: [UInt8]) {
+        self.origin = origin
+        self.index = index
+        self.leaf = leaf
+    }
+}

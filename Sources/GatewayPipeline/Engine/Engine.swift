@@ -1,0 +1,210 @@
+package import CompliancePolicy
+import Dispatch
+import Foundation
+package import GateVocabulary
+import Synchronization
+
+/// The one writer.
+///
+/// Takes whatever has queued up as a micro-batch and runs it in one transaction: every operation reads
+/// its facts through the open transaction, and so sees what its predecessors wrote; sealing runs on
+/// the pool meanwhile; one commit makes everything durable; only then are the answers given. Batches
+/// form by themselves under load; nobody waits for a timer.
+///
+///     queue → BEGIN IMMEDIATE → operation 1 … operation n → seals are ready → COMMIT → answers
+///
+/// Crash points. Before COMMIT returns nothing happened and nobody was answered: a restart knows
+/// nothing of the batch, and callers repeat their requests. After COMMIT everything happened, some may
+/// not have been answered: a repeated id gets the first answer.
+package final class Engine: Sendable {
+    private let queue: OperationQueue
+    private let store: any GateStore
+    private let policy: PolicyInForce
+    private let surroundings: EngineSurroundings
+    private let stopped = DispatchSemaphore(value: 0)
+    private let counters = Mutex(EngineCounters())
+
+    package init(store: any GateStore, policy: PolicyInForce, surroundings: EngineSurroundings) {
+        self.store = store
+        self.policy = policy
+        self.surroundings = surroundings
+        self.queue = OperationQueue(limits: surroundings.limits)
+    }
+
+    /// Starts the engine's thread. Call it once.
+    package func start() {
+        let thread = Thread { [self] in
+            run()
+            stopped.signal()
+        }
+        thread.name = "engine"
+        thread.start()
+    }
+
+    /// Hands an operation over; never blocks. When it is not taken, `refuse` has been called.
+    package func submit(_ operation: any EngineOperation) {
+        if let failure = queue.append(operation) { operation.refuse(failure) }
+    }
+
+    /// Finishes what waits, then stops. Blocks until the last batch is answered. Call it once.
+    package func drain() {
+        queue.close()
+        stopped.wait()
+    }
+
+    package var load: EngineCounters {
+        var counters = counters.withLock { $0 }
+        counters.queuedCount = queue.count
+        return counters
+    }
+
+    private func run() {
+        while true {
+            let batch = queue.take(countMax: surroundings.limits.batchOperationCountMax)
+            if batch.isEmpty { return }
+            commit(batch)
+        }
+    }
+
+    /// Commits a batch, without those of its operations that cannot be sealed.
+    private func commit(_ batch: [any EngineOperation]) {
+        var remaining = batch
+        while !remaining.isEmpty {
+            do {
+                let outcomes = try store.write { transaction in try perform(remaining, in: transaction) }
+                // Durable from here on. A crash now loses answers, never what they say.
+                answer(remaining, outcomes)
+                return
+            } catch let failure as SealingFailure {
+                // One body could not be sealed: that send is refused, the rest run again on a fresh transaction.
+                remaining[failure.operation].refuse(.sealingFailed(failure.reason))
+                remaining.remove(at: failure.operation)
+            } catch let error as StoreError {
+                refuse(remaining, error)
+                return
+            } catch {
+                for operation in remaining { operation.refuse(.unavailable("\(error)")) }
+                return
+            }
+        }
+    }
+
+    private enum OperationOutcome {
+        case done(@Sendable () -> Void)
+        case refused(EngineFailure)
+    }
+
+    private func perform(
+        _ operations: [any EngineOperation], in transaction: any StoreTransaction
+    ) throws -> [OperationOutcome] {
+        let batch = try BatchContext(store: transaction, policy: policy.current, surroundings: surroundings)
+        var outcomes: [OperationOutcome] = []
+        outcomes.reserveCapacity(operations.count)
+        for (position, operation) in operations.enumerated() {
+            batch.currentOperation = position
+            do {
+                outcomes.append(.done(try batch.isolating { try operation.perform(in: batch) }))
+            } catch let failure as EngineFailure {
+                outcomes.append(.refused(failure))
+            } catch let StoreError.damaged(table, what) {
+                outcomes.append(.refused(.unavailable("row of `\(table)` is damaged: \(what)")))
+            }
+        }
+        for message in batch.staged {
+            var record = message.record
+            do {
+                record.body = try message.fill(message.ticket.wait())
+            } catch {
+                throw SealingFailure(operation: message.operation, reason: "\(error)")
+            }
+            try transaction.insertOutbox(record)
+        }
+        return outcomes
+    }
+
+    private func answer(_ operations: [any EngineOperation], _ outcomes: [OperationOutcome]) {
+        counters.withLock {
+            $0.batchCount += 1
+            $0.operationCount += UInt64(operations.count)
+        }
+        for (operation, outcome) in zip(operations, outcomes) {
+            switch outcome {
+            case .done(let complete): complete()
+            case .refused(let failure): operation.refuse(failure)
+            }
+        }
+        surroundings.committed()
+    }
+
+    private func refuse(_ operations: [any EngineOperation], _ error: StoreError) {
+        counters.withLock { $0.failedBatchCount += 1 }
+        if case .lostDurability(let what) = error {
+            // What is on disk is unknown, and a retry could trust the page cache wrongly. Answering
+            // anything now could be a lie; a restart reads what is true.
+            surroundings.durabilityLost(what)
+        }
+        let failure: EngineFailure =
+            switch error {
+            case .unavailable(let what), .lostDurability(let what): .unavailable(what)
+            case .damaged(let table, let what): .unavailable("row of `\(table)` is damaged: \(what)")
+            }
+        for operation in operations { operation.refuse(failure) }
+    }
+}
+
+/// A body that could not be sealed, and whose it was.
+private struct SealingFailure: Error {
+    var operation: Int
+    var reason: String
+}
+
+/// What the engine has done since it started.
+package struct EngineCounters: Sendable, Hashable {
+    package var batchCount: UInt64 = 0
+    package var operationCount: UInt64 = 0
+    package var failedBatchCount: UInt64 = 0
+    package var queuedCount: Int = 0
+}
+
+/// What the engine needs from the world, besides the store.
+package struct EngineSurroundings: Sendable {
+    package var limits: EngineLimits
+    package var clock: any Clock
+    package var identifiers: any IdentifierSource
+    package var sealers: SealerPool
+    /// The name in the checkpoint's first line.
+    package var trailOrigin: String
+    package var keys: GateKeys
+    /// Called after every commit, on the engine's thread: wakes publisher and relay. Must not block.
+    package var committed: @Sendable () -> Void
+    /// Called when a commit's durability is unknown; must end the process.
+    package var durabilityLost: @Sendable (String) -> Void
+
+    package init(
+        limits: EngineLimits, clock: any Clock, identifiers: any IdentifierSource, sealers: SealerPool,
+        trailOrigin: String, keys: GateKeys, committed: @escaping @Sendable () -> Void,
+        durabilityLost: @escaping @Sendable (String) -> Void
+    ) {
+        self.limits = limits
+        self.clock = clock
+        self.identifiers = identifiers
+        self.sealers = sealers
+        self.trailOrigin = trailOrigin
+        self.keys = keys
+        self.committed = committed
+        self.durabilityLost = durabilityLost
+    }
+}
+
+/// The policy that decides. Swapped whole: a batch sees one bundle from its first facts to its commit.
+package final class PolicyInForce: Sendable {
+    private let policy: Mutex<CompiledPolicy>
+
+    package init(_ policy: CompiledPolicy) {
+        self.policy = Mutex(policy)
+    }
+
+    package var current: CompiledPolicy { policy.withLock { $0 } }
+
+    package func replace(with next: CompiledPolicy) { policy.withLock { $0 = next } }
+}

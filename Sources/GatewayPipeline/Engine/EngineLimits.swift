@@ -1,0 +1,30 @@
+/// How much the engine takes on at once. Every figure is a bound, not a target.
+package struct EngineLimits: Sendable, Hashable {
+    /// Operations in one transaction. 256 is where the measured cost of a durable append stops falling
+    /// (SQLite WAL, synchronous=FULL, 400 B rows: 450 k/s at 256 a transaction, 150 k/s at 64).
+    package var batchOperationCountMax = 256
+    /// Operations waiting, all callers together.
+    package var queuedOperationCountMax = 8192
+    /// Operations of one caller waiting.
+    package var queuedOperationCountPerCallerMax = 4096
+    /// Part of the queue, the outbox and the disk headroom that only the `security` category may use, in percent.
+    package var securitySharePercent = 10
+    /// Messages waiting to be handed over, all callers together.
+    package var outboxRowCountMax = 200_000
+    /// Messages of one caller waiting.
+    package var outboxRowCountPerCallerMax = 100_000
+    /// Bytes of bodies waiting.
+    package var outboxByteCountMax: Int64 = 1 << 30
+    /// Free disk below which sends are refused with 503 before the disk is full; security may use its share of it.
+    package var freeDiskByteCountMin: Int64 = 64 << 20
+    /// How far the clock may step back before sends are refused, in milliseconds (entry time never decreases).
+    package var clockStepBackMillisecondsMax: Int64 = 2000
+    /// How long after its decision an unsent message is decided again at its turn, in milliseconds.
+    package var decisionFreshMilliseconds: Int64 = 60_000
+    /// Idempotency keys, events and counters are kept this long, in milliseconds: 35 days, over the 31 promised.
+    package var retentionMilliseconds: Int64 = 35 * 86_400_000
+    /// Age of the oldest unpublished entry above which sends are refused, in milliseconds.
+    package var publishLagMillisecondsMax: Int64 = 30_000
+
+    package init() {}
+}

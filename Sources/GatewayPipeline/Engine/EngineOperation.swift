@@ -1,0 +1,43 @@
+package import GateVocabulary
+
+/// One thing the engine does inside a batch: a send, a consent, a relay result, a publisher mark.
+///
+/// Everything that writes is one of these, so that everything that writes has one order.
+package protocol EngineOperation: Sendable {
+    /// Who asked; bounds are kept per caller. `nil` for the gateway's own work.
+    var caller: CallerName? { get }
+    var lane: EngineLane { get }
+
+    /// Reads, decides and writes, in a savepoint of its own: when it throws, only its own writes are
+    /// undone and ``refuse(_:)`` is called.
+    ///
+    /// May run a second time on a fresh transaction, when the batch it was in could not be committed
+    /// because of another operation; it must therefore keep nothing from the first time.
+    ///
+    /// - Returns: What to do once the batch is durable: usually, give the answer.
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void
+
+    /// Called instead of the completion when nothing of this operation was committed.
+    func refuse(_ failure: EngineFailure)
+}
+
+/// Which queue an operation waits in.
+package enum EngineLane: Sendable, Hashable {
+    /// Sends of the `security` category, and what protects people: withdrawals, mutes, revocations, erasures.
+    case security
+    case general
+}
+
+/// Why an operation was not done. Nothing of it is remembered; the caller may try again with the same id.
+package enum EngineFailure: Error, Equatable, Sendable {
+    /// 429: too much waits already.
+    case overloaded
+    /// 503: the gateway is draining.
+    case stopping
+    /// 503: the store or the trail cannot take it; the text says what to look at.
+    case unavailable(String)
+    /// 503: the clock stands before the newest entry by so many milliseconds.
+    case clockWentBack(milliseconds: Int64)
+    /// 503: this one send could not be sealed.
+    case sealingFailed(String)
+}

@@ -1,0 +1,74 @@
+import Foundation
+package import GateVocabulary
+
+/// Wall-clock arithmetic in IANA zones. The only place that knows time-zone data; what it resolves is a
+/// fact, recorded with the data's version, so that replay never needs a zone again.
+package struct LocalTime: Sendable {
+    /// Version of the zone data in use, e.g. `2025b`.
+    package static var dataVersion: String { TimeZone.timeZoneDataVersion }
+
+    /// Whether `name` is a zone this machine knows.
+    package static func isKnown(zone name: String) -> Bool { TimeZone(identifier: name) != nil }
+
+    private static let minutesPerDay: Int64 = 1440
+
+    /// Resolves quiet hours at one moment.
+    ///
+    /// - Parameters:
+    ///   - hours: `nil`, or equal start and end, means off.
+    ///   - zones: The device's, then the account's; the first that is known counts.
+    /// - Returns: When inside, the moment the local clock first reads the end time. Across a gap (spring)
+    ///   that is the first moment after it; across an overlap (autumn), the first of the two.
+    package static func quietHours(
+        _ hours: QuietHours?, at now: Instant, zones: [String?]
+    ) -> QuietHoursFact {
+        guard let hours, hours.startMinute != hours.endMinute else { return .off }
+        guard let zone = zones.lazy.compactMap({ $0.flatMap(TimeZone.init(identifier:)) }).first else {
+            return .zoneMissing
+        }
+        let minute = localMinute(at: now, in: zone)
+        let start = Int64(hours.startMinute)
+        let end = Int64(hours.endMinute)
+        let isInside = start < end ? minute >= start && minute < end : minute >= start || minute < end
+        guard isInside else { return .outside }
+        return .inside(endsAt: nextMoment(localMinute: end, after: now, in: zone))
+    }
+
+    private static func offsetSeconds(_ zone: TimeZone, at instant: Instant) -> Int64 {
+        Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(instant.seconds))))
+    }
+
+    private static func localMinute(at instant: Instant, in zone: TimeZone) -> Int64 {
+        let local = instant.seconds + offsetSeconds(zone, at: instant)
+        let minute = (local % 86_400) / 60
+        return minute < 0 ? minute + minutesPerDay : minute
+    }
+
+    /// The first moment after `now` at which the local clock reads `localMinute`, or has passed it in a gap.
+    private static func nextMoment(localMinute: Int64, after now: Instant, in zone: TimeZone) -> Instant {
+        let offsetNow = offsetSeconds(zone, at: now)
+        let localNow = now.seconds + offsetNow
+        let midnight = localNow - ((localNow % 86_400) + 86_400) % 86_400
+        var wanted = midnight + localMinute * 60
+        if wanted <= localNow { wanted += 86_400 }
+        // The offset at the wanted moment may differ from today's. Try both; the earlier moment that
+        // really reads the wanted time wins, and in a gap none does: then the gap's end is meant.
+        let guess = Instant(seconds: wanted - offsetNow)
+        let offsetThen = offsetSeconds(zone, at: guess)
+        let other = Instant(seconds: wanted - offsetThen)
+        let candidates = [guess, other].filter {
+            $0 > now && $0.seconds + offsetSeconds(zone, at: $0) == wanted
+        }
+        if let exact = candidates.min() { return exact }
+        return firstTransition(between: min(guess, other), and: max(guess, other), in: zone)
+    }
+
+    private static func firstTransition(
+        between low: Instant, and high: Instant, in zone: TimeZone
+    ) -> Instant {
+        let before = Date(timeIntervalSince1970: Double(low.seconds) - 1)
+        guard let transition = zone.nextDaylightSavingTimeTransition(after: before) else { return high }
+        let moment = Instant(seconds: Int64(transition.timeIntervalSince1970))
+        return moment <= high ? moment : high
+    }
+}

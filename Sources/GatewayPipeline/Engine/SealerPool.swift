@@ -1,0 +1,80 @@
+import Dispatch
+import Foundation
+package import PayloadSealing
+import Synchronization
+
+/// Threads that seal, each with its own ``Sealer`` and so its own OpenSSL contexts.
+///
+/// Sealing costs more than all the rest of a send (55 µs against 38 µs, measured on P-256), so it runs
+/// beside the engine: an order is taken as soon as a send is planned, and the engine waits for the
+/// results only once, before the commit.
+///
+/// - Ordering: none; each ``Ticket`` is filled when its order is done.
+/// - Bounds: the engine's batch bounds how many orders can be under way.
+package final class SealerPool: Sendable {
+    package typealias Job = @Sendable (_ sealer: inout Sealer) throws -> [UInt8]
+
+    /// A place where one result will be.
+    package final class Ticket: Sendable {
+        private let result = Mutex<Result<[UInt8], any Error>?>(nil)
+        private let done = DispatchSemaphore(value: 0)
+
+        fileprivate func fill(_ value: Result<[UInt8], any Error>) {
+            result.withLock { $0 = value }
+            done.signal()
+        }
+
+        /// Blocks until the order is done. Call it once.
+        package func wait() throws -> [UInt8] {
+            done.wait()
+            return try result.withLock { $0! }.get()
+        }
+    }
+
+    private let jobs = Mutex<[(Job, Ticket)]>([])
+    private let available = DispatchSemaphore(value: 0)
+
+    /// - Parameter makeSealer: Called once on each thread.
+    package init(threadCount: Int, makeSealer: @escaping @Sendable () throws -> Sealer) throws {
+        precondition(threadCount > 0, "a sealer pool needs a thread")
+        let started = Mutex<(any Error)?>(nil)
+        let ready = DispatchSemaphore(value: 0)
+        for number in 0..<threadCount {
+            let thread = Thread { [self] in
+                do {
+                    var sealer = try makeSealer()
+                    ready.signal()
+                    run(&sealer)
+                } catch {
+                    started.withLock { $0 = error }
+                    ready.signal()
+                }
+            }
+            thread.name = "sealer-\(number)"
+            thread.start()
+        }
+        for _ in 0..<threadCount { ready.wait() }
+        if let error = started.withLock({ $0 }) { throw error }
+    }
+
+    /// Takes an order; the ticket is filled by whichever thread is free first.
+    package func submit(_ job: @escaping Job) -> Ticket {
+        let ticket = Ticket()
+        jobs.withLock { $0.append((job, ticket)) }
+        available.signal()
+        return ticket
+    }
+
+    /// Never returns: a pool lives as long as its process.
+    private func run(_ sealer: inout Sealer) {
+        while true {
+            available.wait()
+            guard let (job, ticket) = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else { continue }
+            do {
+                ticket.fill(.success(try job(&sealer)))
+            } catch {
+                ticket.fill(.failure(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package import GateVocabulary
+package import OpenSSLCrypto
+package import PayloadSealing
+
+/// The gateway's own keys, as the engine uses them. Loaded by `KeyFiles`; private parts never leave memory.
+package struct GateKeys: Sendable {
+    /// Signs the content inside every envelope.
+    package var origin: OriginSigner
+    /// Turns caller-chosen ids and contents into lookup keys: HMAC under the `index` key.
+    package var index: HMACKey
+
+    package init(origin: OriginSigner, index: HMACKey) {
+        self.origin = origin
+        self.index = index
+    }
+
+    /// The idempotency key of a caller's id: 16 bytes.
+    func idHash(_ id: RequestID, of caller: CallerName) -> [UInt8] {
+        let label = Array("sendgate/request-id/v1".utf8) + [0] + Array(caller.text.utf8) + [0]
+        return Array(index.authenticate(label + Array(id.text.utf8)).prefix(16))
+    }
+
+    /// What two equal contents share: 32 bytes.
+    func contentMAC(_ canonicalContent: [UInt8]) -> [UInt8] {
+        index.authenticate(Array("sendgate/content/v1".utf8) + [0] + canonicalContent)
+    }
+}
+
+extension Subject {
+    /// What stands in the trail for a text somebody chose (handbook, "Audit format"):
+    /// HMAC-SHA256(K_s, "sendgate/tag/v1\0" ‖ kind ‖ 0x00 ‖ text), first 16 bytes.
+    package func tag(_ kind: TagKind, _ text: String) -> Tag {
+        let message = Array("sendgate/tag/v1".utf8) + [0] + Array(kind.rawValue.utf8) + [0] + Array(text.utf8)
+        let mac = HMACKey(tagKey).authenticate(message)
+        return Tag(bytes: mac.prefix(16))!
+    }
+}
+
+/// What a tag stands for; equal texts of different kinds have different tags.
+package enum TagKind: String, Sendable {
+    case request
+    case device
+    case address
+    case collapseKey = "collapse_key"
+    case deepLink = "deep_link"
+    case consent
+}

@@ -1,0 +1,111 @@
+package import GateVocabulary
+
+/// Which Unix users and groups speak for which caller.
+///
+/// Default deny: a peer that matches nothing is nobody. Checked when it is made, so that a gateway with an
+/// ambiguous table never starts.
+package struct PeerAttestation: Sendable {
+    /// One line of the table.
+    package struct Binding: Hashable, Sendable {
+        package var caller: CallerName
+        package var userIDs: Set<UInt32>
+        /// Effective or supplementary group; a peer needs only one of them.
+        package var groupIDs: Set<UInt32>
+        /// The listener this line is for; `nil` for every listener that is not bound to a caller.
+        package var listener: Int?
+
+        package init(
+            caller: CallerName, userIDs: Set<UInt32> = [], groupIDs: Set<UInt32> = [], listener: Int? = nil
+        ) {
+            self.caller = caller
+            self.userIDs = userIDs
+            self.groupIDs = groupIDs
+            self.listener = listener
+        }
+    }
+
+    /// What is wrong with a table.
+    package enum Problem: Error, Hashable, Sendable {
+        /// 65534 is what the kernel reports for every uid without a mapping in our user namespace.
+        case overflowIdentifier(caller: CallerName)
+        /// Root can be anybody on the machine, so it vouches for nobody. Allowed with `--dev` only.
+        case rootUser(caller: CallerName)
+        /// One uid would speak for two callers on the same listener.
+        case ambiguousUser(userID: UInt32, first: CallerName, second: CallerName)
+        /// One group would speak for two callers on the same listener.
+        case ambiguousGroup(groupID: UInt32, first: CallerName, second: CallerName)
+        /// A listener bound to a caller must say whose uids may connect to it.
+        case boundListenerWithoutUsers(listener: Int, caller: CallerName)
+
+        package var message: String {
+            switch self {
+            case .overflowIdentifier(let caller):
+                "caller `\(caller)` is bound to uid or gid 65534, which stands for every unmapped user"
+            case .rootUser(let caller):
+                "caller `\(caller)` is bound to uid 0; only `serve --dev` accepts root"
+            case .ambiguousUser(let user, let first, let second):
+                "uid \(user) is bound to `\(first)` and to `\(second)` on the same listener"
+            case .ambiguousGroup(let group, let first, let second):
+                "gid \(group) is bound to `\(first)` and to `\(second)` on the same listener"
+            case .boundListenerWithoutUsers(let listener, let caller):
+                "listener \(listener) is bound to `\(caller)` but names no uids that may use it"
+            }
+        }
+    }
+
+    private let bindings: [Binding]
+
+    /// - Parameter boundListeners: Listener number → the caller it is bound to.
+    package init(
+        bindings: [Binding], boundListeners: [Int: CallerName], acceptsRoot: Bool
+    ) throws(Problem) {
+        for binding in bindings {
+            guard !binding.userIDs.contains(Self.overflow), !binding.groupIDs.contains(Self.overflow) else {
+                throw .overflowIdentifier(caller: binding.caller)
+            }
+            guard acceptsRoot || !binding.userIDs.contains(0) else { throw .rootUser(caller: binding.caller) }
+        }
+        for (position, first) in bindings.enumerated() {
+            for second in bindings[(position + 1)...]
+            where first.listener == second.listener && first.caller != second.caller {
+                if let user = first.userIDs.intersection(second.userIDs).min() {
+                    throw .ambiguousUser(userID: user, first: first.caller, second: second.caller)
+                }
+                if let group = first.groupIDs.intersection(second.groupIDs).min() {
+                    throw .ambiguousGroup(groupID: group, first: first.caller, second: second.caller)
+                }
+            }
+        }
+        for (listener, caller) in boundListeners.sorted(by: { $0.key < $1.key }) {
+            let users = bindings.filter { $0.listener == listener && $0.caller == caller }
+            guard users.contains(where: { !$0.userIDs.isEmpty }) else {
+                throw .boundListenerWithoutUsers(listener: listener, caller: caller)
+            }
+        }
+        self.bindings = bindings
+    }
+
+    /// The uid and gid of everybody the kernel cannot name.
+    private static let overflow: UInt32 = 65534
+
+    /// Who is calling; `nil` for a peer that matches nothing.
+    ///
+    /// A user binding is more specific than a group binding and wins. On a listener bound to a caller
+    /// only that caller's bindings for that listener count.
+    package func caller(of peer: Peer) -> CallerName? {
+        let credentials = peer.credentials
+        guard credentials.userID != Self.overflow else { return nil }
+        let candidates = bindings.filter { binding in
+            if let bound = peer.boundCaller {
+                return binding.listener == peer.listener && binding.caller == bound
+            }
+            return binding.listener == nil || binding.listener == peer.listener
+        }
+        if let exact = candidates.first(where: { $0.userIDs.contains(credentials.userID) }) {
+            return exact.caller
+        }
+        let groups = Set(credentials.supplementaryGroups).union([credentials.groupID])
+            .subtracting([Self.overflow])
+        return candidates.first { !$0.groupIDs.isDisjoint(with: groups) }?.caller
+    }
+}

@@ -1,0 +1,97 @@
+package import GateVocabulary
+
+/// Everything held of one person, read once, in the transaction that decides.
+package struct RecipientSnapshot {
+    package var subject: Subject
+    package var record: RecipientRecord
+    package var devices: [DeviceRecord]
+    package var addresses: [AddressRecord]
+    package var consents: [ConsentEvent]
+    package var preferences: [PreferenceKey: PreferenceState]
+
+    package struct PreferenceKey: Hashable {
+        package var scope: String
+        package var channel: Channel
+        /// `nil` for the account.
+        package var destination: Tag?
+    }
+
+    /// `nil` for somebody never registered or erased: the two cannot be told apart.
+    package static func load(_ user: UserID, from store: any StoreReading) throws -> RecipientSnapshot? {
+        guard let subject = try store.subject(of: user) else { return nil }
+        return try load(subject, from: store)
+    }
+
+    package static func load(
+        _ subject: Subject, from store: any StoreReading
+    ) throws -> RecipientSnapshot? {
+        guard let record = try store.recipient(subject.id) else { return nil }
+        var preferences: [PreferenceKey: PreferenceState] = [:]
+        for preference in try store.preferences(of: subject.id) {
+            let key = PreferenceKey(
+                scope: preference.scope, channel: preference.channel, destination: preference.destination)
+            preferences[key] = preference.state
+        }
+        return RecipientSnapshot(
+            subject: subject, record: record, devices: try store.devices(of: subject.id),
+            addresses: try store.addresses(of: subject.id),
+            consents: try store.consentEvents(of: subject.id), preferences: preferences)
+    }
+
+    package func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
+        preferences[PreferenceKey(scope: scope, channel: channel, destination: destination)] ?? .default
+    }
+
+    /// Where a send of one channel could go, ordered by tag so that every machine sees one order.
+    package func destinations(on channel: Channel) -> [Destination] {
+        switch channel {
+        case .push: devices.filter(\.isActive).map(Destination.device)
+        case .sms, .email: addresses.filter { $0.channel == channel }.map(Destination.address)
+        }
+    }
+
+    /// The destination a send names; `nil` when there is none of that name on the channel.
+    package func destination(_ id: DestinationID, on channel: Channel) -> Destination? {
+        switch channel {
+        case .push: devices.first { $0.id == id }.map(Destination.device)
+        case .sms, .email: addresses.first { $0.id == id && $0.channel == channel }.map(Destination.address)
+        }
+    }
+}
+
+/// One device or one address.
+package enum Destination: Hashable {
+    case device(DeviceRecord)
+    case address(AddressRecord)
+
+    package var tag: Tag {
+        switch self {
+        case .device(let device): device.tag
+        case .address(let address): address.tag
+        }
+    }
+
+    package var id: DestinationID {
+        switch self {
+        case .device(let device): device.id
+        case .address(let address): address.id
+        }
+    }
+
+    package var device: DeviceRecord? {
+        if case .device(let device) = self { device } else { nil }
+    }
+
+    /// How this destination stands, for gate 5.
+    package var fact: DestinationFact {
+        switch self {
+        case .device(let device): device.isActive ? .active : .inactive
+        case .address(let address): address.verifiedAt == nil ? .unverified : .active
+        }
+    }
+
+    /// Zones to read quiet hours in, the device's first.
+    package func timeZones(account: String?) -> [String?] {
+        [device?.timeZone, account]
+    }
+}

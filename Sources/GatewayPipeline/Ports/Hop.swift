@@ -1,0 +1,80 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// One message on its way to the next hop, its token resolved at the last moment.
+package struct Delivery: Sendable, Hashable {
+    /// Stable over every retry, so that the next hop can drop repeats.
+    package var message: MessageID
+    package var send: SendID
+    /// The destination as its owner calls it.
+    package var destination: DestinationID
+    package var channel: Channel
+    package var platform: Platform?
+    package var app: String?
+    /// The push token, phone number or e-mail address.
+    package var token: String
+    package var headers: JSONObject
+    /// The provider's body, canonical JSON.
+    package var body: [UInt8]
+    package var expiresAt: Instant
+    /// Hand-overs tried before this one.
+    package var attemptCount: Int
+
+    package init(
+        message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
+        app: String?, token: String, headers: JSONObject, body: [UInt8], expiresAt: Instant, attemptCount: Int
+    ) {
+        self.message = message
+        self.send = send
+        self.destination = destination
+        self.channel = channel
+        self.platform = platform
+        self.app = app
+        self.token = token
+        self.headers = headers
+        self.body = body
+        self.expiresAt = expiresAt
+        self.attemptCount = attemptCount
+    }
+}
+
+/// What the next hop made of one delivery.
+package enum HopResult: Sendable, Hashable {
+    /// 2xx: the hop has taken it over.
+    case accepted(status: Int)
+    /// 409: the hop had it already, from an earlier try whose answer was lost.
+    case seenBefore
+    /// Any other 4xx: trying again would give the same.
+    case refused(status: Int)
+    /// 429 and 5xx: later, not before so many milliseconds when the hop says so.
+    case busy(status: Int, retryAfterMilliseconds: Int64?)
+    /// Nothing was written to the hop: the message is still ours alone.
+    case notWritten(String)
+    /// Written, and no answer came: the hop may have it.
+    case ambiguous(String)
+}
+
+/// Which of the two lanes a message travels in.
+package enum DeliveryLane: String, CaseIterable, Sendable, Hashable {
+    /// The `security` category: a slow or flooded hop must not hold a fraud alert behind a campaign.
+    case security
+    case general
+}
+
+/// Where the relay gets its work and leaves its results; the gateway is the other end.
+///
+/// - Durability: a claimed message is marked as tried before `claim` returns it. What is reported is an
+///   entry in the trail when `report` returns.
+/// - Ordering: within a lane by tier, then fairly over callers, then by age. A message that is under way is
+///   not claimed again.
+package protocol OutboxFeed: Sendable {
+    /// Rises whenever something may have come in. Read it before `claim`, wait for more with it after.
+    var workVersion: UInt64 { get }
+    /// Up to `limit` messages whose time has come, decided again where that is due. Empty when none.
+    func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery]
+    /// - Parameter retryAt: When to try again; `nil` ends the message, with whatever the result says.
+    func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) async throws
+    /// Returns when ``workVersion`` is above `version`, when the next waiting message is due, or when the
+    /// task is cancelled.
+    func waitForWork(after version: UInt64) async
+}

@@ -1,0 +1,139 @@
+import Dispatch
+import Foundation
+package import GateVocabulary
+import Synchronization
+
+/// Brings durable entries into the published tree, in the background.
+///
+///     store (durable, in the send's own commit) → tiles → signed checkpoint → mark in the store
+///
+/// A checkpoint follows an entry within a second; none is made when nothing happened. Crash points: after
+/// tiles, before the checkpoint: a restart integrates the same entries again, finds them equal and
+/// signs. After the checkpoint, before the mark: the same, with nothing left to write.
+package final class TrailPublisher: Sendable {
+    /// The least time between two checkpoints, in milliseconds, so that a busy gateway signs a few times a
+    /// second and not after every commit.
+    private static let checkpointIntervalMilliseconds = 200
+    /// How long after a failure the publisher tries again, in milliseconds.
+    private static let retryMilliseconds = 1000
+    /// Entries taken at once: sixteen full bundles of the tile layout.
+    private static let chunkEntryCount = 4096
+
+    private let store: any GateStore
+    private let library: any TrailLibrary
+    private let clock: any Clock
+    private let mark: @Sendable (UInt64) -> Void
+    private let durabilityLost: @Sendable (String) -> Void
+    private let wake = DispatchSemaphore(value: 0)
+    private let stopped = DispatchSemaphore(value: 0)
+    private let state = Mutex(State())
+
+    private struct State {
+        var isWakePending = false
+        var isStopping = false
+        var lastFailure: String?
+        /// Time of the oldest entry that is not in a checkpoint yet.
+        var oldestUnpublished: Instant?
+        var publishedSize: UInt64 = 0
+    }
+
+    /// - Parameters:
+    ///   - mark: Tells the engine how far the tree is durable.
+    ///   - durabilityLost: Must end the process.
+    package init(
+        store: any GateStore, library: any TrailLibrary, clock: any Clock,
+        mark: @escaping @Sendable (UInt64) -> Void, durabilityLost: @escaping @Sendable (String) -> Void
+    ) {
+        self.store = store
+        self.library = library
+        self.clock = clock
+        self.mark = mark
+        self.durabilityLost = durabilityLost
+    }
+
+    package func start() {
+        let thread = Thread { [self] in
+            run()
+            stopped.signal()
+        }
+        thread.name = "publisher"
+        thread.start()
+        entriesWereCommitted()
+    }
+
+    /// Never blocks; many calls before the publisher wakes count as one.
+    package func entriesWereCommitted() {
+        let isFirst = state.withLock { state in
+            let isFirst = !state.isWakePending
+            state.isWakePending = true
+            if state.oldestUnpublished == nil { state.oldestUnpublished = clock.now() }
+            return isFirst
+        }
+        if isFirst { wake.signal() }
+    }
+
+    /// Publishes what is left, then stops. Call it once, after the engine has drained.
+    package func drain() {
+        state.withLock { $0.isStopping = true }
+        wake.signal()
+        stopped.wait()
+    }
+
+    /// How long the oldest unpublished entry has waited, in milliseconds; 0 when nothing waits.
+    package func lagMilliseconds() -> Int64 {
+        guard let oldest = state.withLock({ $0.oldestUnpublished }) else { return 0 }
+        return max(0, clock.now().milliseconds - oldest.milliseconds)
+    }
+
+    /// Why the last attempt failed; `nil` when it did not.
+    package var failure: String? { state.withLock { $0.lastFailure } }
+
+    package var publishedSize: UInt64 { state.withLock { $0.publishedSize } }
+
+    private func run() {
+        while true {
+            wake.wait()
+            let isStopping = state.withLock { state in
+                state.isWakePending = false
+                return state.isStopping
+            }
+            let succeeded = publishEverything()
+            if isStopping { return }
+            // Holding the next checkpoint back is a bound on work, not a way to wait for anything: the
+            // semaphore keeps what is committed meanwhile.
+            let pause = succeeded ? Self.checkpointIntervalMilliseconds : Self.retryMilliseconds
+            Thread.sleep(forTimeInterval: Double(pause) / 1000)
+            if !succeeded { entriesWereCommitted() }
+        }
+    }
+
+    private func publishEverything() -> Bool {
+        do {
+            while true {
+                // The mark in the store may trail the tree; integrating from the mark is idempotent.
+                let known = state.withLock { $0.publishedSize }
+                let from = known > 0 ? known : try store.read { try $0.publishedSize() }
+                let startedAt = clock.now()
+                let entries = try store.read { try $0.entries(from: from, limit: Self.chunkEntryCount) }
+                if entries.isEmpty {
+                    state.withLock { if !$0.isWakePending { $0.oldestUnpublished = nil } }
+                    return true
+                }
+                let size = try library.integrate(entries)
+                try library.publish()
+                state.withLock {
+                    $0.publishedSize = size
+                    $0.lastFailure = nil
+                    $0.oldestUnpublished = startedAt
+                }
+                mark(size)
+            }
+        } catch TrailLibraryError.lostDurability(let what) {
+            durabilityLost(what)
+            return false
+        } catch {
+            state.withLock { $0.lastFailure = "\(error)" }
+            return false
+        }
+    }
+}

@@ -1,0 +1,49 @@
+package import KeyLifecycle
+
+/// A key file that cannot be written or must not be used.
+package enum KeyFileError: Error, Equatable, Sendable {
+    case cannotRead(path: String, reason: String)
+    case cannotWrite(path: String, reason: String)
+    /// Generation never overwrites: whoever wants a new key adds one beside the old.
+    case exists(path: String)
+    /// Anybody but the owner can read or write it. `mode` is the permission bits.
+    case tooOpen(path: String, mode: UInt32)
+    /// A symbolic link, a directory, or longer than 4 KiB.
+    case notAPlainFile(path: String)
+    case malformed(path: String, reason: String)
+    /// The root key does not open it.
+    case wrongRoot(path: String)
+    /// A throwaway key (`dev-` or `test-` in its id) outside `--dev`.
+    case throwawayKey(path: String, id: String)
+    /// No active key of a purpose the gateway cannot run without.
+    case missing(purpose: KeyPurpose, directory: String)
+
+    package var message: String {
+        switch self {
+        case .cannotRead(let path, let reason): "cannot read key file `\(path)`: \(reason)"
+        case .cannotWrite(let path, let reason): "cannot write key file `\(path)`: \(reason)"
+        case .exists(let path): "key file `\(path)` already exists and is never overwritten"
+        case .tooOpen(let path, let mode):
+            "key file `\(path)` has mode \(String(mode, radix: 8)); only its owner may read it"
+        case .notAPlainFile(let path): "`\(path)` is not a plain file of at most 4 KiB"
+        case .malformed(let path, let reason): "key file `\(path)` is malformed: \(reason)"
+        case .wrongRoot(let path): "the root key does not open key file `\(path)`"
+        case .throwawayKey(let path, let id):
+            "key `\(id)` in `\(path)` is a throwaway key and is accepted with --dev only"
+        case .missing(let purpose, let directory):
+            "there is no \(purpose.rawValue) key in `\(directory)`"
+        }
+    }
+
+    package var hint: String {
+        switch self {
+        case .cannotRead, .cannotWrite: "check that the directory exists and belongs to the gateway's user"
+        case .exists: "to rotate, add a key with a new id and promote it"
+        case .tooOpen(let path, _): "run `chmod 0400 \(path)`, and ask who could read it before"
+        case .notAPlainFile: "put the file itself there, not a link to it"
+        case .malformed: "restore it from the backup made at the key ceremony"
+        case .wrongRoot: "give the root key this file was wrapped with"
+        case .throwawayKey, .missing: "run `sendgate keys init` and keep the result outside the repository"
+        }
+    }
+}

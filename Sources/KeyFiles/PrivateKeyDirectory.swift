@@ -1,0 +1,122 @@
+package import GateVocabulary
+import Glibc
+package import KeyLifecycle
+import OpenSSLCrypto
+
+/// Where the operator keeps the gateway's private keys. There is no default path, and none of it belongs
+/// in a repository.
+package struct PrivateKeyDirectory: Sendable {
+    /// Newest first within a purpose: the first is the one in use, the others still read what they wrote.
+    package let keys: [KeyPurpose: [PrivateKeyFile]]
+    package let path: String
+
+    /// Purposes a gateway cannot run without.
+    package static let required: [KeyPurpose] = [.root, .origin, .trail, .data, .index]
+
+    /// Makes one key of every purpose.
+    ///
+    /// - Parameter prefix: `dev-` for throwaway keys, which production refuses.
+    /// - Returns: The paths written, root first.
+    @discardableResult
+    package static func initialize(
+        at path: String, prefix: String = "", now: Instant
+    ) throws -> [String] {
+        if mkdir(path, 0o700) != 0, errno != EEXIST {
+            throw KeyFileError.cannotWrite(path: path, reason: String(cString: strerror(errno)))
+        }
+        let existing = try names(in: path)
+        if let first = existing.first { throw KeyFileError.exists(path: "\(path)/\(first)") }
+        let root = try PrivateKeyFile.generate(.root, prefix: prefix, at: now)
+        var paths = [try root.create(in: path, wrappedBy: nil)]
+        for purpose in KeyPurpose.allCases where purpose != .root {
+            let key = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
+            paths.append(try key.create(in: path, wrappedBy: root))
+        }
+        return paths
+    }
+
+    /// Reads every `*.key` file of the directory.
+    ///
+    /// - Parameters:
+    ///   - rootPath: A root key kept elsewhere, e.g. a systemd credential; `nil` when it lies with the others.
+    ///   - acceptsThrowaway: With `--dev` only.
+    package init(
+        at path: String, rootPath: String? = nil, acceptsThrowaway: Bool
+    ) throws {
+        var roots: [String: PrivateKeyFile] = [:]
+        let files = try Self.names(in: path).map { "\(path)/\($0)" }
+        let rootFiles = files.filter { Self.isRootFile($0) } + (rootPath.map { [$0] } ?? [])
+        for file in rootFiles {
+            let key = try PrivateKeyFile.read(file, roots: [:])
+            roots[key.id] = key
+        }
+        var keys: [KeyPurpose: [PrivateKeyFile]] = [.root: Array(roots.values)]
+        for file in files where !Self.isRootFile(file) {
+            let key = try PrivateKeyFile.read(file, roots: roots)
+            keys[key.purpose, default: []].append(key)
+        }
+        for (purpose, list) in keys {
+            keys[purpose] = list.sorted { ($0.createdAt, $0.id) > ($1.createdAt, $1.id) }
+        }
+        if !acceptsThrowaway, let key = keys.values.joined().first(where: \.isThrowaway) {
+            throw KeyFileError.throwawayKey(path: path, id: key.id)
+        }
+        for purpose in Self.required where keys[purpose, default: []].isEmpty {
+            throw KeyFileError.missing(purpose: purpose, directory: path)
+        }
+        self.keys = keys
+        self.path = path
+    }
+
+    /// The key in use. Required purposes always have one.
+    package func current(_ purpose: KeyPurpose) throws -> PrivateKeyFile {
+        guard let key = keys[purpose]?.first else {
+            throw KeyFileError.missing(purpose: purpose, directory: path)
+        }
+        return key
+    }
+
+    private static func isRootFile(_ path: String) -> Bool {
+        (path.split(separator: "/").last ?? "").contains("root-")
+    }
+
+    private static func names(in path: String) throws -> [String] {
+        guard let directory = opendir(path) else {
+            throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
+        }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name.hasSuffix(".key") { names.append(name) }
+        }
+        return names.sorted()
+    }
+}
+
+extension PrivateKeyDirectory {
+    /// What `Keys/keyring.yaml` says of these keys: ids, states, dates and public parts, nothing else.
+    package func keyringText() throws -> String {
+        var lines = [
+            "# Public material only: which keys there are and where each stands in its life.",
+            "# Private keys live where the operator keeps them; README.md beside this file is the ceremony.",
+            "keys:",
+        ]
+        for purpose in KeyPurpose.allCases {
+            for (position, key) in (keys[purpose] ?? []).enumerated() {
+                lines.append("  - id: \(key.id)")
+                lines.append("    purpose: \(purpose.rawValue)")
+                lines.append("    suite: \(purpose.suite)")
+                lines.append(
+                    "    state: \(position == 0 ? KeyState.active.rawValue : KeyState.deactivated.rawValue)")
+                lines.append("    created: \"\(key.createdAt.rfc3339)\"")
+                if let publicKey = try key.publicKey() {
+                    lines.append("    public_key: \"\(Hexadecimal.encode(publicKey.rawBytes))\"")
+                }
+            }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}

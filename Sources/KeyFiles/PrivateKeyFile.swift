@@ -1,0 +1,188 @@
+import CanonicalJSON
+package import GateVocabulary
+import Glibc
+package import KeyLifecycle
+package import OpenSSLCrypto
+
+/// One private key on disk: canonical JSON in a file of mode 0400 that is created exclusively.
+///
+///     {"created":1795000000000,"id":"origin-9f86d081884c7d65","purpose":"origin","secret":"…64 hex…",
+///      "suite":"Ed25519","v":1}
+///
+/// `data`, `index` and `link` are wrapped by the root key (AES-256-GCM) and have `wrapped` and `root` in place
+/// of `secret`; the id is authenticated with them, so that no file can take another's place.
+package struct PrivateKeyFile: Sendable {
+    package var id: String
+    package var purpose: KeyPurpose
+    package var createdAt: Instant
+    package var secret: SecretBytes
+
+    package static let byteCountMax = 4096
+    /// Every secret here is 32 bytes: an Ed25519 seed, an AES-256 key, an HMAC-SHA256 key.
+    package static let secretByteCount = 32
+
+    package init(id: String, purpose: KeyPurpose, createdAt: Instant, secret: SecretBytes) {
+        self.id = id
+        self.purpose = purpose
+        self.createdAt = createdAt
+        self.secret = secret
+    }
+
+    /// Makes a key whose id says what it is: `[prefix-]purpose-16 hex digits`.
+    package static func generate(
+        _ purpose: KeyPurpose, prefix: String = "", at now: Instant
+    ) throws -> PrivateKeyFile {
+        let secret = try SecretBytes.random(byteCount: secretByteCount)
+        let identity: [UInt8] =
+            if purpose.isAsymmetric {
+                Array(
+                    SHA256.digest(try Ed25519PrivateKey(seed: secret).publicKey.rawBytes).bytes.prefix(8))
+            } else {
+                try SecureRandom.bytes(8)
+            }
+        let id = "\(prefix)\(purpose.rawValue)-\(Hexadecimal.encode(identity))"
+        return PrivateKeyFile(id: id, purpose: purpose, createdAt: now, secret: secret)
+    }
+
+    /// Whether the key was made for tests or for `serve --dev`.
+    package var isThrowaway: Bool { id.hasPrefix("dev-") || id.contains("test") }
+
+    /// The public part; `nil` for a symmetric key.
+    package func publicKey() throws -> Ed25519PublicKey? {
+        purpose.isAsymmetric ? try Ed25519PrivateKey(seed: secret).publicKey : nil
+    }
+
+    private static func wrapContext(id: String, purpose: KeyPurpose) -> [UInt8] {
+        Array("sendgate/key-file/v1".utf8) + [0] + Array(purpose.rawValue.utf8) + [0] + Array(id.utf8)
+    }
+
+    /// Writes `directory/<id>.key`; never overwrites, and is durable when it returns.
+    ///
+    /// - Parameter root: Wraps the secret of a symmetric key; ignored for others and for the root itself.
+    @discardableResult
+    package func create(in directory: String, wrappedBy root: PrivateKeyFile?) throws -> String {
+        var object: JSONObject = [
+            "v": 1, "id": .string(id), "purpose": .string(purpose.rawValue),
+            "suite": .string(purpose.suite), "created": .integer(createdAt.milliseconds),
+        ]
+        let plain = secret.withUnsafeBytes { Array($0) }
+        if let root, !purpose.isAsymmetric, purpose != .root {
+            let wrapped = try AES256GCMKey(root.secret)
+                .seal(plain, aad: Self.wrapContext(id: id, purpose: purpose))
+            object["wrapped"] = .string(Hexadecimal.encode(wrapped))
+            object["root"] = .string(root.id)
+        } else {
+            object["secret"] = .string(Hexadecimal.encode(plain))
+        }
+        let path = "\(directory)/\(id).key"
+        try Self.writeExclusively(CanonicalJSON.write(.object(object)) + [UInt8(ascii: "\n")], to: path)
+        return path
+    }
+
+    private static func writeExclusively(_ bytes: [UInt8], to path: String) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o400)
+        guard descriptor >= 0 else {
+            throw errno == EEXIST
+                ? KeyFileError.exists(path: path)
+                : KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
+        defer { close(descriptor) }
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                write(descriptor, $0.baseAddress! + written, bytes.count - written)
+            }
+            guard count > 0 else {
+                let reason = systemReason()
+                unlink(path)
+                throw KeyFileError.cannotWrite(path: path, reason: reason)
+            }
+            written += count
+        }
+        guard fsync(descriptor) == 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
+        let directory = open(
+            String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if directory >= 0 {
+            fsync(directory)
+            close(directory)
+        }
+    }
+
+    /// Reads one file, checking its mode and shape.
+    ///
+    /// - Parameter roots: Root keys by id, for a wrapped secret.
+    package static func read(_ path: String, roots: [String: PrivateKeyFile]) throws -> PrivateKeyFile {
+        let bytes = try readPlainFile(path)
+        func malformed(_ reason: String) -> KeyFileError { .malformed(path: path, reason: reason) }
+        let trimmed = bytes.last == UInt8(ascii: "\n") ? Array(bytes.dropLast()) : bytes
+        guard let value = try? CanonicalJSON.read(trimmed), case .object(let object) = value,
+            CanonicalJSON.write(value) == trimmed
+        else { throw malformed("not canonical JSON") }
+        guard object["v"] == 1 else { throw malformed("unknown version") }
+        guard case .string(let id)? = object["id"],
+            case .string(let purposeName)? = object["purpose"],
+            let purpose = KeyPurpose(rawValue: purposeName),
+            object["suite"] == .string(purpose.suite),
+            case .integer(let created)? = object["created"]
+        else { throw malformed("id, purpose, suite or created is missing or unknown") }
+        let plain: [UInt8]
+        if case .string(let text)? = object["wrapped"], case .string(let rootID)? = object["root"] {
+            guard let root = roots[rootID] else { throw KeyFileError.wrongRoot(path: path) }
+            guard let wrapped = Hexadecimal.decode(text) else {
+                throw malformed("wrapped is not hexadecimal")
+            }
+            do {
+                plain = try AES256GCMKey(root.secret)
+                    .open(wrapped, aad: wrapContext(id: id, purpose: purpose))
+            } catch {
+                throw KeyFileError.wrongRoot(path: path)
+            }
+        } else if case .string(let text)? = object["secret"], let bytes = Hexadecimal.decode(text) {
+            plain = bytes
+        } else {
+            throw malformed("neither secret nor wrapped is there")
+        }
+        guard plain.count == secretByteCount else {
+            throw malformed("the secret has \(plain.count) bytes, not \(secretByteCount)")
+        }
+        return PrivateKeyFile(
+            id: id, purpose: purpose, createdAt: Instant(milliseconds: created),
+            secret: SecretBytes(copying: plain))
+    }
+
+    private static func readPlainFile(_ path: String) throws -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            throw errno == ELOOP
+                ? KeyFileError.notAPlainFile(path: path)
+                : KeyFileError.cannotRead(path: path, reason: systemReason())
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw KeyFileError.cannotRead(path: path, reason: systemReason())
+        }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_size <= byteCountMax else {
+            throw KeyFileError.notAPlainFile(path: path)
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw KeyFileError.tooOpen(path: path, mode: status.st_mode & 0o777)
+        }
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        var filled = 0
+        while filled < bytes.count {
+            let count = bytes.withUnsafeMutableBytes {
+                Glibc.read(descriptor, $0.baseAddress! + filled, $0.count - filled)
+            }
+            guard count > 0 else {
+                throw KeyFileError.cannotRead(path: path, reason: "it ended early")
+            }
+            filled += count
+        }
+        return bytes
+    }
+
+    private static func systemReason() -> String { String(cString: strerror(errno)) }
+}

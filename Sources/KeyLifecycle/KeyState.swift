@@ -1,0 +1,96 @@
+/// Where a key stands in its life (NIST SP 800-57 Part 1 Rev. 5, section 7).
+package enum KeyState: String, CaseIterable, Sendable, Hashable {
+    /// Registered, not used yet: for a device key, possession is not proved.
+    case preActivation = "pre_activation"
+    /// Protects new things and reads old ones.
+    case active
+    /// Set aside while somebody looks into it; may come back.
+    case suspended
+    /// Reads what it once protected, protects nothing new.
+    case deactivated
+    /// Somebody else may hold it. Never trusted again.
+    case compromised
+    /// The material is gone; id, dates and history stay.
+    case destroyed
+
+    /// Whether something new may be sealed, signed or encrypted with it.
+    package var mayProtect: Bool { self == .active }
+
+    /// Whether what it protected earlier may still be opened or verified with it.
+    package var mayProcess: Bool { self == .active || self == .suspended || self == .deactivated }
+}
+
+/// What can happen to a key.
+package enum KeyEvent: String, CaseIterable, Sendable, Hashable {
+    /// Possession is proved, or the security team approves: the key comes into use.
+    case promote
+    case suspend
+    /// A newer key has taken its place.
+    case deactivate
+    /// It is or may be known to somebody else.
+    case revoke
+    case destroy
+}
+
+/// A transition the states do not allow.
+package struct KeyTransitionRefused: Error, Hashable, Sendable {
+    package var state: KeyState
+    package var event: KeyEvent
+
+    package init(state: KeyState, event: KeyEvent) {
+        self.state = state
+        self.event = event
+    }
+
+    package var message: String {
+        "a key that is `\(state.rawValue)` cannot be the subject of `\(event.rawValue)`"
+    }
+}
+
+extension KeyState {
+    /// The state after an event: a pure table, so that every store and every test agrees.
+    ///
+    /// Rotation is add → promote the new → deactivate the old → destroy the old. Nothing leaves
+    /// `compromised` but by `destroy`, and nothing leaves `destroyed`.
+    package func after(_ event: KeyEvent) throws(KeyTransitionRefused) -> KeyState {
+        switch (self, event) {
+        case (.preActivation, .promote), (.suspended, .promote): .active
+        case (.active, .suspend): .suspended
+        case (.active, .deactivate), (.suspended, .deactivate): .deactivated
+        case (.preActivation, .revoke), (.active, .revoke), (.suspended, .revoke), (.deactivated, .revoke):
+            .compromised
+        case (.preActivation, .destroy), (.deactivated, .destroy), (.compromised, .destroy): .destroyed
+        default: throw KeyTransitionRefused(state: self, event: event)
+        }
+    }
+}
+
+/// What a key of the gateway is for.
+package enum KeyPurpose: String, CaseIterable, Sendable, Hashable {
+    /// Ed25519: signs the content inside every envelope.
+    case origin
+    /// Ed25519: signs checkpoints of the trail.
+    case trail
+    /// Ed25519: signs policy bundles.
+    case policy
+    /// HMAC-SHA256: unsubscribe links.
+    case link
+    /// AES-256-GCM: rows at rest.
+    case data
+    /// HMAC-SHA256: user ids and request ids as lookup keys.
+    case index
+    /// AES-256-GCM: wraps the symmetric ones.
+    case root
+
+    /// What `keyring.yaml` calls the algorithm.
+    package var suite: String {
+        switch self {
+        case .origin, .trail, .policy: "Ed25519"
+        case .link, .index: "HMAC-SHA256"
+        case .data, .root: "AES-256-GCM"
+        }
+    }
+
+    /// Whether there is a public part to show.
+    package var isAsymmetric: Bool { suite == "Ed25519" }
+}

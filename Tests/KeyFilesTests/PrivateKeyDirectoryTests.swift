@@ -1,0 +1,159 @@
+import Foundation
+import GateVocabulary
+import KeyFiles
+import KeyLifecycle
+import OpenSSLCrypto
+import Testing
+
+@Suite struct PrivateKeyDirectoryTests {
+    static let now = Instant(milliseconds: 1_795_000_000_000)
+
+    /// A folder of its own for each test, gone afterwards.
+    func withFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
+        let path = NSTemporaryDirectory() + "sendgate-keys-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        return try body(path)
+    }
+
+    @Test func `a ceremony makes one key of every purpose and they read back`() throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            for purpose in KeyPurpose.allCases {
+                let key = try keys.current(purpose)
+                #expect(key.purpose == purpose)
+                #expect(key.createdAt == Self.now)
+                #expect(key.secret.count == 32)
+                #expect((try key.publicKey() != nil) == purpose.isAsymmetric)
+            }
+        }
+    }
+
+    @Test func `a second ceremony in the same folder is refused and changes nothing`() throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let before = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+            #expect(throws: KeyFileError.exists(path: "\(path)/\(before[0])")) {
+                try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path).sorted() == before)
+        }
+    }
+
+    @Test func `key files are readable by their owner only and a wider mode is refused`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            for file in files {
+                let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+                #expect(mode == 0o400, "\(file)")
+            }
+            try FileManager.default.setAttributes([.posixPermissions: 0o440], ofItemAtPath: files[1])
+            #expect(throws: KeyFileError.tooOpen(path: files[1], mode: 0o440)) {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            }
+        }
+    }
+
+    @Test func `symmetric keys are wrapped, and a foreign root does not open them`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let data = try #require(files.first { $0.contains("/data-") })
+            let text = try String(contentsOfFile: data, encoding: .utf8)
+            #expect(text.contains("\"wrapped\"") && !text.contains("\"secret\""))
+            let root = try #require(files.first { $0.contains("/root-") })
+            let rootID = try PrivateKeyFile.read(root, roots: [:]).id
+            let other = PrivateKeyFile(
+                id: rootID, purpose: .root, createdAt: Self.now, secret: try .random(byteCount: 32))
+            #expect(throws: KeyFileError.wrongRoot(path: data)) {
+                try PrivateKeyFile.read(data, roots: [rootID: other])
+            }
+            #expect(throws: KeyFileError.wrongRoot(path: data)) { try PrivateKeyFile.read(data, roots: [:]) }
+        }
+    }
+
+    @Test func `a wrapped key renamed to another id does not open`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let root = try PrivateKeyFile.read(
+                try #require(files.first { $0.contains("/root-") }), roots: [:])
+            let data = try #require(files.first { $0.contains("/data-") })
+            var text = try String(contentsOfFile: data, encoding: .utf8)
+            let id = try PrivateKeyFile.read(data, roots: [root.id: root]).id
+            text = text.replacing(id, with: "data-0000000000000000")
+            let forged = "\(path)/forged.key"
+            try text.write(toFile: forged, atomically: false, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: forged)
+            #expect(throws: KeyFileError.wrongRoot(path: forged)) {
+                try PrivateKeyFile.read(forged, roots: [root.id: root])
+            }
+        }
+    }
+
+    @Test(arguments: ["dev-", "test-"])
+    func `throwaway keys serve a first hour and never production`(prefix: String) throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, prefix: prefix, now: Self.now)
+            _ = try? PrivateKeyDirectory(at: path, acceptsThrowaway: true).current(.origin)
+            #expect {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            } throws: { error in
+                guard case KeyFileError.throwawayKey = error else { return false }
+                return true
+            }
+        }
+    }
+
+    @Test func `a missing purpose is named`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            try FileManager.default.removeItem(atPath: try #require(files.first { $0.contains("/trail-") }))
+            #expect(throws: KeyFileError.missing(purpose: .trail, directory: path)) {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            }
+        }
+    }
+
+    @Test func `a link in place of a key file is refused`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let link = "\(path)/trail-link.key"
+            try FileManager.default.createSymbolicLink(
+                atPath: link, withDestinationPath: try #require(files.first { $0.contains("/trail-") }))
+            #expect(throws: KeyFileError.notAPlainFile(path: link)) {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            }
+        }
+    }
+
+    @Test(arguments: ["", "{}", "{\"v\":1}", "not json", "{\"v\":2,\"id\":\"x\"}"])
+    func `a damaged key file is refused with its path`(content: String) throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let damaged = "\(path)/origin-damaged.key"
+            try content.write(toFile: damaged, atomically: false, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: damaged)
+            #expect {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            } throws: { error in
+                guard case KeyFileError.malformed(let named, _) = error else { return false }
+                return named == damaged
+            }
+        }
+    }
+
+    @Test func `the keyring shows public parts and no secret`() throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            let text = try keys.keyringText()
+            for purpose in KeyPurpose.allCases {
+                let key = try keys.current(purpose)
+                #expect(text.contains(key.id))
+                let secret = key.secret.withUnsafeBytes { Hexadecimal.encode(Array($0)) }
+                #expect(!text.contains(secret))
+            }
+            let origin = try #require(try keys.current(.origin).publicKey())
+            #expect(text.contains(Hexadecimal.encode(origin.rawBytes)))
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import KeyLifecycle
+import Testing
+
+@Suite struct KeyStateTests {
+    /// Every pair of the table, written out a second time: a transition that is not here must be refused.
+    static let allowed: [KeyState: [KeyEvent: KeyState]] = [
+        .preActivation: [.promote: .active, .revoke: .compromised, .destroy: .destroyed],
+        .active: [.suspend: .suspended, .deactivate: .deactivated, .revoke: .compromised],
+        .suspended: [.promote: .active, .deactivate: .deactivated, .revoke: .compromised],
+        .deactivated: [.revoke: .compromised, .destroy: .destroyed],
+        .compromised: [.destroy: .destroyed],
+        .destroyed: [:],
+    ]
+
+    @Test(arguments: KeyState.allCases, KeyEvent.allCases)
+    func `a transition happens exactly when the table has it`(state: KeyState, event: KeyEvent) throws {
+        if let next = Self.allowed[state]?[event] {
+            #expect(try state.after(event) == next)
+        } else {
+            #expect(throws: KeyTransitionRefused(state: state, event: event)) { try state.after(event) }
+        }
+    }
+
+    @Test(arguments: KeyState.allCases)
+    func `nothing leads from a compromised or destroyed key back into use`(start: KeyState) throws {
+        guard start == .compromised || start == .destroyed else { return }
+        var reached: Set<KeyState> = [start]
+        var frontier = [start]
+        while let state = frontier.popLast() {
+            for event in KeyEvent.allCases {
+                if let next = try? state.after(event), reached.insert(next).inserted { frontier.append(next) }
+            }
+        }
+        #expect(reached.allSatisfy { !$0.mayProtect && !$0.mayProcess })
+    }
+}
