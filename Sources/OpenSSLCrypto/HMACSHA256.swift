@@ -22,9 +22,7 @@ package struct HMACKey: Sendable {
     package func authenticate(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         withUnsafeTemporaryAllocation(of: sendgate_hmac_sha256.self, capacity: 1) { working in
             let state = working.baseAddress!
-            states.withUnsafeBytes {
-                state.initialize(to: $0.loadUnaligned(as: sendgate_hmac_sha256.self))
-            }
+            withStates { state.initialize(to: $0) }
             defer { OPENSSL_cleanse(state, MemoryLayout<sendgate_hmac_sha256>.size) }
             HMACStates.update(state, bytes)
             return [UInt8](unsafeUninitializedCapacity: 32) { code, count in
@@ -32,6 +30,10 @@ package struct HMACKey: Sendable {
                 count = 32
             }
         }
+    }
+
+    fileprivate func withStates(_ body: (sendgate_hmac_sha256) -> Void) {
+        states.withUnsafeBytes { body($0.load(as: sendgate_hmac_sha256.self)) }
     }
 
     /// Whether two authenticators are equal, in a time that depends on their lengths only.
@@ -70,6 +72,11 @@ package struct HMACSHA256Computation: ~Copyable {
     /// Forgets what went before and takes `key`, of any length.
     package mutating func start(key: UnsafeRawBufferPointer) {
         HMACStates.key(state, with: key)
+    }
+
+    /// Forgets what went before and takes a key whose pads are hashed already.
+    package mutating func start(_ key: HMACKey) {
+        key.withStates { state.pointee = $0 }
     }
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {

@@ -59,6 +59,32 @@ package final class SecretBytes: @unchecked Sendable, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["count": memory.count]) }
 }
 
+/// Working memory for the secrets of one computation, used again for the next.
+///
+/// Zeroed after every use and at the end. One thread at a time: the pointer inside keeps it from being
+/// `Sendable`.
+package struct SecretScratch: ~Copyable {
+    private let memory: UnsafeMutableRawBufferPointer
+
+    package init(byteCount: Int) {
+        memory = .allocate(byteCount: byteCount, alignment: 16)
+        _ = memory.initializeMemory(as: UInt8.self, repeating: 0)
+    }
+
+    deinit {
+        OPENSSL_cleanse(memory.baseAddress, memory.count)
+        memory.deallocate()
+    }
+
+    /// Lends the memory, which starts as zeros, and zeroes it when `body` returns or throws.
+    package mutating func use<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows
+        -> Result
+    {
+        defer { OPENSSL_cleanse(memory.baseAddress, memory.count) }
+        return try body(memory)
+    }
+}
+
 /// Random bytes that need not stay secret: identifiers, nonces, padding of file names.
 package enum SecureRandom {
     /// - Parameter count: At most 2³¹−1, OpenSSL's own bound.

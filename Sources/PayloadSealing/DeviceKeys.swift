@@ -1,0 +1,79 @@
+package import OpenSSLCrypto
+package import SealedFormat
+
+/// A device's public key that was found acceptable: what the store keeps and a key record shows.
+package struct DevicePublicKey: Hashable, Sendable {
+    package let suite: SealingSuite
+    /// 65 bytes for P-256, starting with 0x04; 32 for X25519.
+    package let rawBytes: [UInt8]
+    /// SHA-256 of ``rawBytes``: what messages are bound to.
+    package let digest: SHA256Digest
+
+    /// Takes a key from outside. Done once, when the device registers it, as it costs about as much as
+    /// sealing a message.
+    ///
+    /// - Throws: ``OpenSSLError/wrongByteCount(what:expected:actual:)`` or
+    ///   ``OpenSSLError/unacceptablePublicKey(why:)``.
+    package init(validating rawBytes: [UInt8], suite: SealingSuite) throws {
+        _ = try AgreementPublicKey(validating: rawBytes, curve: suite.curve)
+        self.init(rawBytes: rawBytes, suite: suite)
+    }
+
+    /// Takes a key back from our own store, where it arrived through ``init(validating:suite:)``.
+    ///
+    /// - Warning: Checks nothing. A key that is none is noticed when ``DeviceSealingKey`` parses it.
+    package init(validatedBefore rawBytes: [UInt8], suite: SealingSuite) {
+        self.init(rawBytes: rawBytes, suite: suite)
+    }
+
+    private init(rawBytes: [UInt8], suite: SealingSuite) {
+        self.suite = suite
+        self.rawBytes = rawBytes
+        digest = SHA256.digest(rawBytes)
+    }
+}
+
+/// A device's public key, parsed and ready to seal to, on any thread.
+///
+/// Parsing costs about a fifth of sealing a short message; keep the value where one device gets many.
+package final class DeviceSealingKey: Sendable {
+    package let publicKey: DevicePublicKey
+    let agreement: AgreementPublicKey
+
+    package init(_ publicKey: DevicePublicKey) throws {
+        self.publicKey = publicKey
+        agreement = try AgreementPublicKey(validatedBefore: publicKey.rawBytes, curve: publicKey.suite.curve)
+    }
+}
+
+/// The key that says a content comes from this gateway: signs inside the seal.
+package struct OriginSigner: Sendable {
+    /// 8 bytes; devices find the pinned public key by it.
+    package let keyID: [UInt8]
+    package let privateKey: Ed25519PrivateKey
+
+    package init(keyID: [UInt8], privateKey: Ed25519PrivateKey) throws(SealedFormatError) {
+        guard keyID.count == SealedLimits.originKeyIDByteCount else {
+            throw .wrongByteCount(
+                of: "an origin key id", expected: SealedLimits.originKeyIDByteCount, actual: keyID.count)
+        }
+        self.keyID = keyID
+        self.privateKey = privateKey
+    }
+}
+
+extension SealingSuite {
+    package var curve: AgreementCurve {
+        switch self {
+        case .p256: .p256
+        case .x25519: .x25519
+        }
+    }
+
+    package var aead: AEADAlgorithm {
+        switch self {
+        case .p256: .aes256GCM
+        case .x25519: .chaCha20Poly1305
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/// Why an envelope was not opened. Show nothing of it to the user but that a message could not be read;
+/// report the case, which holds no content.
+public enum SealedPushError: Error, Equatable, Sendable {
+    /// The bytes are no envelope in its one spelling; `detail` says where they depart from it.
+    case malformedEnvelope(detail: String)
+    /// A key id, public key or name given by the app has the wrong form.
+    case malformedConfiguration(detail: String)
+    /// The envelope is for a key this opener does not hold: an old key, or another installation's.
+    case unknownKey(keyID: String)
+    /// The envelope names another suite than the app's own record of the key.
+    case suiteMismatch(keyID: String)
+    /// The message must no longer be shown. `expiredAt` is in Unix seconds.
+    case expired(expiredAt: UInt64)
+    /// The seal does not open: other bytes, or sealed for another app, device, key, purpose or expiry.
+    case cannotOpen
+    /// The seal opened, but what is inside breaks the layout. Only a faulty gateway makes such a message.
+    case malformedMessage(detail: String)
+    /// The content claims an origin key that is not pinned here.
+    case unknownOrigin(originKeyID: String)
+    /// The origin's signature does not verify: whoever sealed this is not the gateway.
+    case forgedOrigin(originKeyID: String)
+    /// Another message came under this message id before; this one is dropped.
+    case repeatedMessageID(messageID: String)
+    /// The record of seen messages could not be read or written, so a repetition cannot be ruled out.
+    case seenMessagesUnavailable(detail: String)
+}
