@@ -1,0 +1,125 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// `POST /v1/receipts`: what the delivery layer or the app observed of one message.
+///
+/// There is no "delivered": a provider's receipt says that the provider took it, nothing more (S1).
+package struct ReceiptBody: WireBody, Hashable {
+    package enum Event: String, CaseIterable, Sendable, Hashable {
+        case acceptedByProvider = "accepted_by_provider"
+        /// The provider refused it for good.
+        case failed
+        /// The provider says the token is no longer registered.
+        case unregistered
+        /// The person saw it or acted on it.
+        case userObserved = "user_observed"
+    }
+
+    package var send: SendID
+    package var destination: DestinationID
+    package var event: Event
+    /// What the person did, in the app's words, e.g. `opened`.
+    package var action: String?
+    /// The provider's name for the error.
+    package var reason: String?
+    /// When it was observed; for `unregistered`, the provider's own timestamp, which decides whether a
+    /// token registered since is kept.
+    package var at: Instant
+
+    package static let shape = Shape.named(
+        "Receipt",
+        .object(
+            ObjectShape(
+                "Something observed of a send at one destination.",
+                [
+                    .required("send", .text(.uuid), "The `send_id`."),
+                    .required("destination", .text(.identifier), "The device or address."),
+                    .required("event", .choice(of: Event.self), "What was observed."),
+                    .optional("action", .text(.identifier), "What the person did, in the app's words."),
+                    .optional("reason", .text(.providerReason), "The provider's name for an error."),
+                    .required("at", .text(.instant), "When it was observed."),
+                ])))
+
+    package static let example: JSONValue = [
+        "send": "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "destination": "d_1", "event": "user_observed",
+        "action": "opened", "at": "2026-11-21T05:00:00Z",
+    ]
+
+    package init(checked members: CheckedMembers) {
+        send = members.required(SendID(uuidText: members.requiredText("send")), "send")
+        destination = DestinationID(members.requiredText("destination"))
+        event = members.required(members.name("event"), "event")
+        action = members.text("action")
+        reason = members.text("reason")
+        at = members.required(members.instant("at"), "at")
+    }
+}
+
+/// `POST /v1/keys/{key}/revoke`: why, because the two ends differ.
+package struct KeyRevokeBody: WireBody, Hashable {
+    package enum Cause: String, CaseIterable, Sendable, Hashable {
+        /// The private half may be known to somebody: state `compromised`, at once.
+        case compromised
+        /// The device is gone: state `deactivated`.
+        case lost
+        /// No longer needed: state `deactivated`.
+        case retired
+    }
+
+    package var cause: Cause
+
+    package static let shape = Shape.named(
+        "KeyRevocation",
+        .object(
+            ObjectShape(
+                "Why a key is revoked. The next decision already refuses it.",
+                [.required("cause", .choice(of: Cause.self), "`compromised` marks everything it signed or opened as doubtful.")])))
+
+    package static let example: JSONValue = ["cause": "compromised"]
+
+    package init(checked members: CheckedMembers) {
+        cause = members.required(members.name("cause"), "cause")
+    }
+}
+
+/// `POST /v1/policy/activate`: put the configured bundle in force, if it is still the one that was reviewed.
+package struct PolicyActivateBody: WireBody, Hashable {
+    /// What the caller reviewed. Another digest on the gateway's disk is 409, and nothing changes.
+    package var digest: PolicyDigest
+
+    package static let shape = Shape.named(
+        "PolicyActivation",
+        .object(
+            ObjectShape(
+                "Which bundle to put in force.",
+                [
+                    .required(
+                        "digest", .text(.sha256),
+                        "The digest of the bundle that was reviewed, as `sendgate policy show` prints it. The gateway reads its configured folder and refuses with 409 when it holds another."
+                    )
+                ])))
+
+    package static let example: JSONValue = [
+        "digest": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+    ]
+
+    package init(checked members: CheckedMembers) {
+        digest = PolicyDigest(members.requiredText("digest"))
+    }
+}
+
+/// Where a route takes nothing: no body, or `{}`.
+package struct EmptyBody: WireBody, Hashable {
+    package static let shape = Shape.named("Empty", .object(ObjectShape("Nothing; the body may be left out.", [])))
+
+    package static let example: JSONValue = [:]
+
+    package init(checked members: CheckedMembers) {}
+}
+
+extension WireBody {
+    /// Reads a body that may be left out (``RouteTemplate/BodyKind/optionalJSON``): nothing stands for `{}`.
+    package static func readOptional(_ bytes: [UInt8]) -> Result<Self, BodyError> {
+        bytes.isEmpty ? read(Array("{}".utf8)) : read(bytes)
+    }
+}

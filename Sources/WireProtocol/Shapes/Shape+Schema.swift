@@ -1,0 +1,122 @@
+package import CanonicalJSON
+
+/// Shapes named in the document, gathered while it is printed.
+package struct SchemaComponents {
+    package private(set) var schemas: [String: JSONValue] = [:]
+
+    package init() {}
+
+    /// The JSON Schema 2020-12 of `shape`; whatever in it has a name goes to ``schemas`` and is referred to.
+    package mutating func schema(of shape: Shape) -> JSONObject {
+        switch shape {
+        case .boolean:
+            return ["type": "boolean"]
+        case .integer(let range):
+            return [
+                "maximum": .integer(range.upperBound), "minimum": .integer(range.lowerBound),
+                "type": "integer",
+            ]
+        case .text(let rule):
+            var schema = rule.schema
+            schema["type"] = "string"
+            return schema
+        case .choice(let names):
+            return ["enum": .array(names.map { .string($0) }), "type": "string"]
+        case .nullable(let shape):
+            return ["anyOf": [.object(schema(of: shape)), ["type": "null"]]]
+        case .null:
+            return ["type": "null"]
+        case .list(let shape, let countMin, let countMax):
+            var list: JSONObject = [
+                "items": .object(schema(of: shape)), "maxItems": .integer(Int64(countMax)), "type": "array",
+            ]
+            if countMin > 0 { list["minItems"] = .integer(Int64(countMin)) }
+            return list
+        case .map(let keys, let values, let countMax):
+            return [
+                "additionalProperties": .object(schema(of: values)),
+                "maxProperties": .integer(Int64(countMax)), "propertyNames": .object(keys.schema),
+                "type": "object",
+            ]
+        case .object(let object):
+            return schema(of: object)
+        case .variants(let variants):
+            var choices: [JSONValue] = []
+            for variant in variants.variants { choices.append(.object(schema(of: variant.shape))) }
+            return ["oneOf": .array(choices)]
+        case .anything(let depthMax):
+            return reference(to: "AnyJSON\(depthMax)") { components in
+                components.schema(ofAnything: depthMax)
+            }
+        case .named(let name, let shape):
+            return reference(to: name) { components in components.schema(of: shape) }
+        case .either(let shapes):
+            var choices: [JSONValue] = []
+            for shape in shapes { choices.append(.object(schema(of: shape))) }
+            return ["anyOf": .array(choices)]
+        }
+    }
+
+    private mutating func reference(
+        to name: String, _ make: (inout SchemaComponents) -> JSONObject
+    ) -> JSONObject {
+        if schemas[name] == nil {
+            // Holds the place, so that a shape inside itself would end here and not recurse.
+            schemas[name] = .null
+            let made = make(&self)
+            schemas[name] = .object(made)
+        }
+        return ["$ref": .string("#/components/schemas/\(name)")]
+    }
+
+    private mutating func schema(ofAnything depthMax: Int) -> JSONObject {
+        var choices: [JSONValue] = [
+            ["type": "null"], ["type": "boolean"], .object(schema(of: .anyInteger)),
+            .object(schema(of: .text(.paramText))),
+        ]
+        if depthMax > 0 {
+            let inner = Shape.anything(depthMax: depthMax - 1)
+            choices.append(.object(schema(of: .list(of: inner, countMax: WireLimits.paramCountMax))))
+            choices.append(
+                .object(
+                    schema(of: .map(keys: .paramName, values: inner, countMax: WireLimits.paramCountMax))))
+        }
+        return ["anyOf": .array(choices)]
+    }
+
+    private mutating func schema(of object: ObjectShape) -> JSONObject {
+        var properties = JSONObject()
+        for member in object.members {
+            var schema = schema(of: member.shape)
+            schema["description"] = .string(member.means)
+            if let value = member.defaultValue { schema["default"] = value }
+            properties[member.name] = .object(schema)
+        }
+        var schema: JSONObject = [
+            "additionalProperties": false, "description": .string(object.means),
+            "properties": .object(properties), "type": "object",
+        ]
+        let required = object.members.filter(\.isRequired).map { JSONValue.string($0.name) }
+        if !required.isEmpty { schema["required"] = .array(required) }
+        if !object.rules.isEmpty { schema["allOf"] = .array(object.rules.map { .object($0.schema) }) }
+        return schema
+    }
+}
+
+extension ObjectShape.Rule {
+    /// In the keywords every validator and generator knows; `dependentRequired` is not one of them.
+    fileprivate var schema: JSONObject {
+        switch self {
+        case .notBoth(let first, let second):
+            return ["not": ["required": [.string(first), .string(second)]]]
+        case .needs(let first, let second):
+            return [
+                "anyOf": [
+                    ["required": [.string(second)]], ["not": ["required": [.string(first)]]],
+                ]
+            ]
+        case .anyOf(let names):
+            return ["anyOf": .array(names.map { ["required": [.string($0)]] })]
+        }
+    }
+}

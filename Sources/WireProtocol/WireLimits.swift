@@ -1,0 +1,67 @@
+/// Every bound on what crosses the socket, with its unit and where it comes from. The endpoint, the
+/// parser and the OpenAPI document read the same numbers.
+package enum WireLimits {
+    // MARK: Requests
+
+    /// Bytes of one request body, and of one line of a stream (DESIGN section 5, "Bounds").
+    package static let bodyByteCountMax = 65_536
+    /// Bytes of the header section of one request, request line included (DESIGN section 5, "Bounds").
+    package static let headerByteCountMax = 16_384
+    /// Bytes of the request target. Four ids of 128 bytes, all percent-encoded, and a query fit.
+    package static let targetByteCountMax = 4_096
+    /// Lines of one stream sent with `Content-Length` (DESIGN section 5, "Routes").
+    package static let batchLineCountMax = 10_000
+    /// Bytes of one stream sent with `Content-Length`: 16 MiB (DESIGN section 5, "Routes").
+    package static let batchByteCountMax = 16_777_216
+
+    // MARK: Texts
+
+    /// Characters, and so bytes, of an ASCII id (DESIGN section 5, "A send").
+    package static let identifierByteCountMax = 128
+    /// Characters of an id with anything outside ASCII. Each takes at most four bytes of UTF-8, so that
+    /// such an id stays within ``identifierByteCountMax`` too. JSON Schema counts characters and cannot
+    /// count bytes; bounded this way, the OpenAPI document and the parser accept exactly the same ids.
+    package static let identifierCharacterCountMax = 32
+    /// Characters of a deep link (GateVocabulary, `SendRequest`).
+    package static let deepLinkCharacterCountMax = 512
+    /// Characters of a BCP 47 tag (RFC 5646 section 4.4.1 asks for room for 35).
+    package static let localeCharacterCountMax = 35
+    /// Characters of an IANA zone name; the longest in tzdata 2026 has 32.
+    package static let timeZoneCharacterCountMax = 64
+    /// Characters of an app's bundle id or package name (App Store Connect: 155).
+    package static let appCharacterCountMax = 155
+    /// Characters of a push token. APNs' are 64 today and FCM's about 160; both vendors ask for room.
+    package static let tokenCharacterCountMax = 2_048
+    /// Characters of an e-mail address (RFC 5321 section 4.5.3.1, less the angle brackets: 254).
+    package static let emailCharacterCountMax = 254
+    /// Characters of one text inside `params`. Far above what any type's own schema admits; it only keeps
+    /// one text from filling the body.
+    package static let paramTextCharacterCountMax = 4_096
+    /// Characters of one key inside `params`.
+    package static let paramNameCharacterCountMax = 64
+    /// Members of `params`, and of any object or array inside it.
+    package static let paramCountMax = 64
+    /// Arrays and objects inside one another within `params`; money needs one.
+    package static let paramDepthMax = 4
+
+    // MARK: Numbers
+
+    /// Seconds a send may be worth something: 28 days, the longest FCM stores a message.
+    package static let ttlSecondsMax: Int64 = 2_419_200
+    /// Registered devices of one recipient; the same for addresses (DESIGN section 5, "Bounds").
+    package static let destinationCountMax = 20
+    /// Events in one answer of `GET /v1/events`, and how many when the caller does not say.
+    package static let eventCountMax: Int64 = 1_000
+    package static let eventCountDefault: Int64 = 100
+    /// Decisions in one answer of `GET …/decisions`, and how many when the caller does not say.
+    package static let decisionCountMax: Int64 = 100
+    package static let decisionCountDefault: Int64 = 20
+
+    // MARK: Answers
+
+    /// Violations listed in one problem document; how many more there are is said in its detail. Keeps
+    /// the answer to a hostile body smaller than the body.
+    package static let violationCountMax = 100
+    /// Bytes of a stranger's key that a message repeats.
+    package static let quotedByteCountMax = 64
+}
