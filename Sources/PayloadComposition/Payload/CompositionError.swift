@@ -1,0 +1,32 @@
+/// A payload that cannot be composed: the bundle or a param asks for something nobody can write.
+///
+/// The gate then knows no size and refuses the send (`fact_missing`); nothing half-composed leaves.
+package enum CompositionError: Error, Hashable, Sendable {
+    /// Not an ISO 4217 code with a minor unit.
+    case unknownCurrency(String)
+    /// A counted text without the form every language falls back to.
+    case pluralWithoutOther(param: String)
+    /// Only push carries a sealed body, and only to a device with a key.
+    case sealedWithoutKey
+    /// The type is never sent on this channel.
+    case formNever
+    /// The envelope has another length than the one the decision was made on. Both counts are bytes.
+    case envelopeLength(expected: Int, actual: Int)
+    /// An envelope for a body that has no place for one, or none for a body that has.
+    case envelopeNotExpected(hasPlace: Bool)
+}
+
+extension CompositionError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .unknownCurrency(let code): "`\(code)` is not an ISO 4217 currency with a minor unit"
+        case .pluralWithoutOther(let param): "the text counted by `\(param)` has no form `other`"
+        case .sealedWithoutKey: "a sealed body needs a device and its key"
+        case .formNever: "this type is never sent on this channel"
+        case .envelopeLength(let expected, let actual):
+            "the envelope has \(actual) bytes and the decision was made on \(expected)"
+        case .envelopeNotExpected(true): "the body has a place for an envelope and got none"
+        case .envelopeNotExpected(false): "the body has no place for an envelope"
+        }
+    }
+}

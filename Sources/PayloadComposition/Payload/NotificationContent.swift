@@ -1,0 +1,113 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// Everything one notification could say and show at one destination. Which of it does say and show is
+/// decided by the form it is composed in.
+package struct NotificationContent: Sendable {
+    package var send: SendID
+    package var message: MessageID
+    package var type: TypeID
+    /// S2's number for the type, if it has one.
+    package var number: Int?
+    package var category: Category
+    package var texts: NotificationTexts
+    /// The one text per app and tier that is true of every notification.
+    package var constantText: ConstantText
+    /// As the producer sent them. They only ever travel inside a seal.
+    package var params: JSONObject
+    /// The params that are random references (UUIDs), S2's "extras": the only ones that may travel in clear.
+    package var references: JSONObject
+    package var deepLink: String?
+    /// What a device stacks together.
+    package var thread: String?
+    package var sound: String?
+    /// The APNs category: which buttons the notification has.
+    package var actionCategory: String?
+    package var androidChannel: String?
+    package var badge: Int?
+    package var interruption: Interruption
+    package var privacy: PrivacyLevel
+    package var sentAt: Instant
+    package var expiresAt: Instant
+    /// A keyed tag: the caller's collapse key never leaves the gateway.
+    package var collapse: Tag?
+    /// Mutes the category without a login; inside every marketing and social message (S1).
+    package var unsubscribeLink: String?
+
+    package struct ConstantText: Hashable, Sendable {
+        package var title: String
+        package var body: String
+
+        package init(title: String, body: String) {
+            self.title = title
+            self.body = body
+        }
+    }
+
+    package init(
+        send: SendID, message: MessageID, type: TypeID, number: Int? = nil, category: Category,
+        texts: NotificationTexts, constantText: ConstantText, params: JSONObject = [:],
+        references: JSONObject = [:],
+        deepLink: String? = nil, thread: String? = nil, sound: String? = nil, actionCategory: String? = nil,
+        androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
+        sentAt: Instant, expiresAt: Instant, collapse: Tag? = nil, unsubscribeLink: String? = nil
+    ) {
+        self.send = send
+        self.message = message
+        self.type = type
+        self.number = number
+        self.category = category
+        self.texts = texts
+        self.constantText = constantText
+        self.params = params
+        self.references = references
+        self.deepLink = deepLink
+        self.thread = thread
+        self.sound = sound
+        self.actionCategory = actionCategory
+        self.androidChannel = androidChannel
+        self.badge = badge
+        self.interruption = interruption
+        self.privacy = privacy
+        self.sentAt = sentAt
+        self.expiresAt = expiresAt
+        self.collapse = collapse
+        self.unsubscribeLink = unsubscribeLink
+    }
+
+    /// What a screen shows in the full form: everything when the recipient asked for it, else the public
+    /// texts where the type has any.
+    var shownTexts: (title: String, body: String) {
+        guard privacy != .full else { return (texts.title, texts.body) }
+        return (texts.publicTitle ?? texts.title, texts.publicBody ?? texts.body)
+    }
+
+    /// What goes inside the seal: canonical JSON, for the app's eyes only.
+    ///
+    ///     {action_category?, android_channel?, badge?, body, category, deep_link?, interruption, number?, params,
+    ///      privacy, public_body?, public_title?, send_id, sent_at, sound?, thread?, title, type, unsubscribe?}
+    ///
+    /// `sent_at` is in milliseconds since 1970; `category` is the consent axis, which an app mutes by.
+    package func sealedContent(for platform: Platform) -> [UInt8] {
+        var content: JSONObject = [
+            "body": .string(texts.body), "category": .string(category.rawValue),
+            "interruption": .string(interruption.rawValue), "params": .object(params),
+            "privacy": .string(privacy.rawValue), "send_id": .string(send.uuidText),
+            "sent_at": .integer(sentAt.milliseconds), "title": .string(texts.title),
+            "type": .string(type.text),
+        ]
+        if let number { content["number"] = .integer(Int64(number)) }
+        if let title = texts.publicTitle { content["public_title"] = .string(title) }
+        if let body = texts.publicBody { content["public_body"] = .string(body) }
+        if let deepLink { content["deep_link"] = .string(deepLink) }
+        if let thread { content["thread"] = .string(thread) }
+        if let sound { content["sound"] = .string(sound) }
+        if let badge { content["badge"] = .integer(Int64(badge)) }
+        if let unsubscribeLink { content["unsubscribe"] = .string(unsubscribeLink) }
+        switch platform {
+        case .ios: if let actionCategory { content["action_category"] = .string(actionCategory) }
+        case .android: if let androidChannel { content["android_channel"] = .string(androidChannel) }
+        }
+        return CanonicalJSON.write(content)
+    }
+}

@@ -1,0 +1,85 @@
+/// A BCP 47 language tag, in the case RFC 5646 section 2.1.1 recommends: `nb-NO`, `sr-Latn`.
+///
+/// Only its shape is checked. A tag nobody has conventions for is still a tag: numbers then follow the
+/// root conventions of Unicode CLDR and texts come from the end of the fallback chain.
+package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+    /// The first subtag, in lower case.
+    package let language: String
+    /// ISO 3166-1 alpha-2 in upper case, or three digits (UN M.49).
+    package let region: String?
+
+    /// 35 bytes is what RFC 5646 section 4.4.1 tells implementations to have room for.
+    package static let byteCountMax = 35
+
+    /// What every chain ends in: the one language each bundle must have (`messages/en.yaml`).
+    package static let last = LanguageTag("en")!
+
+    /// - Parameter text: Subtags of 1 to 8 ASCII letters and digits joined by `-`, the first of 2 to 8 letters.
+    package init?(_ text: String) {
+        guard (2...Self.byteCountMax).contains(text.utf8.count) else { return nil }
+        var canonical: [String] = []
+        var region: String?
+        for (index, subtag) in text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+            .enumerated()
+        {
+            let letterCount = subtag.count(where: Self.isLetter)
+            guard (1...8).contains(subtag.count), subtag.allSatisfy({ Self.isLetter($0) || Self.isDigit($0) })
+            else { return nil }
+            let plain = String(decoding: subtag, as: UTF8.self)
+            if index == 0 {
+                guard subtag.count >= 2, letterCount == subtag.count else { return nil }
+                canonical.append(plain.lowercased())
+            } else if subtag.count == 4, letterCount == 4, canonical.count == 1 {
+                canonical.append(plain.prefix(1).uppercased() + plain.dropFirst().lowercased())
+            } else if region == nil, canonical.count <= 2,
+                subtag.count == 2 && letterCount == 2
+                    || subtag.count == 3 && letterCount == 0
+            {
+                region = plain.uppercased()
+                canonical.append(plain.uppercased())
+            } else {
+                canonical.append(plain.lowercased())
+            }
+        }
+        description = canonical.joined(separator: "-")
+        language = canonical[0]
+        self.region = region
+    }
+
+    /// This tag, then shorter and shorter ones (the lookup of RFC 4647 section 3.4), then what speakers of
+    /// the language also read: the Norwegian macrolanguage and Nynorsk lead to Bokmål.
+    package var lookupChain: [LanguageTag] {
+        var chain = [self]
+        var subtags = description.split(separator: "-")
+        while subtags.count > 1 {
+            subtags.removeLast()
+            // A single letter only introduces what follows it, so it goes together with that.
+            while subtags.count > 1, subtags[subtags.count - 1].utf8.count == 1 { subtags.removeLast() }
+            if let shorter = LanguageTag(subtags.joined(separator: "-")) { chain.append(shorter) }
+        }
+        if language == "no" || language == "nn" { chain.append(LanguageTag("nb")!) }
+        return chain
+    }
+
+    /// The tags to try in turn for somebody who asked for `wishes`, best first, each once; ``last`` is always there.
+    ///
+    /// - Parameter wishes: As they came; `nil` and what is no tag are passed over.
+    package static func candidates(_ wishes: [String?]) -> [LanguageTag] {
+        var candidates: [LanguageTag] = []
+        for wish in wishes {
+            guard let wish, let tag = LanguageTag(wish) else { continue }
+            for step in tag.lookupChain where !candidates.contains(step) { candidates.append(step) }
+        }
+        if !candidates.contains(last) { candidates.append(last) }
+        return candidates
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+}

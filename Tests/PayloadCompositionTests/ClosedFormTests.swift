@@ -1,0 +1,249 @@
+import CanonicalJSON
+import GateVocabulary
+import PayloadComposition
+import SealedFormat
+import Testing
+
+/// What the sealed and the generic form must not tell.
+@Suite struct ClosedFormTests {
+    static let targets: [PayloadTarget] = [
+        .apns(topic: "app.example", suite: .p256), .apns(topic: "app.example", suite: .x25519),
+        .fcm(package: "app.example", suite: .p256), .fcm(package: "app.example", suite: .x25519),
+    ]
+
+    @Test(arguments: targets, Sample.languages)
+    func `outside the seal nothing tells`(_ target: PayloadTarget, _ language: String) throws {
+        let payload = try compose(Sample(language).content, for: target, as: .sealed)
+        let outside =
+            payload.body.beforeEnvelope + payload.body.afterEnvelope + CanonicalJSON.write(payload.headers)
+        for word in Sample.telling { #expect(!outside.contains(word), "`\(word)` is outside") }
+        // And the test can fail: inside, they are there.
+        let inner = try #require(payload.innerContent)
+        for word in ["remittance_sent", "Ahmad Karimi", Sample.transaction, "drop://", "coins.caf"] {
+            #expect(inner.contains(word))
+        }
+    }
+
+    @Test(arguments: targets + [.sms, .email], Sample.languages)
+    func `a generic body tells nothing`(_ target: PayloadTarget, _ language: String) throws {
+        let payload = try compose(Sample(language).content, for: target, as: .generic)
+        let all = try payload.filledForTest() + CanonicalJSON.write(payload.headers)
+        for word in Sample.telling { #expect(!all.contains(word), "`\(word)` is in it") }
+    }
+
+    @Test(arguments: targets) func `two notices of one app and urgency differ only in random ids`(
+        _ target: PayloadTarget
+    ) throws {
+        let one = Sample().content
+        var other = one
+        other.type = TypeID("2fa_code")
+        other.number = nil
+        other.category = .security
+        other.texts = NotificationTexts(title: "Your code", body: "123456 is your code")
+        other.params = ["code": "123456"]
+        other.references = [:]
+        (other.deepLink, other.thread, other.sound, other.badge) = ("drop://code", "code", "code.caf", nil)
+        (other.actionCategory, other.androidChannel) = ("CODE", "codes")
+        for form in [BodyForm.sealed, .generic] {
+            let left = try compose(one, for: target, as: form)
+            let right = try compose(other, for: target, as: form)
+            #expect(left.body.beforeEnvelope == right.body.beforeEnvelope)
+            #expect(left.body.afterEnvelope == right.body.afterEnvelope)
+            #expect(left.headers == right.headers)
+        }
+    }
+
+    @Test(arguments: targets) func `content without a place outside is sealed whole`(_ target: PayloadTarget)
+        throws
+    {
+        let payload = try compose(
+            Sample(unsubscribeLink: "https://e.example/u/1").content, for: target, as: .sealed)
+        let inner = try CanonicalJSON.readCanonical(try #require(payload.innerContent))
+        #expect(inner["number"] == 7)
+        #expect(inner["type"] == "transaction.remittance_sent")
+        #expect(inner["params"]?["amount"]?["minor"] == 500_000)
+        #expect(inner["unsubscribe"] == "https://e.example/u/1")
+        #expect(inner["sent_at"] == 1_795_237_200_000)
+        #expect(inner["public_title"] == "Transfer")
+        #expect(inner["badge"] == 3)
+    }
+
+    @Test func `only push is sealed, and only to a key`() {
+        let content = Sample().content
+        for target in [
+            PayloadTarget.sms, .email, .apns(topic: "a", suite: nil), .fcm(package: "a", suite: nil),
+        ] {
+            #expect(throws: CompositionError.sealedWithoutKey) {
+                try compose(content, for: target, as: .sealed)
+            }
+        }
+    }
+
+    @Test(arguments: targets + [.sms, .email]) func `a type that is never sent here has no payload`(
+        _ target: PayloadTarget
+    ) {
+        #expect(throws: CompositionError.formNever) { try compose(Sample().content, for: target, as: .never) }
+    }
+}
+
+/// Lengths are known before anything is sealed.
+@Suite struct EnvelopePlaceTests {
+    /// Content lengths on both sides of every bucket.
+    static let names = [1, 60, 61, 150, 151, 152, 300, 400, 500, 900, 1000, 1200, 1400, 1500, 1600, 1700]
+
+    @Test(arguments: ClosedFormTests.targets) func `the size is known before sealing, in every bucket`(
+        _ target: PayloadTarget
+    ) throws {
+        var buckets: Set<Int> = []
+        let suite: SealingSuite =
+            switch target {
+            case .apns(_, .some(let suite)), .fcm(_, .some(let suite)): suite
+            default: .p256
+            }
+        for padding in stride(from: 0, through: 1400, by: 7) {
+            var content = Sample().content
+            content.params = ["p": .string(String(repeating: "x", count: padding))]
+            content.texts = NotificationTexts(title: "t", body: "b")
+            let payload = try compose(content, for: target, as: .sealed)
+            let inner = try #require(payload.innerContent)
+            let bucket = try #require(SealedLimits.bucket(contentByteCount: inner.count))
+            buckets.insert(bucket)
+            let envelope = try SealedEnvelope(
+                suite: suite, keyID: [UInt8](repeating: 7, count: 16), messageID: content.message.bytes,
+                expiresAt: UInt64(content.expiresAt.seconds),
+                sealed: [UInt8](
+                    repeating: 0xEE, count: suite.publicKeyByteCount + bucket + SealedLimits.tagByteCount))
+            let filled = try payload.body.filled(with: envelope.bytes)
+            #expect(filled.count == payload.byteCount)
+            #expect(filled.count <= 4096)
+            // What the device reads out of the body is the envelope, byte for byte.
+            let json = try CanonicalJSON.readCanonical(filled)
+            let carried = json["sendgate"] ?? json["message"]?["data"]?["sendgate"]
+            #expect(carried?.stringValue.map { Array($0.utf8) } == envelope.bytes)
+        }
+        #expect(buckets.count >= 3, "only \(buckets) were met")
+    }
+
+    @Test(arguments: ClosedFormTests.targets) func `the largest content there is still fits`(
+        _ target: PayloadTarget
+    ) throws {
+        var content = Sample().content
+        content.params = [:]
+        let base = try compose(content, for: target, as: .sealed).innerContent!.count
+        let room = SealedLimits.contentByteCountMax - base - 6
+        content.params = ["p": .string(String(repeating: "x", count: room))]
+        let largest = try compose(content, for: target, as: .sealed)
+        #expect(largest.innerContent?.count == SealedLimits.contentByteCountMax)
+        #expect(largest.byteCount <= 4096)
+        // One byte more has a size too, and it is over every bound.
+        content.params = ["p": .string(String(repeating: "x", count: room + 1))]
+        #expect(try compose(content, for: target, as: .sealed).byteCount > 4096)
+    }
+
+    @Test func `an envelope of another length than foretold is refused`() throws {
+        let body = try compose(Sample().content, for: .apns(topic: "a", suite: .p256), as: .sealed).body
+        let expected = try #require(body.envelopeByteCount)
+        #expect(throws: CompositionError.envelopeLength(expected: expected, actual: expected + 1)) {
+            try body.filled(with: TestEnvelope.bytes(count: expected + 1))
+        }
+        #expect(throws: CompositionError.envelopeNotExpected(hasPlace: true)) { try body.filled(with: nil) }
+        // The right length with another number of quotation marks is no envelope either.
+        #expect(throws: CompositionError.self) {
+            try body.filled(with: [UInt8](repeating: UInt8(ascii: "\""), count: expected))
+        }
+    }
+
+    @Test func `a body without a place takes no envelope`() throws {
+        let body = try compose(Sample().content, for: .apns(topic: "a", suite: .p256), as: .generic).body
+        #expect(throws: CompositionError.envelopeNotExpected(hasPlace: false)) { try body.filled(with: [1]) }
+        #expect(try body.filled(with: nil).count == body.byteCount)
+    }
+}
+
+/// Provider rules that are easy to get wrong.
+@Suite struct ProviderRuleTests {
+    @Test(arguments: Interruption.allCases) func `APNs hears how urgent it is`(_ interruption: Interruption)
+        throws
+    {
+        let payload = try compose(
+            Sample(interruption: interruption).content, for: .apns(topic: "a", suite: nil), as: .full)
+        let aps = try CanonicalJSON.readCanonical(try payload.filledForTest())["aps"]
+        let (level, priority): (String, String) =
+            switch interruption {
+            case .passive: ("passive", "5")
+            case .active: ("active", "5")
+            case .timeSensitive: ("time-sensitive", "10")
+            case .critical: ("critical", "10")
+            }
+        #expect(aps?["interruption-level"]?.stringValue == level)
+        #expect(payload.headers["apns-priority"]?.stringValue == priority)
+        switch interruption {
+        case .passive: #expect(aps?["sound"] == nil)
+        case .active, .timeSensitive: #expect(aps?["sound"] == "coins.caf")
+        case .critical: #expect(aps?["sound"] == ["critical": 1, "name": "coins.caf", "volume": 1])
+        }
+    }
+
+    @Test func `storage times stay within what the providers take`() throws {
+        var content = Sample().content
+        content.expiresAt = content.sentAt.advanced(bySeconds: 400 * 86_400)
+        let apns = try compose(content, for: .apns(topic: "a", suite: nil), as: .full)
+        #expect(apns.headers["apns-expiration"] == .string(String(content.sentAt.seconds + 30 * 86_400)))
+        let fcm = try CanonicalJSON.readCanonical(
+            try compose(content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
+        #expect(fcm["message"]?["android"]?["ttl"] == "2419200s")
+        content.expiresAt = content.sentAt.advanced(byMilliseconds: 1)
+        let short = try CanonicalJSON.readCanonical(
+            try compose(content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
+        #expect(short["message"]?["android"]?["ttl"] == "1s")
+    }
+
+    @Test func `a message without a collapse key collapses nothing`() throws {
+        var content = Sample().content
+        content.collapse = nil
+        let apns = try compose(content, for: .apns(topic: "a", suite: nil), as: .full)
+        #expect(apns.headers["apns-collapse-id"] == nil)
+        let fcm = try compose(content, for: .fcm(package: "a", suite: nil), as: .full)
+        #expect(!(try fcm.filledForTest().contains("collapseKey")))
+    }
+
+    @Test func `a screen shows the public texts unless the recipient asked for all`() throws {
+        for (privacy, title) in [
+            (PrivacyLevel.full, "Money sent"), (.generic, "Transfer"), (.hidden, "Transfer"),
+        ] {
+            let payload = try compose(
+                Sample(privacy: privacy).content, for: .apns(topic: "a", suite: nil), as: .full)
+            let json = try CanonicalJSON.readCanonical(try payload.filledForTest())
+            #expect(json["aps"]?["alert"]?["title"]?.stringValue == title)
+        }
+    }
+}
+
+@Suite struct SMSEncodingTests {
+    @Test(arguments: [
+        ("plain", 160, SMSEncoding.Alphabet.gsm7, 1, 160), ("plain", 161, .gsm7, 2, 161),
+        ("plain", 306, .gsm7, 2, 306),
+        ("plain", 307, .gsm7, 3, 307), ("plain", 459, .gsm7, 3, 459), ("plain", 460, .gsm7, 4, 460),
+        ("euro", 80, .gsm7, 1, 160), ("euro", 81, .gsm7, 2, 162), ("euro", 229, .gsm7, 4, 460),
+        ("cyrillic", 70, .ucs2, 1, 153), ("cyrillic", 71, .ucs2, 2, 306), ("cyrillic", 201, .ucs2, 3, 459),
+        ("cyrillic", 202, .ucs2, 4, 612), ("emoji", 35, .ucs2, 1, 153), ("emoji", 36, .ucs2, 2, 306),
+        ("emoji", 67, .ucs2, 3, 459),
+    ]) func `a text costs its segments`(
+        _ kind: String, _ count: Int, _ alphabet: SMSEncoding.Alphabet, _ segments: Int, _ characters: Int
+    ) {
+        let unit = ["plain": "a", "euro": "€", "cyrillic": "д", "emoji": "😀"][kind]!
+        let encoding = SMSEncoding(String(repeating: unit, count: count))
+        #expect(encoding.alphabet == alphabet)
+        #expect(encoding.segmentCount == segments)
+        #expect(encoding.characterCount == characters)
+    }
+
+    @Test func `Norwegian letters and an amount stay in the cheap alphabet`() throws {
+        var content = Sample("nb").content
+        content.texts = NotificationTexts(
+            title: "", body: "Åse Øvrebø fikk 5\u{A0}000,00\u{A0}kr, saldo \u{2212}1")
+        let body = try CanonicalJSON.readCanonical(try compose(content, for: .sms, as: .full).filledForTest())
+        #expect(body["encoding"] == "gsm7")
+        #expect(body["text"] == "Åse Øvrebø fikk 5 000,00 kr, saldo -1")
+    }
+}

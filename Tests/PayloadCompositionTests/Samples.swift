@@ -1,0 +1,90 @@
+import CanonicalJSON
+import GateVocabulary
+import PayloadComposition
+import SealedFormat
+
+/// A remittance notice as the registry has it, in a language of choice.
+struct Sample {
+    static let languages = ["nb", "en"]
+
+    var language: String
+    var content: NotificationContent
+
+    init(
+        _ language: String = "en", name: String = "Ahmad Karimi", privacy: PrivacyLevel = .full,
+        interruption: Interruption = .timeSensitive, unsubscribeLink: String? = nil
+    ) {
+        self.language = language
+        let tag = LanguageTag(language)!
+        let params: JSONObject = [
+            "amount": ["currency": "NOK", "minor": 500_000], "recipient_name": .string(name),
+            "transaction_id": .string(Self.transaction),
+        ]
+        let values = ParamValues(
+            [
+                ("amount", .money(minor: 500_000, currency: "NOK")), ("recipient_name", .text(name)),
+                ("transaction_id", .text(Self.transaction)),
+            ], in: tag)
+        let isNorwegian = language == "nb"
+        let texts = TemplateTexts(
+            title: .always(TextTemplate([.text(isNorwegian ? "Penger sendt" : "Money sent")])),
+            body: .always(
+                TextTemplate(
+                    isNorwegian
+                        ? [
+                            .text("Du sendte "), .param("amount"), .text(" til "), .param("recipient_name"),
+                            .text("."),
+                        ]
+                        : [
+                            .text("You sent "), .param("amount"), .text(" to "), .param("recipient_name"),
+                            .text("."),
+                        ])),
+            publicTitle: .always(TextTemplate([.text(isNorwegian ? "Overføring" : "Transfer")])))
+        content = NotificationContent(
+            send: SendID(uuidText: "0b0f7f3a-6a3e-4b0e-9d5e-111111111111")!,
+            message: MessageID(uuidText: "5c1e9f64-2f0e-4a53-8b7a-222222222222")!,
+            type: TypeID("transaction.remittance_sent"), number: 7, category: .transactional,
+            texts: try! texts.filled(with: values),
+            constantText: isNorwegian
+                ? .init(title: "Nytt varsel", body: "Åpne appen for å se det.")
+                : .init(title: "New notification", body: "Open the app to see it."),
+            params: params, references: ["transaction_id": .string(Self.transaction)],
+            deepLink: "drop://transactions/77", thread: "transaction", sound: "coins.caf",
+            actionCategory: "TRANSACTION_ALERT", androidChannel: "transactional", badge: 3,
+            interruption: interruption, privacy: privacy, sentAt: Instant(seconds: 1_795_237_200),
+            expiresAt: Instant(seconds: 1_795_240_800), collapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),
+            unsubscribeLink: unsubscribeLink)
+    }
+
+    static let transaction = "9b2d0f6e-3c58-4b1e-a7de-333333333333"
+
+    /// Everything that would tell somebody outside what this is about.
+    static let telling = [
+        "transaction", "remittance", "Ahmad", "Karimi", "500000", "5,000", "5\u{A0}000", "NOK",
+        Sample.transaction,
+        "drop://", "coins.caf", "TRANSACTION_ALERT", "transactional", "Money sent", "Penger sendt",
+        "You sent",
+        "Transfer", "Overføring", "\"badge\"", "thread",
+    ]
+}
+
+extension ComposedPayload {
+    /// The body with an envelope of the right length in it, whatever it says.
+    func filledForTest() throws -> [UInt8] {
+        try body.filled(with: body.envelopeByteCount.map { TestEnvelope.bytes(count: $0) })
+    }
+}
+
+enum TestEnvelope {
+    /// As many bytes as asked for, with as many quotation marks as an envelope has.
+    static func bytes(count: Int) -> [UInt8] {
+        let marks = [UInt8](repeating: UInt8(ascii: "\""), count: SealedEnvelope.quotationMarkCount)
+        return marks + [UInt8](repeating: UInt8(ascii: "A"), count: count - marks.count)
+    }
+}
+
+extension [UInt8] {
+    var text: String { String(decoding: self, as: UTF8.self) }
+
+    func contains(_ text: String) -> Bool { self.text.contains(text) }
+}
