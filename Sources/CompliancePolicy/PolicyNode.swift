@@ -53,15 +53,15 @@ package struct PolicyNode: Sendable {
         self.location = location
     }
 
-    package init(_ json: JSONValue) {
+    package init(json: JSONValue) {
         switch json {
         case .null: self.init(.null)
         case .boolean(let boolean): self.init(.boolean(boolean))
         case .integer(let integer): self.init(.integer(integer))
         case .string(let text): self.init(.text(text))
-        case .array(let elements): self.init(.list(elements.map { PolicyNode($0) }))
+        case .array(let elements): self.init(.list(elements.map { PolicyNode(json: $0) }))
         case .object(let object):
-            self.init(.mapping(object.map { Member(key: $0.key, value: PolicyNode($0.value)) }))
+            self.init(.mapping(object.map { Member(key: $0.key, value: PolicyNode(json: $0.value)) }))
         }
     }
 

@@ -1,0 +1,90 @@
+package import GateVocabulary
+
+/// Everything a bundle says about one (type, caller, channel, critical): what the gates read besides facts.
+///
+/// Small and without references, so that deciding copies and counts nothing. Two requests with equal
+/// behaviours are decided alike on every set of facts, which is what lets a proof go through the
+/// behaviours of a bundle instead of its types.
+package struct Behaviour: Hashable, Sendable {
+    /// Yes-or-no answers.
+    package struct Marks: OptionSet, Hashable, Sendable {
+        package let rawValue: UInt32
+        package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+        package static let typeKnown = Marks(rawValue: 1 << 0)
+        package static let typeEnabled = Marks(rawValue: 1 << 1)
+        package static let callerKnown = Marks(rawValue: 1 << 2)
+        /// The caller holds `send` and the type is in its scope.
+        package static let typeGranted = Marks(rawValue: 1 << 3)
+        package static let criticalAsked = Marks(rawValue: 1 << 4)
+        package static let criticalListed = Marks(rawValue: 1 << 5)
+        /// The caller holds `send.critical` and the allow-list names it for this type.
+        package static let criticalGranted = Marks(rawValue: 1 << 6)
+        package static let onByDefault = Marks(rawValue: 1 << 7)
+        package static let stepUpToSwitchOff = Marks(rawValue: 1 << 8)
+        package static let refusesMinors = Marks(rawValue: 1 << 9)
+        package static let mutableAlone = Marks(rawValue: 1 << 10)
+        package static let needsPurpose = Marks(rawValue: 1 << 11)
+        package static let genericWithoutKey = Marks(rawValue: 1 << 12)
+        package static let mandatoryPassesPreferences = Marks(rawValue: 1 << 13)
+        package static let mandatoryPassesQuietHours = Marks(rawValue: 1 << 14)
+        package static let mandatoryPassesCaps = Marks(rawValue: 1 << 15)
+        package static let smsFallbackForbidden = Marks(rawValue: 1 << 16)
+    }
+
+    package var marks: Marks
+    package var channel: Channel
+    package var category: GateVocabulary.Category
+    package var sensitivity: Sensitivity
+    package var body: BodyForm
+    package var interruption: Interruption
+    package var quietHours: QuietHoursRule
+    package var overflow: OverflowRule
+    /// The category's table for this channel.
+    package var permission: ByRegime<PermissionRule>
+    /// Forwards inside the type's window; 0 when the type has no cap.
+    package var typeCap: UInt32
+    /// The same for the category.
+    package var categoryCap: UInt32
+    /// Bytes the channel carries.
+    package var payloadByteCountMax: UInt32
+
+    /// Asked for, on the list, and by somebody who may.
+    package var isCriticalPermitted: Bool {
+        marks.isSuperset(of: [.criticalAsked, .criticalListed, .criticalGranted])
+    }
+
+    /// What is known of a type that is not in the registry: nothing but who asks, and how.
+    package static func ofUnknownType(marks: Marks, channel: Channel) -> Behaviour {
+        Behaviour(
+            marks: marks, channel: channel, category: .marketing, sensitivity: .high, body: .never,
+            interruption: .passive, quietHours: .drop, overflow: .drop,
+            permission: ByRegime(
+                gdpr: .writtenConsent, ukGDPR: .writtenConsent, gdprLike: .writtenConsent,
+                other: .writtenConsent),
+            typeCap: 0, categoryCap: 0, payloadByteCountMax: 0)
+    }
+}
+
+/// What the recipient's whereabouts demand of one behaviour: the law, and the permission it asks for.
+package struct Territory: Hashable, Sendable {
+    /// The strictest law of the account's region and of every device's; ``Regime/gdpr`` when one is unknown.
+    package var regime: Regime
+    /// Whether every place that matters is known, mapped and fresh.
+    package var isKnown: Bool
+    /// Whether the regime is as strict as it is only because something is unknown.
+    package var isStrictForWantOfRegion: Bool
+    /// What must be on record.
+    ///
+    /// For an unknown place this is the strictest rule of **every** region, not the one `gdpr` happens to
+    /// have: elsewhere a text to a phone may need more than in the EU, and forgetting where somebody
+    /// lives must not make a refused text go out.
+    package var rule: PermissionRule
+
+    package init(regime: Regime, isKnown: Bool, isStrictForWantOfRegion: Bool, rule: PermissionRule) {
+        self.regime = regime
+        self.isKnown = isKnown
+        self.isStrictForWantOfRegion = isStrictForWantOfRegion
+        self.rule = rule
+    }
+}

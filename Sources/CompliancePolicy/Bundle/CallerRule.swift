@@ -1,0 +1,105 @@
+package import GateVocabulary
+
+/// A set of grants.
+package struct GrantSet: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    package init(_ grant: Grant) {
+        self.init(rawValue: 1 << UInt16(Grant.allCases.firstIndex(of: grant)!))
+    }
+
+    package init(_ grants: some Sequence<Grant>) {
+        self = grants.reduce(into: []) { $0.formUnion(GrantSet($1)) }
+    }
+
+    package func contains(_ grant: Grant) -> Bool { contains(GrantSet(grant)) }
+
+    /// The grants in the set, in the order of the reference.
+    package var grants: [Grant] { Grant.allCases.filter { contains($0) } }
+
+    /// What a caller that may send marketing or social types must not hold: a sender that can mint its
+    /// own consent, silence a preference or change the policy defeats everything else.
+    package static let separatedFromPromotion = GrantSet([
+        .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
+        .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate,
+    ])
+
+    /// Everything, for the caller of a gateway in development.
+    package static let all = GrantSet(Grant.allCases)
+}
+
+/// Which types a caller may send: those of its categories, narrowed by the two lists.
+package struct TypeScope: Hashable, Sendable {
+    package var categories: [GateVocabulary.Category]
+    /// Nothing but these, when there is a list.
+    package var only: [TypeID]?
+    package var except: [TypeID]
+
+    package func covers(_ type: TypeID, of category: GateVocabulary.Category) -> Bool {
+        categories.contains(category) && only?.contains(type) != false && !except.contains(type)
+    }
+}
+
+/// What one caller may do (`callers.yaml`). Everything not said is denied.
+package struct CallerRule: Hashable, Sendable {
+    /// Where a preference came from (S1's list, and the step-up flow).
+    package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
+        case inAppSettings = "in_app_settings"
+        case osSettingsSync = "os_settings_sync"
+        case inAppStepUp = "in_app_step_up"
+        case unsubscribeLink = "unsubscribe_link"
+        case adminOverride = "admin_override"
+    }
+
+    package var means: String
+    package var grants: GrantSet
+    package var types: TypeScope
+    /// What it may claim about where a preference came from.
+    package var sources: [PreferenceSource]
+    /// What it may claim about how a consent was given.
+    package var methods: [ConsentMethod]
+    package var rationale: Rationale
+}
+
+extension CallerRule {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        means = members.text("means")
+        grants = GrantSet(members.names("grants") as [Grant])
+        if let scope = members.optional("types")?.members() {
+            types = TypeScope(
+                categories: scope.optional("categories")?.elements().map { $0.name() } ?? [],
+                only: scope.optional("only")?.texts().map { TypeID($0) },
+                except: scope.optional("except")?.texts().map { TypeID($0) } ?? [])
+            scope.refuseOthers()
+        } else {
+            types = TypeScope(categories: [], only: nil, except: [])
+        }
+        if let claims = members.optional("may_assert")?.members() {
+            sources = claims.optional("sources")?.elements().map { $0.name() } ?? []
+            methods = claims.optional("methods")?.elements().map { $0.name() } ?? []
+            claims.refuseOthers()
+        } else {
+            sources = []
+            methods = []
+        }
+        rationale = members.rationaleWithoutLaw()
+        members.refuseOthers()
+    }
+}
+
+/// One line of the critical-alert allow-list (`critical.yaml`): a type, and who may ask.
+package struct CriticalAllowance: Hashable, Sendable {
+    package var type: TypeID
+    package var callers: [CallerName]
+    package var rationale: Rationale
+
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        type = TypeID(members.text("type", byteCountMax: 128))
+        callers = members.texts("callers").map { CallerName($0) }
+        rationale = members.rationale()
+        members.refuseOthers()
+    }
+}

@@ -1,0 +1,122 @@
+package import GateVocabulary
+
+/// What one channel can carry, whatever the notification says.
+package struct ChannelRule: Hashable, Sendable {
+    /// Bytes of the payload as the provider counts them.
+    package var payloadByteCountMax: Int
+    package var rationale: Rationale
+}
+
+/// Whether a text message may stand in for something that failed on another channel.
+package enum FallbackRule: String, CaseIterable, Sendable, Hashable {
+    case forbidden
+    /// Only with consent given for the number itself: push consent never covers SMS (S1).
+    case ownConsent = "own_consent"
+}
+
+/// Hours in which a channel may be used at the recipient's place, whatever quiet hours they set.
+///
+/// The facts loader joins the hours outside with the recipient's own quiet hours, so that one gate
+/// answers for both.
+package struct SendingHours: Hashable, Sendable {
+    /// Minutes after local midnight; the first minute in which sending is allowed.
+    package var earliest: Int
+    /// Minutes after local midnight; the first minute in which sending is no longer allowed.
+    package var latest: Int
+    package var categories: [GateVocabulary.Category]
+    package var regions: [RegionCode]
+    package var rationale: Rationale
+}
+
+/// How a recipient takes consent back by answering a text message.
+package struct RevocationRule: Hashable, Sendable {
+    package var honouredWithinBusinessDays: Int
+    package var confirmationWithinMinutes: Int
+    /// Compared without case, white space around them ignored.
+    package var words: [String]
+    /// From this day a word withdraws every text consent, not only the one it answers.
+    package var revokeAllFrom: CalendarDate?
+    package var rationale: Rationale
+}
+
+/// The channels (`channels.yaml`).
+package struct ChannelRules: Hashable, Sendable {
+    package var rules: ByChannel<ChannelRule>
+    package var smsFallbackForMarketing: FallbackRule
+    package var smsFallbackForOthers: FallbackRule
+    package var smsHours: SendingHours?
+    package var smsRevocation: RevocationRule?
+}
+
+extension ChannelRules {
+    /// The largest message a provider of the channel takes, in bytes: APNs and FCM 4096 (Apple, "Generating
+    /// a remote notification"; FCM, "About FCM messages"); 255 joined text messages of 153 characters
+    /// (3GPP TS 23.040 section 9.2.3.24.1); an e-mail of 64 KiB, the store's bound for an outbox row.
+    static func payloadByteCountMax(of channel: Channel) -> Int {
+        switch channel {
+        case .push: 4096
+        case .sms: 255 * 153
+        case .email: 65_536
+        }
+    }
+
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        let push = members.required("push")?.members()
+        let sms = members.required("sms")?.members()
+        let email = members.required("email")?.members()
+        rules = ByChannel(
+            push: Self.rule(push, .push), sms: Self.rule(sms, .sms), email: Self.rule(email, .email))
+        let fallback = sms?.required("fallback")?.members()
+        smsFallbackForMarketing = fallback?.name("marketing") ?? .forbidden
+        smsFallbackForOthers = fallback?.name("others") ?? .forbidden
+        fallback?.ignoreRationale()
+        fallback?.refuseOthers()
+        smsHours = sms?.optional("hours").map { SendingHours($0) }
+        smsRevocation = sms?.optional("revocation").map { RevocationRule($0) }
+        push?.refuseOthers()
+        sms?.refuseOthers()
+        email?.refuseOthers()
+        members.refuseOthers()
+    }
+
+    private static func rule(_ members: MemberReader?, _ channel: Channel) -> ChannelRule {
+        let most = payloadByteCountMax(of: channel)
+        return ChannelRule(
+            payloadByteCountMax: members?.integer("payload_bytes_max", 1...most) ?? most,
+            rationale: members?.rationale()
+                ?? Rationale(because: "", law: [], reviewed: CalendarDate.first))
+    }
+}
+
+extension SendingHours {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        earliest = members.required("earliest")?.timeOfDay() ?? 0
+        latest = members.required("latest")?.timeOfDay() ?? 0
+        if earliest >= latest { reader.problem("must start before it ends, on one day") }
+        categories = members.names("categories")
+        regions = []
+        for place in members.required("regions")?.elements() ?? [] {
+            if let code = RegionCode(place.text(byteCountMax: 6)) {
+                regions.append(code)
+            } else {
+                place.problem("is not an ISO 3166 code", hint: "write it as \"US\" or \"US-CA\"")
+            }
+        }
+        rationale = members.rationale()
+        members.refuseOthers()
+    }
+}
+
+extension RevocationRule {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        honouredWithinBusinessDays = members.integer("honoured_within_business_days", 0...365)
+        confirmationWithinMinutes = members.integer("confirmation_within_minutes", 0...1440)
+        words = members.texts("words")
+        revokeAllFrom = members.optional("revoke_all_from")?.date()
+        rationale = members.rationale()
+        members.refuseOthers()
+    }
+}

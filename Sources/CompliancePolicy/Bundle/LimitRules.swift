@@ -1,0 +1,59 @@
+package import GateVocabulary
+
+/// At most so many forwards in any window of so many hours.
+package struct Cap: Hashable, Sendable {
+    /// At least 1.
+    package var count: Int
+    /// 1 to 8,760, a year.
+    package var windowHours: Int
+    /// Where the number comes from.
+    package var source: String
+
+    package var windowSeconds: Int64 { Int64(windowHours) * 3600 }
+}
+
+/// The caps (`limits.yaml`). The type's and its category's both apply.
+package struct LimitRules: Hashable, Sendable {
+    package var categories: [GateVocabulary.Category: Cap]
+    package var types: [TypeID: Cap]
+}
+
+extension LimitRules {
+    init(_ reader: NodeReader) {
+        categories = [:]
+        types = [:]
+        let members = reader.members()
+        if let rows = members.required("categories")?.members() {
+            for category in GateVocabulary.Category.allCases {
+                if let row = rows.optional(category.rawValue) { categories[category] = Self.cap(row) }
+            }
+            rows.refuseOthers()
+        }
+        for (key, value) in members.optional("types")?.members().others() ?? [] {
+            types[TypeID(key)] = Self.cap(value)
+        }
+        members.ignoreRationale()
+        members.refuseOthers()
+    }
+
+    /// A decision knows one count per type and one per category, over one window each, so a list has one
+    /// element. It stays a list in the format for the day facts carry more.
+    private static func cap(_ reader: NodeReader) -> Cap? {
+        let elements = reader.elements()
+        if elements.count > 1 {
+            reader.problem(
+                "has \(elements.count) limits, and one is supported",
+                hint: "keep the one that matters most; a type and its category may have one each")
+        }
+        guard let members = elements.first?.members() else {
+            reader.problem("has no limit", hint: "remove the line if there is none")
+            return nil
+        }
+        let cap = Cap(
+            count: members.integer("count", 1...1_000_000),
+            windowHours: members.integer("window_hours", 1...8_760), source: members.text("source"))
+        members.ignoreRationale()
+        members.refuseOthers()
+        return cap
+    }
+}

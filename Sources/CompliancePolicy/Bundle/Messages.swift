@@ -1,0 +1,146 @@
+package import GateVocabulary
+
+/// A text with places for params: `{recipient_name}`.
+package struct MessageTemplate: Hashable, Sendable {
+    package enum Part: Hashable, Sendable {
+        case text(String)
+        case param(String)
+    }
+
+    package var parts: [Part]
+
+    /// The params it names.
+    package var params: [String] {
+        parts.compactMap { if case .param(let name) = $0 { name } else { nil } }
+    }
+
+    /// - Returns: `nil` for a brace without its partner or a place without a name.
+    package init?(_ text: String) {
+        parts = []
+        var rest = text[...]
+        while let open = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) {
+            guard rest[open] == "{", let close = rest[open...].firstIndex(of: "}") else { return nil }
+            let name = rest[rest.index(after: open)..<close]
+            guard !name.isEmpty, !name.contains("{") else { return nil }
+            if open > rest.startIndex { parts.append(.text(String(rest[..<open]))) }
+            parts.append(.param(String(name)))
+            rest = rest[rest.index(after: close)...]
+        }
+        if !rest.isEmpty { parts.append(.text(String(rest))) }
+    }
+}
+
+/// The plural categories of Unicode CLDR.
+package enum PluralForm: String, CaseIterable, Sendable, Hashable {
+    case zero, one, two, few, many, other
+}
+
+/// A text, or one text per plural form of an integer param.
+package enum MessageText: Hashable, Sendable {
+    case plain(MessageTemplate)
+    /// `.other` is always present.
+    case plural(param: String, forms: [PluralForm: MessageTemplate])
+
+    package var params: [String] {
+        switch self {
+        case .plain(let template): template.params
+        case .plural(let param, let forms): [param] + forms.values.flatMap(\.params)
+        }
+    }
+}
+
+/// The texts of one type in one locale.
+package struct MessageTexts: Hashable, Sendable {
+    package var title: MessageText
+    package var body: MessageText
+    /// What may be seen by whoever sees the screen; the generic text of the tier stands in when absent.
+    package var publicTitle: MessageText?
+    package var publicBody: MessageText?
+}
+
+/// The one text per tier that is true of every notification and so tells nothing.
+package struct GenericText: Hashable, Sendable {
+    package var title: String
+    package var body: String
+}
+
+/// One file of `messages/`.
+package struct LocaleMessages: Hashable, Sendable {
+    /// A BCP 47 tag, from the file's name.
+    package var locale: String
+    /// Where to look when a text is not here; `en` unless the file says otherwise, `nil` for `en` itself.
+    package var fallback: String?
+    package var generic: [Tier: GenericText]
+    package var texts: [String: MessageTexts]
+}
+
+extension LocaleMessages {
+    /// The locale every chain ends in.
+    package static let lastLocale = "en"
+
+    init(locale: String, _ reader: NodeReader) {
+        self.locale = locale
+        let members = reader.members()
+        let fallback = members.optionalText("fallback", byteCountMax: 35)
+        self.fallback = locale == Self.lastLocale ? nil : fallback ?? Self.lastLocale
+        generic = [:]
+        let tiers = members.required("generic")?.members()
+        for tier in Tier.allCases {
+            guard let text = tiers?.required(tier.rawValue)?.members() else { continue }
+            let title = text.text("title", byteCountMax: 256)
+            let body = text.text("body", byteCountMax: 1024)
+            if (title + body).contains("{") {
+                text.reader.problem("names a param, and a generic text must be the same for everybody")
+            }
+            generic[tier] = GenericText(title: title, body: body)
+            text.refuseOthers()
+        }
+        tiers?.refuseOthers()
+        texts = [:]
+        for (key, value) in members.others() { texts[key] = MessageTexts(value) }
+    }
+}
+
+extension MessageTexts {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        let empty = MessageText.plain(MessageTemplate("")!)
+        title = members.required("title").map { MessageText($0) } ?? empty
+        body = members.required("body").map { MessageText($0) } ?? empty
+        publicTitle = members.optional("public_title").map { MessageText($0) }
+        publicBody = members.optional("public_body").map { MessageText($0) }
+        members.refuseOthers()
+    }
+}
+
+extension MessageText {
+    init(_ reader: NodeReader) {
+        guard case .mapping(let entries) = reader.node.value else {
+            self = .plain(Self.template(reader))
+            return
+        }
+        let members = reader.members()
+        let all = members.others()
+        guard entries.count == 1, let (param, value) = all.first else {
+            reader.problem("must name one param to count by, e.g. {count: {one: …, other: …}}")
+            self = .plain(MessageTemplate("")!)
+            return
+        }
+        var forms: [PluralForm: MessageTemplate] = [:]
+        let plural = value.members()
+        for form in PluralForm.allCases {
+            let text = form == .other ? plural.required(form.rawValue) : plural.optional(form.rawValue)
+            if let text { forms[form] = Self.template(text) }
+        }
+        plural.refuseOthers()
+        self = .plural(param: param, forms: forms)
+    }
+
+    private static func template(_ reader: NodeReader) -> MessageTemplate {
+        guard let template = MessageTemplate(reader.text(byteCountMax: 1024)) else {
+            reader.problem("has a brace that does not belong to a place such as {amount}")
+            return MessageTemplate("")!
+        }
+        return template
+    }
+}

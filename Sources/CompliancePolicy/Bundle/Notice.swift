@@ -1,0 +1,41 @@
+import OpenSSLCrypto
+import GateVocabulary
+
+/// A text that was shown when consent was asked for (`notices/<id>.<version>.<language>.txt`).
+package struct Notice: Hashable, Sendable {
+    package struct Key: Hashable, Sendable {
+        package var id: String
+        package var version: String
+        package var language: String
+
+        package init(id: String, version: String, language: String) {
+            self.id = id
+            self.version = version
+            self.language = language
+        }
+    }
+
+    package var key: Key
+    package var text: String
+    /// SHA-256 of the file's bytes, 64 lower-case hexadecimal digits: what a consent record cites.
+    package var sha256: String
+
+    init(key: Key, text: String) {
+        self.key = key
+        self.text = text
+        sha256 = Hexadecimal.encode(SHA256.digest(Array(text.utf8)).bytes)
+    }
+}
+
+extension Notice.Key {
+    /// - Parameter path: `notices/promo.3.nb.txt`; `nil` for a name of any other form.
+    init?(path: String) {
+        guard path.hasPrefix("notices/"), path.hasSuffix(".txt") else { return nil }
+        let parts = path.dropFirst("notices/".count).dropLast(".txt".count)
+            .split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count >= 3, parts.allSatisfy({ !$0.isEmpty && !$0.contains("/") }) else { return nil }
+        self.init(
+            id: parts.dropLast(2).joined(separator: "."), version: String(parts[parts.count - 2]),
+            language: String(parts[parts.count - 1]))
+    }
+}

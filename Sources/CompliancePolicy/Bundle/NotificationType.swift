@@ -1,0 +1,218 @@
+package import GateVocabulary
+
+/// What a mandatory notice may pass, by the gate that would have stopped it.
+package enum MandatoryPass: String, CaseIterable, Sendable, Hashable {
+    case preferences
+    case quietHours = "quiet_hours"
+    case caps
+}
+
+/// Why a type must reach the recipient, and what it therefore passes.
+package struct MandatoryRule: Hashable, Sendable {
+    package var law: [String]
+    package var passes: [MandatoryPass]
+    /// In words, as the law puts it.
+    package var mustReachWithin: String
+    /// The way it must go when no destination could take it.
+    package var ifUnreachable: String
+    package var approvedBy: String
+    package var approvedOn: CalendarDate
+    package var reviewOn: CalendarDate
+}
+
+/// What a push of a sealed type does for a device without a usable key.
+package enum WithoutKey: String, CaseIterable, Sendable, Hashable {
+    /// Send the constant text of the app and tier instead.
+    case generic
+    case reject
+}
+
+/// From when the time to live counts.
+package enum TTLStart: String, CaseIterable, Sendable, Hashable {
+    case arrival
+    case due
+}
+
+/// One notification type: what the registry says of it (`types/<type>.yaml`).
+package struct NotificationType: Hashable, Sendable {
+    package var id: TypeID
+    package var means: String
+    /// Which source document or law asked for it.
+    package var source: String
+    package var category: GateVocabulary.Category
+    package var tier: Tier
+    package var sensitivity: Sensitivity
+    /// Required unless ``category`` is marketing: the sentence that stops marketing from sneaking in (S1).
+    package var notMarketingBecause: String?
+    /// The legal basis, in words, per regime.
+    package var basis: ByRegime<String>
+    package var mandatory: MandatoryRule?
+    package var body: ByChannel<BodyForm>
+    package var withoutKey: WithoutKey
+    package var params: [String: ParamSchema]
+    /// The param that makes two sends the same event; see DESIGN section 14.3.
+    package var dedupeBy: String?
+    /// Seconds, 1 to 28 days (the longest time FCM stores a message).
+    package var ttlSeconds: Int64
+    package var ttlCountsFrom: TTLStart
+    package var deepLink: String?
+    package var androidChannel: String?
+    package var apnsCategory: String?
+    package var sound: String?
+    package var badge: Int?
+    /// Whether a newer one replaces an older one on the device.
+    package var collapses: Bool
+    package var isEnabled: Bool
+    /// What to tell a producer of a disabled type.
+    package var disabledHint: String?
+    /// S2's number; payloads carry it beside the type.
+    package var alertType: Int?
+    /// Whether S2's alerts table has a row for it.
+    package var hasAlertRecord: Bool
+    /// Whether it has a preference of its own.
+    package var isMutableAlone: Bool
+    /// A consent purpose it needs besides its category's permission.
+    package var purpose: Purpose?
+    /// A broader type it is a variant of; says nothing to a decision.
+    package var subOf: TypeID?
+    package var interruption: Interruption
+    /// The key of its texts in `messages/`.
+    package var messageKey: String
+}
+
+extension NotificationType {
+    /// 28 days, in seconds: the longest time FCM stores a message (FCM, "Set the lifespan of a message").
+    package static let ttlSecondsMax: Int64 = 28 * 86_400
+
+    /// S0's classes in the platform's words. Critical delivery is asked for by a send, never by a type, so
+    /// the highest tier starts at `time_sensitive` like the next.
+    package static func interruption(of tier: Tier) -> Interruption {
+        switch tier {
+        case .critical, .important: .timeSensitive
+        case .informational: .active
+        case .promotional: .passive
+        }
+    }
+
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        id = TypeID(members.text("type", byteCountMax: 128))
+        means = members.text("means")
+        source = members.text("source")
+        category = members.name("category")
+        let tier: Tier = members.name("tier")
+        self.tier = tier
+        sensitivity = members.name("sensitivity")
+        notMarketingBecause = members.optionalText("not_marketing_because")
+        let bases = members.required("basis")?.members()
+        basis = ByRegime(
+            gdpr: bases?.text("gdpr") ?? "", ukGDPR: bases?.text("uk_gdpr") ?? "",
+            gdprLike: bases?.text("gdpr_like") ?? "", other: bases?.text("other") ?? "")
+        bases?.refuseOthers()
+        mandatory = members.optional("mandatory").map { MandatoryRule($0) }
+        let channels = members.required("channels")?.members()
+        let push = channels?.optional("push")?.members()
+        body = ByChannel(
+            push: push?.name("body") ?? .never, sms: Self.body(channels, .sms),
+            email: Self.body(channels, .email))
+        let withoutKey: WithoutKey? = push?.optionalName("without_key")
+        self.withoutKey = withoutKey ?? .reject
+        if withoutKey != nil, body.push != .sealed {
+            push?.reader.problem("has `without_key`, which only a sealed body can need")
+        }
+        push?.ignoreRationale()
+        push?.refuseOthers()
+        channels?.refuseOthers()
+        params = [:]
+        for (key, value) in members.optional("params")?.members().others() ?? [] {
+            if !Self.isParamName(key) {
+                value.problem(
+                    "is no name for a param",
+                    hint: "letters, digits and `_`, starting with a letter, at most 64")
+            }
+            params[key] = ParamSchema(value)
+        }
+        dedupeBy = members.optionalText("dedupe_by", byteCountMax: 64)
+        (ttlSeconds, ttlCountsFrom) = Self.ttl(members.required("ttl"))
+        deepLink = members.optionalText("deep_link", byteCountMax: 512)
+        androidChannel = members.optionalText("android_channel", byteCountMax: 128)
+        apnsCategory = members.optionalText("apns_category", byteCountMax: 128)
+        sound = members.optionalText("sound", byteCountMax: 128)
+        badge = members.optional("badge")?.integer(0...99_999)
+        collapses = members.boolean("collapse", default: false)
+        isEnabled = members.boolean("enabled", default: true)
+        disabledHint = members.optionalText("disabled_hint")
+        alertType = members.optional("alert_type")?.integer(1...11)
+        hasAlertRecord = members.boolean("alert_record", default: false)
+        isMutableAlone = members.boolean("mutable_alone", default: false)
+        purpose = members.optionalText("purpose", byteCountMax: 64).map { Purpose($0) }
+        subOf = members.optionalText("sub_of", byteCountMax: 128).map { TypeID($0) }
+        interruption = members.optionalName("interruption") ?? Self.interruption(of: tier)
+        messageKey = members.optionalText("messages", byteCountMax: 128) ?? id.text
+        members.ignoreRationale()
+        members.refuseOthers()
+    }
+
+    private static func body(_ channels: MemberReader?, _ channel: Channel) -> BodyForm {
+        guard let members = channels?.optional(channel.rawValue)?.members() else { return .never }
+        let form: BodyForm = members.name("body")
+        if form == .sealed {
+            members.reader.problem(
+                "has a sealed body, which only push can carry", hint: "use `generic`, `full` or `never`")
+        }
+        members.ignoreRationale()
+        members.refuseOthers()
+        return form
+    }
+
+    private static func ttl(_ reader: NodeReader?) -> (seconds: Int64, from: TTLStart) {
+        guard let reader else { return (1, .arrival) }
+        let members = reader.members()
+        var parts: [Int64] = []
+        for (unit, length) in [("hours", 3600), ("minutes", 60), ("seconds", 1)] {
+            if let value = members.optional(unit) {
+                parts.append(Int64(value.integer(1...Int(ttlSecondsMax)) * length))
+            }
+        }
+        let start: TTLStart = members.name("counts_from")
+        members.ignoreRationale()
+        members.refuseOthers()
+        guard parts.count == 1, let seconds = parts.first else {
+            reader.problem("must have exactly one of `hours`, `minutes` and `seconds`")
+            return (1, start)
+        }
+        if seconds > ttlSecondsMax {
+            reader.problem("is longer than 28 days, the longest FCM stores a message")
+        }
+        return (seconds, start)
+    }
+
+    private static func isParamName(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        func isLetter(_ byte: UInt8) -> Bool {
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+        }
+        guard (1...64).contains(bytes.count), isLetter(bytes[0]) else { return false }
+        return bytes.allSatisfy {
+            isLetter($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "_")
+        }
+    }
+}
+
+extension MandatoryRule {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        law = members.texts("law")
+        passes = members.names("passes")
+        mustReachWithin = members.text("must_reach_within")
+        ifUnreachable = members.text("if_unreachable")
+        let approved = members.required("approved")?.members()
+        approvedBy = approved?.text("by") ?? ""
+        approvedOn = approved?.date("date") ?? CalendarDate.first
+        reviewOn = approved?.date("review") ?? CalendarDate.first
+        if approvedOn >= reviewOn { reader.problem("must be reviewed after it was approved") }
+        approved?.refuseOthers()
+        members.ignoreRationale()
+        members.refuseOthers()
+    }
+}

@@ -1,0 +1,465 @@
+import GateVocabulary
+
+/// What no single line can get wrong: rules that contradict one another, the law, or the source documents.
+extension PolicyBundle {
+    /// Every problem that remains once each file reads well by itself.
+    package func check() -> [PolicyProblem] {
+        let checker = BundleChecker(self)
+        checker.checkCategories()
+        checker.checkRegions()
+        checker.checkCallers()
+        checker.checkCritical()
+        checker.checkChannels()
+        checker.checkLimits()
+        for type in types.values { checker.check(type) }
+        checker.checkAcrossTypes()
+        checker.checkMessages()
+        checker.checkCases()
+        return checker.list.problems
+    }
+}
+
+private struct BundleChecker {
+    let bundle: PolicyBundle
+    let list = ProblemList()
+
+    init(_ bundle: PolicyBundle) { self.bundle = bundle }
+
+    private func problem(_ file: String, _ path: [String], _ message: String, hint: String? = nil) {
+        let name = path.isEmpty ? "the file" : "`\(path.joined(separator: "."))`"
+        list.add(
+            PolicyProblem(file: file, at: bundle.location(file, path), "\(name) \(message)", hint: hint))
+    }
+
+    // MARK: categories.yaml
+
+    func checkCategories() {
+        let file = "categories.yaml"
+        for (category, rule) in bundle.categories {
+            for channel in Channel.allCases {
+                for regime in Regime.allCases {
+                    let permission = rule.permission[channel][regime]
+                    let path = [category.rawValue, "permission", channel.rawValue, regime.rawValue]
+                    if category == .marketing, permission <= .optOut {
+                        problem(
+                            file, path, "lets marketing go out without an opt-in",
+                            hint: "only a dated row of `permission_rows` may cite an opt-out law")
+                    }
+                    if permission == .optInOrExistingCustomer, channel != .email || regime.strictness < 2 {
+                        problem(
+                            file, path, "rests on existing customers outside e-mail in the EU and the UK",
+                            hint: "ePrivacy Directive Art. 13(2) and UK PECR reg. 22(3) go no further")
+                    }
+                }
+            }
+        }
+        if let marketing = bundle.categories[.marketing] {
+            if marketing.isOnByDefault {
+                problem(file, ["marketing", "default"], "must be \"off\": marketing is asked for first (S1)")
+            }
+            if !marketing.refusesMinors {
+                problem(file, ["marketing", "minors"], "must be `refuse`: a minor gets no marketing")
+            }
+        }
+        for category in [GateVocabulary.Category.marketing, .social]
+        where bundle.categories[category]?.hasUnsubscribeLink == false {
+            problem(
+                file, [category.rawValue, "unsubscribe_link"],
+                "must be true: every such message carries the one-tap way out (S1)")
+        }
+        if let security = bundle.categories[.security] {
+            if !security.isOnByDefault { problem(file, ["security", "default"], "must be \"on\"") }
+            if security.switchOff != .stepUp {
+                problem(file, ["security", "switch_off"], "must be `step_up`: very hard to turn off (S1)")
+            }
+            if security.quietHours != .pass {
+                problem(file, ["security", "quiet_hours"], "must be `pass`: security bypasses entirely (S1)")
+            }
+            if security.overflow != .allow {
+                problem(file, ["security", "overflow"], "must be `allow`: no cap silences a warning")
+            }
+            if security.refusesMinors {
+                problem(file, ["security", "minors"], "must be `allow`: an account is to be protected")
+            }
+        }
+    }
+
+    // MARK: regions.yaml
+
+    func checkRegions() {
+        let file = "regions.yaml"
+        let rules = bundle.regions
+        if bundle.documents[file] != nil {
+            let missing = ISOCodes.countries.filter { rules.regions[RegionCode($0)!] == nil }.sorted()
+            if !missing.isEmpty {
+                problem(
+                    file, ["regions"],
+                    "lacks \(missing.count) of the ISO 3166-1 codes: \(missing.prefix(12).joined(separator: " "))",
+                    hint: "every country has a line, so that none is forgotten by accident")
+            }
+        }
+        for (code, rule) in rules.regions {
+            let path = ["regions", code.description]
+            if !ISOCodes.countries.contains(code.country.description) {
+                problem(file, path, "is not an ISO 3166-1 country")
+            }
+            if let since = rule.since, since > bundle.effectiveFrom {
+                problem(
+                    file, path + ["since"], "is \(since), after the bundle takes effect",
+                    hint: "put the change into a bundle that takes effect that day")
+            }
+        }
+        struct Key: Hashable {
+            var region: RegionCode
+            var channel: Channel
+            var category: GateVocabulary.Category
+            var from: CalendarDate?
+        }
+        var seen: Set<Key> = []
+        for (index, row) in rules.permissionRows.enumerated() {
+            let path = ["permission_rows", String(index)]
+            if rules.regions[row.region.country] == nil {
+                problem(file, path + ["region"], "is `\(row.region)`, whose country has no line")
+            }
+            if row.categories.isEmpty { problem(file, path + ["categories"], "names no category") }
+            for category in row.categories {
+                let key = Key(region: row.region, channel: row.channel, category: category, from: row.from)
+                if !seen.insert(key).inserted {
+                    problem(file, path, "says a second time what holds for `\(category.rawValue)`")
+                }
+            }
+            if row.categories.contains(.marketing) {
+                if row.rule == .noneNeeded {
+                    problem(file, path + ["rule"], "lets marketing go out without any permission")
+                }
+                if row.rule == .optOut, row.from == nil {
+                    problem(
+                        file, path, "cites an opt-out law without the day it counts from",
+                        hint: "add `from`; marketing needs an opt-in unless a dated row says otherwise")
+                }
+            }
+        }
+    }
+
+    // MARK: callers.yaml
+
+    func checkCallers() {
+        let file = "callers.yaml"
+        for (name, rule) in bundle.callers {
+            let path = ["callers", name.text]
+            if !(1...128).contains(name.text.utf8.count) { problem(file, path, "must be 1 to 128 bytes") }
+            let promotes = promotes(rule.types)
+            let held = rule.grants.intersection(.separatedFromPromotion).grants
+            if promotes, !held.isEmpty {
+                let grants = held.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+                problem(
+                    file, path + ["grants"], "may send marketing or social types and holds \(grants)",
+                    hint:
+                        "separation of duties: a sender that can mint its own consent defeats everything else"
+                )
+            }
+            if rule.grants.contains(.sendCritical), !rule.grants.contains(.send) {
+                problem(file, path + ["grants"], "has `send.critical` without `send`")
+            }
+            if !rule.types.categories.isEmpty, !rule.grants.contains(.send) {
+                problem(file, path + ["types"], "names types to a caller that may not send")
+            }
+            for (key, types) in [("only", rule.types.only ?? []), ("except", rule.types.except)] {
+                for (index, id) in types.enumerated() {
+                    guard let type = bundle.types[id] else {
+                        problem(
+                            file, path + ["types", key, String(index)],
+                            "is `\(id)`, which is not in the registry")
+                        continue
+                    }
+                    if !rule.types.categories.contains(type.category) {
+                        problem(
+                            file, path + ["types", key, String(index)],
+                            "is `\(id)`, whose category `\(type.category.rawValue)` the caller has not")
+                    }
+                }
+            }
+        }
+    }
+
+    private func promotes(_ scope: TypeScope) -> Bool {
+        let promotional = scope.categories.filter { $0 == .marketing || $0 == .social }
+        guard !promotional.isEmpty else { return false }
+        guard let only = scope.only else { return true }
+        return only.contains { id in bundle.types[id].map { promotional.contains($0.category) } ?? true }
+    }
+
+    // MARK: critical.yaml
+
+    func checkCritical() {
+        let file = "critical.yaml"
+        var seen: Set<TypeID> = []
+        for (index, allowance) in bundle.critical.enumerated() {
+            let path = ["allow", String(index)]
+            if !seen.insert(allowance.type).inserted {
+                problem(file, path + ["type"], "lists `\(allowance.type)` twice")
+            }
+            guard let type = bundle.types[allowance.type] else {
+                problem(file, path + ["type"], "is `\(allowance.type)`, which is not in the registry")
+                continue
+            }
+            if type.category != .security {
+                problem(
+                    file, path + ["type"],
+                    "is `\(type.id)`, which is `\(type.category.rawValue)`; only security may be critical (S1)"
+                )
+            }
+            if allowance.callers.isEmpty { problem(file, path + ["callers"], "names nobody who may ask") }
+            for name in allowance.callers {
+                guard let caller = bundle.callers[name] else {
+                    problem(file, path + ["callers"], "names `\(name)`, who is not in callers.yaml")
+                    continue
+                }
+                if !caller.grants.contains(.sendCritical) {
+                    problem(
+                        file, path + ["callers"], "names `\(name)`, who does not hold `send.critical`")
+                }
+                if !caller.types.covers(type.id, of: type.category) {
+                    problem(file, path + ["callers"], "names `\(name)`, who may not send `\(type.id)`")
+                }
+            }
+        }
+    }
+
+    // MARK: channels.yaml, limits.yaml
+
+    func checkChannels() {
+        if bundle.documents["channels.yaml"] != nil, bundle.channels.smsFallbackForMarketing != .forbidden {
+            problem(
+                "channels.yaml", ["sms", "fallback", "marketing"],
+                "must be `forbidden`: a text never replaces a marketing push (S1)")
+        }
+        for (index, region) in (bundle.channels.smsHours?.regions ?? []).enumerated()
+        where bundle.regions.regions[region.country] == nil {
+            problem(
+                "channels.yaml", ["sms", "hours", "regions", String(index)],
+                "is `\(region)`, which has no line in regions.yaml")
+        }
+    }
+
+    func checkLimits() {
+        for id in bundle.limits.types.keys where bundle.types[id] == nil {
+            problem("limits.yaml", ["types", id.text], "is not in the registry")
+        }
+        for category in bundle.limits.categories.keys
+        where bundle.categories[category]?.overflow == .allow {
+            problem(
+                "limits.yaml", ["categories", category.rawValue],
+                "limits a category whose `overflow` is `allow`, so it limits nothing")
+        }
+    }
+
+    // MARK: types/
+
+    func check(_ type: NotificationType) {
+        let file = "types/\(type.id).yaml"
+        guard bundle.documents[file] != nil else { return }
+        if !isTypeName(type.id.text) {
+            problem(
+                file, ["type"], "is `\(type.id)`",
+                hint: "lower-case letters, digits, `_` and `.`, at most 128")
+        }
+        checkBodies(of: type, file)
+        checkMandatory(type, file)
+        if type.category != .marketing, type.notMarketingBecause == nil {
+            problem(
+                file, [], "lacks `not_marketing_because`",
+                hint: "say in a sentence why this is not marketing, or make it marketing")
+        }
+        if type.category == .marketing, type.notMarketingBecause != nil {
+            problem(file, ["not_marketing_because"], "is said of a marketing type")
+        }
+        if let key = type.dedupeBy {
+            if let schema = type.params[key] {
+                if schema.isOptional {
+                    problem(file, ["dedupe_by"], "names the param `\(key)`, which is optional")
+                }
+            } else {
+                problem(file, ["dedupe_by"], "names `\(key)`, which is no param of the type")
+            }
+        }
+        if !type.isEnabled, type.disabledHint == nil {
+            problem(file, ["enabled"], "is false without a `disabled_hint` that says what is missing")
+        }
+        if type.isEnabled, type.disabledHint != nil {
+            problem(file, ["disabled_hint"], "is said of an enabled type")
+        }
+        if let broader = type.subOf {
+            if broader == type.id || bundle.types[broader] == nil {
+                problem(file, ["sub_of"], "is `\(broader)`, which is no other type of the registry")
+            }
+        }
+        if let purpose = type.purpose, GateVocabulary.Category(rawValue: purpose.text) != nil {
+            problem(
+                file, ["purpose"], "is `\(purpose)`, the name of a category",
+                hint: "a special purpose is asked for besides the category's permission")
+        }
+        if type.interruption == .critical {
+            problem(
+                file, ["interruption"], "is `critical`, which only a permitted send can ask for",
+                hint: "put the type on the list in critical.yaml")
+        }
+    }
+
+    private func isTypeName(_ text: String) -> Bool {
+        (1...128).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                    || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".")
+            }
+    }
+
+    private func checkBodies(of type: NotificationType, _ file: String) {
+        if Channel.allCases.allSatisfy({ type.body[$0] == .never }) {
+            problem(file, ["channels"], "carries the type on no channel")
+        }
+        if type.sensitivity == .high {
+            for channel in Channel.allCases where type.body[channel] == .full {
+                problem(
+                    file, ["channels", channel.rawValue, "body"],
+                    "is `full`, and the type's sensitivity is `high`",
+                    hint: channel == .push ? "use `sealed`" : "use `generic` or `never`")
+            }
+        }
+        for (name, schema) in type.params where schema.kind == .code {
+            for channel in Channel.allCases where type.body[channel] == .full {
+                problem(
+                    file, ["params", name],
+                    "is a code, and the \(channel.rawValue) body is `full`: a code never leaves a seal")
+            }
+        }
+    }
+
+    private func checkMandatory(_ type: NotificationType, _ file: String) {
+        guard let mandatory = type.mandatory else { return }
+        if type.category == .marketing || type.category == .social {
+            problem(
+                file, ["mandatory"], "is said of a `\(type.category.rawValue)` type",
+                hint: "no law obliges us to send marketing, and a duty must not carry any")
+        }
+        if mandatory.law.isEmpty { problem(file, ["mandatory", "law"], "cites no law") }
+        if mandatory.approvedOn > bundle.effectiveFrom {
+            problem(file, ["mandatory", "approved", "date"], "is after the bundle takes effect")
+        }
+        if Set(mandatory.passes).count < mandatory.passes.count {
+            problem(file, ["mandatory", "passes"], "names one thing twice")
+        }
+        if let channel = Channel(rawValue: mandatory.ifUnreachable), type.body[channel] == .never {
+            problem(
+                file, ["mandatory", "if_unreachable"],
+                "is `\(channel.rawValue)`, and the type has no body there")
+        }
+    }
+
+    func checkAcrossTypes() {
+        var numbers: [Int: TypeID] = [:]
+        for type in bundle.types.values.sorted(by: { $0.id < $1.id }) {
+            guard let number = type.alertType else { continue }
+            if let other = numbers[number] {
+                problem(
+                    "types/\(type.id).yaml", ["alert_type"], "is \(number), the number of `\(other)` already")
+            }
+            numbers[number] = type.id
+        }
+    }
+
+    // MARK: messages/
+
+    func checkMessages() {
+        guard let last = bundle.messages[LocaleMessages.lastLocale] else {
+            list.add(
+                PolicyProblem(
+                    file: "messages/\(LocaleMessages.lastLocale).yaml", message: "the file is missing",
+                    hint: "every chain of locales ends there"))
+            return
+        }
+        var typesByKey: [String: [NotificationType]] = [:]
+        for type in bundle.types.values { typesByKey[type.messageKey, default: []].append(type) }
+        for type in bundle.types.values
+        where Channel.allCases.contains(where: { type.body[$0] == .sealed || type.body[$0] == .full }) {
+            if last.texts[type.messageKey] == nil {
+                list.add(
+                    PolicyProblem(
+                        file: "messages/\(last.locale).yaml",
+                        message: "lacks texts for `\(type.messageKey)`, which types/\(type.id).yaml needs"))
+            }
+        }
+        for messages in bundle.messages.values {
+            let file = "messages/\(messages.locale).yaml"
+            checkChain(of: messages, file)
+            for (key, texts) in messages.texts {
+                guard let types = typesByKey[key] else {
+                    problem(file, [key], "is the text of no type", hint: "name it like the type")
+                    continue
+                }
+                for type in types { check(texts, of: type, file, key) }
+            }
+        }
+    }
+
+    private func checkChain(of messages: LocaleMessages, _ file: String) {
+        var seen: Set<String> = [messages.locale]
+        var next = messages.fallback
+        while let locale = next {
+            guard seen.insert(locale).inserted else {
+                problem(file, ["fallback"], "leads back to `\(locale)`")
+                return
+            }
+            guard let found = bundle.messages[locale] else {
+                problem(file, ["fallback"], "leads to `\(locale)`, which has no file")
+                return
+            }
+            next = found.fallback
+        }
+    }
+
+    private func check(_ texts: MessageTexts, of type: NotificationType, _ file: String, _ key: String) {
+        let parts: [(name: String, text: MessageText?, isPublic: Bool)] = [
+            ("title", texts.title, false), ("body", texts.body, false),
+            ("public_title", texts.publicTitle, true), ("public_body", texts.publicBody, true),
+        ]
+        for (name, text, isPublic) in parts {
+            guard let text else { continue }
+            for param in text.params.sorted() {
+                guard let schema = type.params[param] else {
+                    problem(
+                        file, [key, name], "names {\(param)}, which is no param of `\(type.id)`",
+                        hint: "its params: \(type.params.keys.sorted().joined(separator: ", "))")
+                    continue
+                }
+                if schema.isOptional {
+                    problem(
+                        file, [key, name], "names {\(param)}, which is optional, so the text may have a hole",
+                        hint: "make the param required or leave it out of the text")
+                }
+                if isPublic, type.sensitivity == .high || schema.kind == .code {
+                    problem(
+                        file, [key, name],
+                        "names {\(param)} where anybody may see it, and `\(type.id)` is of high sensitivity")
+                }
+            }
+            if case .plural(let param, _) = text, let schema = type.params[param] {
+                if case .integer = schema.kind { continue }
+                problem(file, [key, name], "counts by {\(param)}, which is no integer")
+            }
+        }
+    }
+
+    // MARK: cases/
+
+    func checkCases() {
+        var seen: Set<String> = []
+        for example in bundle.cases where !seen.insert(example.name).inserted {
+            list.add(
+                PolicyProblem(
+                    file: example.file, line: example.line,
+                    message: "a second case is named `\(example.name)`"))
+        }
+    }
+}

@@ -1,0 +1,189 @@
+package import CanonicalJSON
+package import GateVocabulary
+import OpenSSLCrypto
+
+/// One version of the rule book, read and without a problem.
+///
+/// The model says what the files say, in types; ``CompiledPolicy`` makes decisions out of it. The files
+/// themselves are kept as a tree, because their canonical form is what the digest covers and what an
+/// archive holds.
+package struct PolicyBundle: Sendable {
+    package let name: String
+    /// At least 1; a signed bundle only ever rises.
+    package let version: Int
+    package let effectiveFrom: CalendarDate
+    package let categories: [GateVocabulary.Category: CategoryRule]
+    package let regions: RegionRules
+    package let callers: [CallerName: CallerRule]
+    package let critical: [CriticalAllowance]
+    package let channels: ChannelRules
+    package let limits: LimitRules
+    package let types: [TypeID: NotificationType]
+    package let notices: [Notice.Key: Notice]
+    /// By locale, the file's name without `.yaml`.
+    package let messages: [String: LocaleMessages]
+    /// In the order of files and lines.
+    package let cases: [PolicyCase]
+    /// Every file by its path inside the bundle's folder; a notice is one text.
+    package let documents: [String: PolicyNode]
+
+    /// SHA-256 over ``canonicalJSON``.
+    package let digest: PolicyDigest
+
+    /// The bundle as one object, path to document: what is archived, signed and hashed.
+    package static func canonicalForm(of documents: [String: PolicyNode]) -> [UInt8] {
+        CanonicalJSON.write(JSONObject(documents.map { ($0.key, $0.value.json) }))
+    }
+
+    /// RFC 8785 bytes; ``read(archive:)`` reads them back.
+    package var canonicalJSON: [UInt8] { Self.canonicalForm(of: documents) }
+
+    /// Reads and checks a bundle.
+    ///
+    /// - Parameter documents: Every file but editors' schemas, by path; notices as texts.
+    /// - Returns: The bundle, or **every** problem it has.
+    package static func read(documents: [String: PolicyNode]) -> Result<PolicyBundle, PolicyProblems> {
+        let list = ProblemList()
+        let bundle = PolicyBundle(documents, list)
+        for problem in bundle.check() { list.add(problem) }
+        return list.problems.isEmpty ? .success(bundle) : .failure(PolicyProblems(list.problems))
+    }
+
+    /// Reads what an archive kept. Problems have no lines then.
+    ///
+    /// - Parameter archive: ``canonicalJSON`` of a bundle, as one JSON value.
+    package static func read(archive: JSONValue) -> Result<PolicyBundle, PolicyProblems> {
+        guard case .object(let files) = archive else {
+            return .failure(
+                PolicyProblems([
+                    PolicyProblem(file: "bundle", message: "the archive is not an object of files")
+                ]))
+        }
+        return read(
+            documents: Dictionary(uniqueKeysWithValues: files.map { ($0.key, PolicyNode(json: $0.value)) }))
+    }
+
+    private init(_ documents: [String: PolicyNode], _ list: ProblemList) {
+        self.documents = documents
+        digest = PolicyDigest(Hexadecimal.encode(SHA256.digest(Self.canonicalForm(of: documents)).bytes))
+
+        func reader(_ file: String) -> NodeReader {
+            guard let node = documents[file] else {
+                list.add(PolicyProblem(file: file, message: "the file is missing"))
+                // A stand-in that complains of nothing: its own list goes nowhere.
+                return NodeReader(PolicyNode(.mapping([])), file: file, list: ProblemList())
+            }
+            return NodeReader(node, file: file, list: list)
+        }
+
+        let header = reader("bundle.yaml").members()
+        name = header.text("name", byteCountMax: 128)
+        version = header.integer("version", 1...1_000_000_000)
+        effectiveFrom = header.date("effective_from")
+        if let files = header.required("files") { Self.check(listing: files, against: documents, list) }
+        header.ignoreRationale()
+        header.refuseOthers()
+
+        let categoryRows = reader("categories.yaml").members()
+        var categories: [GateVocabulary.Category: CategoryRule] = [:]
+        for category in GateVocabulary.Category.allCases {
+            if let row = categoryRows.required(category.rawValue) { categories[category] = CategoryRule(row) }
+        }
+        categoryRows.refuseOthers()
+        self.categories = categories
+
+        regions = RegionRules(reader("regions.yaml"))
+
+        let callerPage = reader("callers.yaml").members()
+        var callers: [CallerName: CallerRule] = [:]
+        for (key, value) in callerPage.required("callers")?.members().others() ?? [] {
+            callers[CallerName(key)] = CallerRule(value)
+        }
+        callerPage.ignoreRationale()
+        callerPage.refuseOthers()
+        self.callers = callers
+
+        let criticalPage = reader("critical.yaml").members()
+        critical = criticalPage.required("allow")?.elements().map { CriticalAllowance($0) } ?? []
+        criticalPage.ignoreRationale()
+        criticalPage.refuseOthers()
+
+        channels = ChannelRules(reader("channels.yaml"))
+        limits = LimitRules(reader("limits.yaml"))
+
+        var types: [TypeID: NotificationType] = [:]
+        var notices: [Notice.Key: Notice] = [:]
+        var messages: [String: LocaleMessages] = [:]
+        var casePages: [NodeReader] = []
+        for file in documents.keys.sorted() {
+            let reader = NodeReader(documents[file]!, file: file, list: list)
+            if let name = Self.name(of: file, in: "types/", ".yaml") {
+                let type = NotificationType(reader)
+                if type.id.text != name {
+                    list.add(
+                        PolicyProblem(
+                            file: file, at: reader.node.location(of: ["type"]),
+                            "`type` is `\(type.id)`, and the file says `\(name)`",
+                            hint: "a type's file is named after it"))
+                }
+                types[TypeID(name)] = type
+            } else if let locale = Self.name(of: file, in: "messages/", ".yaml") {
+                messages[locale] = LocaleMessages(locale: locale, reader)
+            } else if Self.name(of: file, in: "cases/", ".yaml") != nil {
+                casePages.append(reader)
+            } else if file.hasPrefix("notices/") {
+                guard let key = Notice.Key(path: file) else {
+                    list.add(
+                        PolicyProblem(
+                            file: file, message: "is not named like a notice",
+                            hint: "notices/<id>.<version>.<language>.txt"))
+                    continue
+                }
+                notices[key] = Notice(key: key, text: reader.text(byteCountMax: 65_536))
+            } else if !Self.pages.contains(file) {
+                list.add(PolicyProblem(file: file, message: "is no file a bundle has"))
+            }
+        }
+        self.types = types
+        self.notices = notices
+        self.messages = messages
+        cases = casePages.flatMap { PolicyCase.read($0, types: types) }
+    }
+
+    /// The files every bundle has.
+    package static let pages: Set<String> = [
+        "bundle.yaml", "categories.yaml", "regions.yaml", "callers.yaml", "critical.yaml", "channels.yaml",
+        "limits.yaml",
+    ]
+
+    private static func name(of file: String, in folder: String, _ ending: String) -> String? {
+        guard file.hasPrefix(folder), file.hasSuffix(ending) else { return nil }
+        let name = file.dropFirst(folder.count).dropLast(ending.count)
+        return name.isEmpty || name.contains("/") ? nil : String(name)
+    }
+
+    /// A file that is there but not listed, or listed but not there, is how a half-finished edit looks.
+    private static func check(
+        listing: NodeReader, against documents: [String: PolicyNode], _ list: ProblemList
+    ) {
+        var listed: Set<String> = []
+        for element in listing.elements(countMax: 20_000) {
+            let file = element.text(byteCountMax: 256)
+            if !listed.insert(file).inserted { element.problem("lists `\(file)` twice") }
+            if documents[file] == nil, !file.isEmpty {
+                element.problem("lists `\(file)`, which is missing", hint: "add the file or remove the line")
+            }
+        }
+        for file in documents.keys where file != "bundle.yaml" && !listed.contains(file) {
+            list.add(
+                PolicyProblem(
+                    file: file, message: "is not listed in `files` of bundle.yaml",
+                    hint: "list it there, or move it out of the folder"))
+        }
+    }
+
+    /// Where in a file a rule stands, for problems found after reading.
+    func location(_ file: String, _ path: [String]) -> SourceLocation? {
+        documents[file]?.location(of: path)
+    }
+}

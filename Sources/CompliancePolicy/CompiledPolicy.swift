@@ -1,0 +1,162 @@
+package import GateVocabulary
+
+/// A bundle made ready to decide: immutable, shared by every thread, swapped as a whole.
+///
+/// Made only from a ``PolicyBundle``, and those exist only without problems.
+package final class CompiledPolicy: Sendable {
+    /// The model it was made from, for everything that is not on the path of a decision.
+    package let bundle: PolicyBundle
+    /// SHA-256 over the bundle's canonical form; goes into every entry.
+    package let digest: PolicyDigest
+
+    private let typeIndex: [TypeID: Int]
+    private let typeList: [NotificationType]
+    /// Three per type, in the order push, sms, email.
+    private let behaviours: [Behaviour]
+    private let callers: [CallerName: CompiledCaller]
+    private let map: RegionMap
+
+    private struct CompiledCaller: Sendable {
+        /// One element per type.
+        var marks: [Behaviour.Marks]
+        var sendGranted: Bool
+    }
+
+    package init(_ bundle: PolicyBundle) {
+        self.bundle = bundle
+        digest = bundle.digest
+        let types = bundle.types.values.sorted { $0.id < $1.id }
+        typeList = types
+        typeIndex = Dictionary(uniqueKeysWithValues: types.enumerated().map { ($0.element.id, $0.offset) })
+        behaviours = types.flatMap { type in
+            [Channel.push, .sms, .email].map { Self.behaviour(of: type, on: $0, in: bundle) }
+        }
+        callers = bundle.callers.reduce(into: [:]) { compiled, entry in
+            let (name, rule) = entry
+            let maySend = rule.grants.contains(.send)
+            compiled[name] = CompiledCaller(
+                marks: types.map { type in
+                    var marks: Behaviour.Marks = [.callerKnown]
+                    if maySend, rule.types.covers(type.id, of: type.category) { marks.insert(.typeGranted) }
+                    let allowed = bundle.critical.contains {
+                        $0.type == type.id && $0.callers.contains(name)
+                    }
+                    if allowed, rule.grants.contains(.sendCritical) { marks.insert(.criticalGranted) }
+                    return marks
+                },
+                sendGranted: maySend)
+        }
+        map = RegionMap(bundle.regions)
+    }
+
+    private static func behaviour(
+        of type: NotificationType, on channel: Channel, in bundle: PolicyBundle
+    ) -> Behaviour {
+        let category = bundle.categories[type.category]!
+        var marks: Behaviour.Marks = [.typeKnown]
+        func mark(_ mark: Behaviour.Marks, _ isSet: Bool) {
+            if isSet { marks.insert(mark) }
+        }
+        mark(.typeEnabled, type.isEnabled)
+        mark(.criticalListed, bundle.critical.contains { $0.type == type.id })
+        mark(.onByDefault, category.isOnByDefault)
+        mark(.stepUpToSwitchOff, category.switchOff == .stepUp)
+        mark(.refusesMinors, category.refusesMinors)
+        mark(.mutableAlone, type.isMutableAlone)
+        mark(.needsPurpose, type.purpose != nil)
+        mark(.genericWithoutKey, type.withoutKey == .generic)
+        let passes = type.mandatory?.passes ?? []
+        mark(.mandatoryPassesPreferences, passes.contains(.preferences))
+        mark(.mandatoryPassesQuietHours, passes.contains(.quietHours))
+        mark(.mandatoryPassesCaps, passes.contains(.caps))
+        let fallback =
+            type.category == .marketing
+            ? bundle.channels.smsFallbackForMarketing : bundle.channels.smsFallbackForOthers
+        mark(.smsFallbackForbidden, fallback == .forbidden)
+        return Behaviour(
+            marks: marks, channel: channel, category: type.category, sensitivity: type.sensitivity,
+            body: type.body[channel], interruption: type.interruption, quietHours: category.quietHours,
+            overflow: category.overflow, permission: category.permission[channel],
+            typeCap: UInt32(bundle.limits.types[type.id]?.count ?? 0),
+            categoryCap: UInt32(bundle.limits.categories[type.category]?.count ?? 0),
+            payloadByteCountMax: UInt32(bundle.channels.rules[channel].payloadByteCountMax))
+    }
+
+    /// Everything the bundle says about a request.
+    package func behaviour(for request: AttestedRequest) -> Behaviour {
+        let caller = callers[request.caller]
+        guard let index = typeIndex[request.type] else {
+            var marks: Behaviour.Marks = []
+            if let caller {
+                marks.insert(.callerKnown)
+                // What it may send is not known of a type nobody knows; that it may not send at all is.
+                if caller.sendGranted { marks.insert(.typeGranted) }
+            }
+            if request.critical { marks.insert(.criticalAsked) }
+            return .ofUnknownType(marks: marks, channel: request.channel)
+        }
+        let offset =
+            switch request.channel {
+            case .push: 0
+            case .sms: 1
+            case .email: 2
+            }
+        var behaviour = behaviours[index * 3 + offset]
+        if let caller { behaviour.marks.formUnion(caller.marks[index]) }
+        if request.critical { behaviour.marks.insert(.criticalAsked) }
+        return behaviour
+    }
+
+    /// The law and the permission rule for where the recipient is believed to be.
+    package func territory(of facts: Facts, under behaviour: Behaviour) -> Territory {
+        map.territory(of: facts, under: behaviour)
+    }
+
+    /// The strictest law of the account's region and of every fresh device region; unknown is `gdpr`.
+    package func regime(for facts: Facts) -> Regime { map.places(of: facts).regime }
+
+    // MARK: What others read
+
+    package func type(_ id: TypeID) -> NotificationType? {
+        typeIndex[id].map { typeList[$0] }
+    }
+
+    /// Every type, by id.
+    package var types: [NotificationType] { typeList }
+
+    /// What a caller may do; `nil` for a name the bundle does not know, which may do nothing.
+    package func caller(_ name: CallerName) -> CallerRule? { bundle.callers[name] }
+
+    package func grants(of name: CallerName) -> GrantSet { bundle.callers[name]?.grants ?? [] }
+
+    package func category(_ category: GateVocabulary.Category) -> CategoryRule {
+        bundle.categories[category]!
+    }
+
+    package func channel(_ channel: Channel) -> ChannelRule { bundle.channels.rules[channel] }
+
+    /// Seconds a send of the type lives unless it asks for less; `nil` for an unknown type.
+    package func ttlSeconds(of id: TypeID) -> Int64? { type(id)?.ttlSeconds }
+
+    /// A consent text that was shown; `nil` for one the bundle does not hold.
+    package func notice(_ key: Notice.Key) -> Notice? { bundle.notices[key] }
+
+    /// The behaviours of the bundle, each once, with a request that shows it: what a proof goes through.
+    package func behaviours(asking critical: [Bool] = [false, true]) -> [Behaviour: AttestedRequest] {
+        var found: [Behaviour: AttestedRequest] = [:]
+        let names = bundle.callers.keys.sorted() + [CallerName("nobody")]
+        for type in typeList {
+            for caller in names {
+                for channel in Channel.allCases {
+                    for critical in critical {
+                        let request = AttestedRequest(
+                            caller: caller, type: type.id, channel: channel, critical: critical)
+                        let behaviour = behaviour(for: request)
+                        if found[behaviour] == nil { found[behaviour] = request }
+                    }
+                }
+            }
+        }
+        return found
+    }
+}

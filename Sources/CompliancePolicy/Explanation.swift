@@ -1,0 +1,151 @@
+package import GateVocabulary
+
+/// A decision in words: what a support agent can read out to the person who asks why nothing came.
+///
+/// Made from codes at the edge and never stored, so the words may change and no record does.
+package enum Explanation {
+    /// One sentence for a reason and its detail.
+    package static func sentence(_ reason: Reason, _ detail: Detail?) -> String {
+        switch reason {
+        case .allowed: "Nothing stood in the way, so the notification was passed on."
+        case .genericOnly:
+            "The device has \(key(detail)), so only a text without content was passed on."
+        case .expired: "The notification arrived after the time in which it would have been of use."
+        case .expiresBeforeDue:
+            "By the time it could have gone out, the notification would have been of no use any more."
+        case .unknownType: "The sender named a kind of notification that is not registered."
+        case .typeDisabled: "This kind of notification is registered but switched off for everybody."
+        case .invalidParams: "What the sender filled in does not fit this kind of notification."
+        case .callerNotPermitted:
+            detail == .callerUnknown
+                ? "The service that tried to send it is not known to the gateway."
+                : "The service that tried to send it may not send this kind of notification."
+        case .criticalNotPermitted:
+            detail == .notOnAllowList
+                ? "The sender wanted to break through Do Not Disturb, and this kind of notification never may."
+                : "The sender wanted to break through Do Not Disturb, and only Security may ask for that."
+        case .smsFallbackForbidden:
+            switch detail {
+            case .marketing: "A text message never replaces an advertising push notification."
+            case .fallbackMismatch:
+                "It was to replace an earlier notification that this sender never sent to this recipient."
+            default: "A text message may not replace this kind of notification."
+            }
+        case .channelNotAllowed: "This kind of notification never travels this way."
+        case .unknownRecipient: "Nobody is registered under the name the sender used."
+        case .noDestination: destination(detail)
+        case .factMissing:
+            "The gateway could not find out \(fact(detail)), and when in doubt it does not send."
+        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
+            "\(permission(reason)), and \(consent(detail))."
+        case .minor: "The recipient is under age, and minors are sent no advertising."
+        case .pushDisabled: "The recipient has switched push notifications off."
+        case .userPreference:
+            switch detail {
+            case .destinationOff: "The recipient has switched this category off on this device or address."
+            case .typeOff: "The recipient has switched this kind of notification off."
+            default: "The recipient has this category switched off."
+            }
+        case .blockedAtOSLevel: "The device's own settings do not let the app show notifications."
+        case .quietHoursDropped:
+            "It was inside the recipient's quiet hours, and this category is not kept for later."
+        case .quietHoursZoneMissing:
+            "The recipient has quiet hours, but the time zone they live in is not known."
+        case .quietHoursDeferred: "It is inside the recipient's quiet hours and waits until they end."
+        case .frequencyCap:
+            detail == .typeCap
+                ? "The recipient has had as many notifications of this kind as the rules allow for now."
+                : "The recipient has had as many notifications of this category as the rules allow for now."
+        case .digested: "There were so many of them lately that this one goes into a summary."
+        case .noDeviceKey: "It may travel sealed only, and the device has \(key(detail))."
+        case .payloadTooLarge: "The finished message is larger than this way of sending carries."
+        }
+    }
+
+    /// The sentence of a decision, and what else it did.
+    package static func sentences(_ decision: Decision) -> [String] {
+        var lines = [sentence(decision.reason, decision.detail)]
+        if decision.notes.contains(.mandatoryPassed) {
+            lines.append("The law obliges us to send it, so it went past something the recipient had set.")
+        }
+        if decision.notes.contains(.criticalDowngraded) {
+            lines.append(
+                "It was to break through Do Not Disturb, and the device does not let the app do that.")
+        }
+        return lines
+    }
+
+    /// Who can make the next attempt succeed, as a sentence.
+    package static func fix(_ reason: Reason) -> String {
+        switch reason.whoCanFix {
+        case .producer: "The sending service can put it right."
+        case .recipient: "The recipient can change it."
+        case .security: "The security team decides about it."
+        case .operator: "Whoever runs the gateway can put it right."
+        case .nobody: "There is nothing to put right."
+        }
+    }
+
+    private static func permission(_ reason: Reason) -> String {
+        switch reason {
+        case .noSMSConsent: "A text message to this number needs consent"
+        case .noEmailConsent: "An e-mail to this address needs consent"
+        case .noMarketingOptIn: "Advertising needs an opt-in"
+        default: "The law where the recipient lives asks for consent"
+        }
+    }
+
+    private static func consent(_ detail: Detail?) -> String {
+        switch detail {
+        case .refused: "the recipient said no"
+        case .withdrawn: "the recipient has taken it back"
+        case .expired: "the one the recipient gave has run out"
+        case .otherChannel: "the recipient gave it for another channel only"
+        case .otherAddress: "the recipient gave it for another number or address only"
+        case .regionUnknown:
+            "the recipient was never asked; where they live is not known, so the strictest law counts"
+        case .methodInsufficient: "the way the recipient gave it is not enough here"
+        default: "the recipient was never asked"
+        }
+    }
+
+    private static func destination(_ detail: Detail?) -> String {
+        switch detail {
+        case .destinationUnknown: "The sender named a device or address the recipient does not have."
+        case .destinationInactive: "The device or address is no longer in use."
+        case .addressUnverified: "Nobody has proved that the number or address is the recipient's."
+        default: "The recipient has no device or address on this channel."
+        }
+    }
+
+    private static func key(_ detail: Detail?) -> String {
+        switch detail {
+        case .keyUnconfirmed: "a key it has not yet proved to hold"
+        case .keyRevoked: "a key that was revoked"
+        default: "no key to open a sealed message with"
+        }
+    }
+
+    private static func fact(_ detail: Detail?) -> String {
+        switch detail {
+        case .now: "what time it was"
+        case .expiry: "until when the notification is of use"
+        case .params: "whether the notification was filled in correctly"
+        case .recipient: "whether the recipient is registered"
+        case .destination: "whether the device or address is in use"
+        case .consent: "whether the recipient consented"
+        case .age: "whether the recipient is of age"
+        case .region: "where the recipient lives"
+        case .preferences: "what the recipient has switched on and off"
+        case .osPermission: "whether the device lets the app show notifications"
+        case .quietHours: "whether it was inside the recipient's quiet hours"
+        case .counts: "how many notifications the recipient has had"
+        case .deviceKey: "whether the device has a key"
+        case .size: "how large the finished message is"
+        case .fallback: "which earlier notification it replaces"
+        case .critical: "whether it may break through Do Not Disturb"
+        case .platform: "what kind of device it is"
+        default: "something it needs to know"
+        }
+    }
+}

@@ -1,0 +1,44 @@
+package import GateVocabulary
+
+/// What has to be looked up before a request can be decided, so that the loader fetches that and no more.
+package struct FactNeeds: Hashable, Sendable {
+    /// The purpose ``Facts/consent`` speaks of: the category's name.
+    package var purpose: Purpose
+    /// The purpose ``Facts/purposeConsent`` speaks of, for a type that names one.
+    package var specialPurpose: Purpose?
+    /// Seconds over which ``Facts/typeCount`` counts; `nil` when the type has no cap.
+    package var typeWindowSeconds: Int64?
+    /// The same for ``Facts/categoryCount``.
+    package var categoryWindowSeconds: Int64?
+    /// Whether the type has preferences of its own; ``PreferenceState/default`` otherwise.
+    package var typePreferences: Bool
+    /// Whether ``Facts/deviceKey`` is looked at.
+    package var deviceKey: Bool
+    /// The forms whose size has to be known, in the order they are tried.
+    package var forms: [BodyForm]
+    /// Hours outside of which recipients in the listed regions count as inside quiet hours.
+    package var sendingHours: SendingHours?
+}
+
+extension CompiledPolicy {
+    /// - Returns: `nil` for a type that is not in the registry: nothing about the recipient is needed to
+    ///   refuse it.
+    package func needs(for request: AttestedRequest) -> FactNeeds? {
+        guard let type = type(request.type) else { return nil }
+        let forms: [BodyForm] =
+            switch type.body[request.channel] {
+            case .sealed: type.withoutKey == .generic ? [.sealed, .generic] : [.sealed]
+            case .full: [.full, .generic]
+            case .generic: [.generic]
+            case .never: []
+            }
+        let hours = request.channel == .sms ? bundle.channels.smsHours : nil
+        return FactNeeds(
+            purpose: Purpose(type.category.rawValue), specialPurpose: type.purpose,
+            typeWindowSeconds: bundle.limits.types[type.id]?.windowSeconds,
+            categoryWindowSeconds: bundle.limits.categories[type.category]?.windowSeconds,
+            typePreferences: type.isMutableAlone,
+            deviceKey: request.channel == .push && type.body.push == .sealed, forms: forms,
+            sendingHours: hours.flatMap { $0.categories.contains(type.category) ? $0 : nil })
+    }
+}

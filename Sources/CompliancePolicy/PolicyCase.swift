@@ -1,0 +1,303 @@
+import CanonicalJSON
+package import GateVocabulary
+
+/// One named example of a bundle: what is asked, what is known, and what must come out (`cases/*.yaml`).
+///
+/// `sendgate policy test` and the test suite run the same cases through the same ``decide`` that serves
+/// traffic, so a compliance officer's examples are the product's tests.
+package struct PolicyCase: Hashable, Sendable {
+    package var name: String
+    package var because: String?
+    package var file: String
+    package var line: Int?
+    package var request: AttestedRequest
+    package var facts: Facts
+    package var expected: Expectation
+
+    /// What must come out. Whatever is `nil` is not looked at.
+    package struct Expectation: Hashable, Sendable {
+        package var outcome: Outcome
+        package var reason: Reason
+        package var detail: Detail?
+        package var notBefore: Instant?
+        package var form: BodyForm?
+        package var interruption: Interruption?
+        package var notes: DecisionNotes?
+        package var gates: [Gate: GateResult.Verdict]
+    }
+}
+
+/// What came out of a case.
+package struct CaseResult: Hashable, Sendable {
+    package var example: PolicyCase
+    package var decision: Decision
+    /// One line per difference, e.g. "reason is `allowed`, expected `no_gdpr_consent`"; empty when it passed.
+    package var differences: [String]
+
+    package var passed: Bool { differences.isEmpty }
+}
+
+extension PolicyCase {
+    package func run(under policy: CompiledPolicy) -> CaseResult {
+        let decision = decide(request, given: facts, under: policy)
+        var differences: [String] = []
+        func compare(_ what: String, _ found: String?, _ wanted: String?) {
+            guard let wanted, found != wanted else { return }
+            differences.append("\(what) is \(found.map { "`\($0)`" } ?? "absent"), expected `\(wanted)`")
+        }
+        compare("outcome", decision.outcome.name, expected.outcome.name)
+        compare("reason", decision.reason.rawValue, expected.reason.rawValue)
+        compare("detail", decision.detail?.rawValue, expected.detail?.rawValue)
+        compare("not_before", decision.notBefore?.rfc3339, expected.notBefore?.rfc3339)
+        compare("form", decision.form.rawValue, expected.form?.rawValue)
+        compare("interruption", decision.interruption.rawValue, expected.interruption?.rawValue)
+        if let notes = expected.notes, notes != decision.notes {
+            differences.append("notes are \(decision.notes.namesSet), expected \(notes.namesSet)")
+        }
+        for gate in Gate.allCases {
+            guard let wanted = expected.gates[gate] else { continue }
+            let found = decision.trace[gate]
+            if found.verdict != wanted {
+                differences.append("gate \(gate.name) says `\(found.name)`, expected `\(wanted.name)`")
+            }
+        }
+        return CaseResult(example: self, decision: decision, differences: differences)
+    }
+}
+
+extension GateResult.Verdict {
+    /// How cases spell it.
+    package var name: String {
+        switch self {
+        case .pass: "pass"
+        case .fail: "fail"
+        case .notApplicable: "not_applicable"
+        }
+    }
+
+    static let named: [String: GateResult.Verdict] = [
+        "pass": .pass, "fail": .fail, "not_applicable": .notApplicable,
+    ]
+}
+
+/// Which gates, reasons, details and outcomes a set of cases has reached.
+package struct CaseCoverage: Hashable, Sendable {
+    package var outcomes: Set<Outcome> = []
+    package var reasons: Set<Reason> = []
+    package var details: Set<ReasonAndDetail> = []
+    /// Gates that said no in at least one case.
+    package var gates: Set<Gate> = []
+    package var types: Set<TypeID> = []
+
+    package struct ReasonAndDetail: Hashable, Sendable {
+        package var reason: Reason
+        package var detail: Detail
+    }
+
+    package init(_ results: some Sequence<CaseResult>) {
+        for result in results {
+            let decision = result.decision
+            outcomes.insert(decision.outcome)
+            reasons.insert(decision.reason)
+            if let detail = decision.detail { details.insert(.init(reason: decision.reason, detail: detail)) }
+            types.insert(result.example.request.type)
+            for gate in Gate.allCases where decision.trace[gate].verdict == .fail { gates.insert(gate) }
+        }
+    }
+
+    /// Reasons no case decided by, in the order of the gates.
+    package var missingReasons: [Reason] { Reason.allCases.filter { !reasons.contains($0) } }
+    package var missingOutcomes: [Outcome] { Outcome.allCases.filter { !outcomes.contains($0) } }
+    package var missingGates: [Gate] { Gate.allCases.filter { !gates.contains($0) } }
+}
+
+// MARK: - Reading
+
+extension PolicyCase {
+    /// The cases of one file. Its `bases` are named sets of facts for its own cases to start from.
+    static func read(_ reader: NodeReader, types: [TypeID: NotificationType]) -> [PolicyCase] {
+        let page = reader.members()
+        var bases: [String: JSONObject] = [:]
+        for (name, value) in page.optional("bases")?.members().others() ?? [] {
+            let facts = CaseFacts.object(value)
+            bases[name] = facts
+            CaseFacts.validate(facts, value)
+        }
+        let cases = page.required("cases")?.elements() ?? []
+        page.refuseOthers()
+        return cases.map { PolicyCase($0, bases: bases, types: types) }
+    }
+
+    private init(_ reader: NodeReader, bases: [String: JSONObject], types: [TypeID: NotificationType]) {
+        let members = reader.members()
+        name = members.text("name", byteCountMax: 256)
+        because = members.optionalText("because")
+        file = reader.file
+        line = reader.node.location?.line
+        let given = members.required("given")?.members()
+        request = AttestedRequest(
+            caller: CallerName(given?.text("caller", byteCountMax: 128) ?? ""),
+            type: TypeID(given?.text("type", byteCountMax: 128) ?? ""),
+            channel: given?.optionalName("channel") ?? .push,
+            critical: given?.boolean("critical", default: false) ?? false)
+        facts = Facts()
+        if let given {
+            facts = CaseFacts(given, bases: bases).facts(ttlSeconds: types[request.type]?.ttlSeconds)
+            given.refuseOthers()
+        }
+        expected = Expectation(members.required("then"))
+        members.refuseOthers()
+    }
+}
+
+extension PolicyCase.Expectation {
+    fileprivate init(_ reader: NodeReader?) {
+        self.init(
+            outcome: .reject, reason: .factMissing, detail: nil, notBefore: nil, form: nil,
+            interruption: nil, notes: nil, gates: [:])
+        guard let members = reader?.members() else { return }
+        if let value = members.required("outcome") {
+            if let found = Outcome(name: value.text()) {
+                outcome = found
+            } else {
+                value.problem(
+                    "is no outcome", hint: "one of forward, defer, digest, suppress, reject")
+            }
+        }
+        reason = members.name("reason")
+        if reason.outcome != outcome {
+            members.reader.problem(
+                "expects `\(outcome.name)`, and the reason `\(reason.rawValue)` gives `\(reason.outcome.name)`"
+            )
+        }
+        if let value = members.optional("detail") {
+            let found: Detail = value.name()
+            if !reason.details.contains(found) {
+                value.problem("is `\(found.rawValue)`, which the reason `\(reason.rawValue)` cannot have")
+            }
+            detail = found
+        }
+        if let value = members.optional("not_before") { notBefore = CaseFacts.instant(value) }
+        form = members.optionalName("form")
+        interruption = members.optionalName("interruption")
+        if let value = members.optional("notes") {
+            var set: DecisionNotes = []
+            for element in value.elements() {
+                let text = element.text()
+                if let known = DecisionNotes.names.first(where: { $0.name == text }) {
+                    set.insert(known.note)
+                } else {
+                    element.problem(
+                        "is no note", hint: DecisionNotes.names.map(\.name).joined(separator: ", "))
+                }
+            }
+            notes = set
+        }
+        let rows = members.optional("gates")?.members()
+        for gate in Gate.allCases {
+            guard let value = rows?.optional(gate.name) else { continue }
+            if let verdict = GateResult.Verdict.named[value.text()] {
+                gates[gate] = verdict
+            } else {
+                value.problem("must be one of `pass`, `fail`, `not_applicable`")
+            }
+        }
+        rows?.refuseOthers()
+        members.refuseOthers()
+    }
+}
+
+/// The facts of one case: a base, what differs, and what is taken away.
+private struct CaseFacts {
+    var object: JSONObject
+    var place: NodeReader
+    var without: [NodeReader]
+    var now: Instant?
+
+    /// Facts that are moments; in a case they may be written as RFC 3339 text.
+    static let moments: Set<String> = ["now", "expiry", "due", "observed_at", "expires_at", "ends_at"]
+
+    init(_ given: MemberReader, bases: [String: JSONObject]) {
+        place = given.reader
+        object = JSONObject()
+        if let base = given.optional("facts_of") {
+            let name = base.text()
+            if let facts = bases[name] {
+                object = facts
+            } else {
+                base.problem("is `\(name)`, and `bases` of this file has none of that name")
+            }
+        }
+        if let value = given.optional("facts") {
+            place = value
+            for (key, fact) in Self.object(value) { object[key] = fact }
+        }
+        without = given.optional("without")?.elements() ?? []
+        if let value = given.required("now") {
+            now = Self.instant(value)
+            if let now { object["now"] = .integer(now.milliseconds) }
+        }
+    }
+
+    /// What a case leaves unsaid is the usual: wanted at once, and living as long as its type.
+    func facts(ttlSeconds: Int64?) -> Facts {
+        var facts = Facts()
+        do throws(JSONShapeError) {
+            facts = try Facts(json: object)
+        } catch {
+            place.problem(
+                "do not read as facts: \(error)", hint: "known facts: \(Facts.names.joined(separator: ", "))")
+        }
+        if facts.due == nil { facts.due = now }
+        if facts.expiry == nil { facts.expiry = now?.advanced(bySeconds: ttlSeconds ?? 86_400) }
+        for element in without {
+            let name = element.text()
+            if let rest = facts.removing(name) {
+                facts = rest
+            } else {
+                element.problem("is no fact", hint: "known facts: \(Facts.names.joined(separator: ", "))")
+            }
+        }
+        return facts
+    }
+
+    static func validate(_ object: JSONObject, _ reader: NodeReader) {
+        do throws(JSONShapeError) {
+            _ = try Facts(json: object)
+        } catch {
+            reader.problem("do not read as facts: \(error)")
+        }
+    }
+
+    static func instant(_ reader: NodeReader) -> Instant? {
+        switch reader.node.value {
+        case .integer(let milliseconds): return Instant(milliseconds: milliseconds)
+        case .text(let text):
+            if let instant = Instant(rfc3339: text) { return instant }
+        default: break
+        }
+        reader.problem("must be a moment such as \"2026-11-10T12:00:00Z\"")
+        return nil
+    }
+
+    /// The mapping as JSON, its moments as milliseconds.
+    static func object(_ reader: NodeReader) -> JSONObject {
+        guard case .mapping(let members) = reader.node.value else {
+            reader.problem("must be a mapping, and is \(reader.node.shapeName)")
+            return JSONObject()
+        }
+        return JSONObject(members.map { ($0.key, value($0.value, key: $0.key, reader)) })
+    }
+
+    private static func value(_ node: PolicyNode, key: String, _ reader: NodeReader) -> JSONValue {
+        switch node.value {
+        case .text where moments.contains(key):
+            instant(reader.child(node, key)).map { .integer($0.milliseconds) } ?? .integer(0)
+        case .mapping(let members):
+            .object(JSONObject(members.map { ($0.key, value($0.value, key: $0.key, reader)) }))
+        case .list(let elements):
+            .array(elements.map { value($0, key: key, reader) })
+        default: node.json
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import GateVocabulary
+
+/// Region → regime and permission rows, laid out for looking up without allocating.
+struct RegionMap: Sendable {
+    /// One byte per two-letter code, AA to ZZ: 0 for an unmapped one, else 1 + the regime's ordinal, and
+    /// the highest bit when permission rows exist for the country or a part of it.
+    private let countries: [UInt8]
+    /// The same for subdivisions, by packed code.
+    private let subdivisions: [UInt64: UInt8]
+    /// Rows, those of one region together, the latest `from` first.
+    private let rows: [Row]
+    private let freshness: Freshness
+
+    private static let hasRows: UInt8 = 0x80
+
+    private struct Row: Sendable {
+        var region: UInt64
+        var channel: Channel
+        var categories: UInt8
+        var rule: PermissionRule
+        /// Milliseconds since 1970 from which the row counts.
+        var from: Int64
+
+        func applies(to behaviour: Behaviour, at now: Int64) -> Bool {
+            channel == behaviour.channel && categories & RegionMap.bit(behaviour.category) != 0
+                && from <= now
+        }
+    }
+
+    /// Milliseconds an observation counts; ``Int64/max`` for one that never goes stale.
+    private struct Freshness: Sendable {
+        var kyc: Int64
+        var userDeclared: Int64
+        var device: Int64
+        var sim: Int64
+        var ip: Int64
+
+        subscript(source: RegionSource) -> Int64 {
+            switch source {
+            case .kyc: kyc
+            case .userDeclared: userDeclared
+            case .device: device
+            case .sim: sim
+            case .ip: ip
+            }
+        }
+    }
+
+    init(_ rules: RegionRules) {
+        var countries = [UInt8](repeating: 0, count: 26 * 26)
+        var subdivisions: [UInt64: UInt8] = [:]
+        for (code, rule) in rules.regions {
+            if code.country == code {
+                countries[Self.index(code.packed)] |= Self.byte(rule.regime)
+            } else {
+                subdivisions[code.packed] = Self.byte(rule.regime)
+            }
+        }
+        for row in rules.permissionRows {
+            countries[Self.index(row.region.country.packed)] |= Self.hasRows
+        }
+        self.countries = countries
+        self.subdivisions = subdivisions
+        rows = rules.permissionRows
+            .map { row in
+                Row(
+                    region: row.region.packed, channel: row.channel,
+                    categories: row.categories.reduce(0) { $0 | Self.bit($1) }, rule: row.rule,
+                    from: row.from?.instant.milliseconds ?? .min)
+            }
+            .sorted { ($0.region, $1.from) < ($1.region, $0.from) }
+        func milliseconds(_ source: RegionSource) -> Int64 {
+            guard let days = rules.freshnessDays[source] ?? nil else { return .max }
+            return Int64(days) * 86_400_000
+        }
+        freshness = Freshness(
+            kyc: milliseconds(.kyc), userDeclared: milliseconds(.userDeclared),
+            device: milliseconds(.device), sim: milliseconds(.sim), ip: milliseconds(.ip))
+    }
+
+    private static func bit(_ category: GateVocabulary.Category) -> UInt8 {
+        switch category {
+        case .transactional: 1
+        case .security: 2
+        case .social: 4
+        case .marketing: 8
+        }
+    }
+
+    private static func byte(_ regime: Regime) -> UInt8 { UInt8(1 + regime.strictness) }
+
+    private static func index(_ country: UInt64) -> Int {
+        Int(country >> 8 - 65) * 26 + Int(country & 0xFF - 65)
+    }
+
+    private func entry(_ code: RegionCode) -> UInt8 {
+        let country = countries[Self.index(code.country.packed)]
+        guard code.packed > 0xFFFF, let part = subdivisions[code.packed] else { return country }
+        return part | country & Self.hasRows
+    }
+
+    private func regime(_ entry: UInt8) -> Regime? {
+        switch entry & ~Self.hasRows {
+        case 4: .gdpr
+        case 3: .ukGDPR
+        case 2: .gdprLike
+        case 1: .other
+        default: nil
+        }
+    }
+
+    /// Where somebody is, as far as it is known.
+    struct Places {
+        /// The strictest; ``Regime/gdpr`` when a place is unknown.
+        var regime: Regime
+        /// The strictest of the known ones.
+        var known: Regime?
+        /// The account's own, when it is known, mapped and fresh.
+        var account: Regime?
+        var isKnown: Bool
+    }
+
+    /// An observation from the future counts as fresh: clocks differ by seconds, and the strictest of all
+    /// places is taken anyway. Without a `now` only sources that never go stale are known.
+    private func isFresh(_ observation: RegionObservation, _ now: Instant?) -> Bool {
+        let most = freshness[observation.source]
+        if most == .max { return true }
+        guard let now else { return false }
+        let (age, overflow) = now.milliseconds.subtractingReportingOverflow(
+            observation.observedAt.milliseconds)
+        return overflow ? now < observation.observedAt : age <= most
+    }
+
+    func places(of facts: Facts) -> Places {
+        var known: Regime?
+        var account: Regime?
+        var isKnown = true
+        if let observation = facts.accountRegion, isFresh(observation, facts.now),
+            let regime = regime(entry(observation.code))
+        {
+            known = regime
+            account = regime
+        } else {
+            isKnown = false
+        }
+        if let observations = facts.deviceRegions {
+            for observation in observations {
+                // A device nobody heard from for so long says nothing; a fresh one somewhere unmapped does.
+                guard isFresh(observation, facts.now) else {
+                    if facts.now == nil { isKnown = false }
+                    continue
+                }
+                if let regime = regime(entry(observation.code)) {
+                    known = known?.stricter(of: regime) ?? regime
+                } else {
+                    isKnown = false
+                }
+            }
+        } else {
+            isKnown = false
+        }
+        return Places(
+            regime: isKnown ? known ?? .gdpr : .gdpr, known: known, account: account, isKnown: isKnown)
+    }
+
+    func territory(of facts: Facts, under behaviour: Behaviour) -> Territory {
+        let places = places(of: facts)
+        let now = facts.now?.milliseconds ?? .max
+        let table = behaviour.permission
+        guard places.isKnown, let account = places.account, let region = facts.accountRegion?.code else {
+            var rule = max(max(table.gdpr, table.ukGDPR), max(table.gdprLike, table.other))
+            for row in rows where row.applies(to: behaviour, at: now) { rule = max(rule, row.rule) }
+            return Territory(
+                regime: .gdpr, isKnown: false, isStrictForWantOfRegion: places.known != .gdpr, rule: rule)
+        }
+        var rule = row(of: region, for: behaviour, at: now) ?? table[account]
+        // A device under a stricter law adds that law's demand; it never softens the account's.
+        if places.regime != account { rule = max(rule, table[places.regime]) }
+        return Territory(
+            regime: places.regime, isKnown: true, isStrictForWantOfRegion: false, rule: rule)
+    }
+
+    /// The rule of the row for a region, a subdivision's before its country's.
+    private func row(of region: RegionCode, for behaviour: Behaviour, at now: Int64) -> PermissionRule? {
+        guard entry(region) & Self.hasRows != 0 else { return nil }
+        for row in rows where row.region == region.packed && row.applies(to: behaviour, at: now) {
+            return row.rule
+        }
+        let country = region.country.packed
+        guard country != region.packed else { return nil }
+        for row in rows where row.region == country && row.applies(to: behaviour, at: now) {
+            return row.rule
+        }
+        return nil
+    }
+}
