@@ -1,0 +1,94 @@
+/// Why the endpoint does not start. Every case names what it found; ``hint`` says what to do.
+package enum EndpointError: Error, Hashable, Sendable {
+    case noListener
+    /// ``EndpointLimits/firstContradiction``.
+    case contradictoryLimits(String)
+    case abstractSocket(path: String)
+    case pathNotAbsolute(path: String)
+    case pathTooLong(path: String, byteCount: Int, byteCountMax: Int)
+    case directoryMissing(path: String)
+    case notADirectory(path: String)
+    /// Everybody may write in the directory, so anybody could put a socket of their own there.
+    case directoryOpenToAll(path: String, mode: UInt32)
+    /// Something that is no socket already has the path.
+    case notASocket(path: String)
+    /// A process answers on the path.
+    case socketInUse(path: String)
+    /// Another process holds the lock beside the socket, so it is starting, running or stopping.
+    case lockHeld(path: String)
+    /// The file is a socket and could not be tried, so it is not known to be stale.
+    case cannotTell(path: String, errorNumber: Int32)
+    /// The descriptor is not a listening Unix stream socket.
+    case notAListener(descriptor: Int32)
+    /// `LISTEN_FDS` and its companions contradict themselves.
+    case inheritedSocketsMalformed(String)
+    /// The process may not open as many descriptors as ``EndpointLimits/connections`` needs.
+    case tooFewDescriptors(allowed: Int, needed: Int)
+    /// A system call failed.
+    case system(call: String, path: String, errorNumber: Int32)
+    /// A listener stopped although nobody asked it to.
+    case listenerClosed(listener: Int)
+    case alreadyStarted
+}
+
+extension EndpointError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .noListener: "no socket is configured"
+        case .contradictoryLimits(let sentence): "the endpoint's limits contradict themselves: \(sentence)"
+        case .abstractSocket(let path): "`\(printable(path))` is an abstract socket"
+        case .pathNotAbsolute(let path): "the socket path `\(path)` is not absolute"
+        case .pathTooLong(let path, let count, let max):
+            "the socket path `\(path)` has \(count) bytes, \(max) are allowed"
+        case .directoryMissing(let path): "the directory above `\(path)` does not exist"
+        case .notADirectory(let path): "`\(path)` is not a directory"
+        case .directoryOpenToAll(let path, let mode):
+            "everybody may write in `\(path)` (mode \(String(mode, radix: 8)))"
+        case .notASocket(let path): "`\(path)` exists and is not a socket"
+        case .socketInUse(let path): "a process already answers on `\(path)`"
+        case .lockHeld(let path): "another process holds the lock `\(path)`"
+        case .cannotTell(let path, let number):
+            "cannot tell whether the socket `\(path)` is in use: \(SystemCall.message(number))"
+        case .notAListener(let descriptor): "descriptor \(descriptor) is not a listening Unix stream socket"
+        case .inheritedSocketsMalformed(let sentence): "the inherited sockets make no sense: \(sentence)"
+        case .tooFewDescriptors(let allowed, let needed):
+            "the process may open \(allowed) descriptors and needs \(needed)"
+        case .system(let call, let path, let number):
+            "\(call) failed for `\(path)`: \(SystemCall.message(number))"
+        case .listenerClosed(let listener): "listener \(listener) stopped by itself"
+        case .alreadyStarted: "the endpoint was started before"
+        }
+    }
+
+    /// The next step, for its own line.
+    package var hint: String {
+        switch self {
+        case .noListener: "name at least one socket in the configuration"
+        case .contradictoryLimits: "every bound is at least 1, and a reserved share is less than its total"
+        case .abstractSocket:
+            "use a path such as `/run/sendgate/gate.sock`: no file mode guards an abstract name"
+        case .pathNotAbsolute: "write the path from the root, e.g. `/run/sendgate/gate.sock`"
+        case .pathTooLong: "choose a shorter directory: the kernel's limit is 107 bytes"
+        case .directoryMissing(let path):
+            "create it first, or let systemd do it with `RuntimeDirectory=`: \(path)"
+        case .notADirectory: "remove the file, or configure another directory"
+        case .directoryOpenToAll: "give the socket a directory of its own, mode 0750"
+        case .notASocket: "configure another path; the gateway never removes a file it did not make"
+        case .socketInUse, .lockHeld: "stop the other process, or configure another path"
+        case .cannotTell: "run as the socket's owner, or remove the file after checking that nothing uses it"
+        case .notAListener: "in the systemd unit use `ListenStream=` with a path and `Accept=no`"
+        case .inheritedSocketsMalformed:
+            "start through systemd, or unset LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES"
+        case .tooFewDescriptors(_, let needed):
+            "raise the limit (`LimitNOFILE=\(needed)`) or allow fewer connections"
+        case .system: "check that the directory exists and that this user may write in it"
+        case .listenerClosed:
+            "see the log line before this one; the service manager may start the gateway again"
+        case .alreadyStarted: "make a new endpoint: one is good for one run"
+        }
+    }
+
+    private func printable(_ path: String) -> String {
+        path.hasPrefix("\0") ? "@" + path.dropFirst() : path
+    }
+}

@@ -1,0 +1,69 @@
+import Glibc
+
+/// Listening sockets handed over by a service manager (sd_listen_fds(3)).
+package struct InheritedSockets: Hashable, Sendable {
+    package struct Socket: Hashable, Sendable {
+        /// `FileDescriptorName=` of the socket unit; `unknown` when none was given, as systemd says it.
+        package var name: String
+        package var descriptor: Int32
+
+        package init(name: String, descriptor: Int32) {
+            self.name = name
+            self.descriptor = descriptor
+        }
+    }
+
+    /// In the order of the descriptors.
+    package var sockets: [Socket]
+
+    /// The first descriptor of the protocol (`SD_LISTEN_FDS_START`).
+    package static let firstDescriptor: Int32 = 3
+    /// More than any unit of ours needs; a larger number is somebody else's variable.
+    package static let countMax = 64
+
+    /// Reads `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES`.
+    ///
+    /// Empty when the variables are absent or meant for another process: a child inherits its parent's
+    /// environment, which is why the protocol carries the pid.
+    ///
+    /// - Parameter environment: The process's own; an argument so that tests need not change it.
+    package init(environment: [String: String], processID: Int32) throws(EndpointError) {
+        sockets = []
+        guard let pidText = environment["LISTEN_PID"], let countText = environment["LISTEN_FDS"] else {
+            return
+        }
+        guard let pid = Self.number(pidText) else {
+            throw .inheritedSocketsMalformed("LISTEN_PID is `\(pidText)`")
+        }
+        guard pid == Int(processID) else { return }
+        guard let count = Self.number(countText), count <= Self.countMax else {
+            throw .inheritedSocketsMalformed(
+                "LISTEN_FDS is `\(countText)`, at most \(Self.countMax) are taken")
+        }
+        var names = [String](repeating: "unknown", count: count)
+        if let nameText = environment["LISTEN_FDNAMES"] {
+            let given = nameText.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+            guard given.count == count || (count == 0 && nameText.isEmpty) else {
+                throw .inheritedSocketsMalformed(
+                    "LISTEN_FDNAMES names \(given.count) sockets, LISTEN_FDS says \(count)")
+            }
+            if count > 0 { names = given }
+        }
+        sockets = names.enumerated().map {
+            Socket(name: $0.element, descriptor: Self.firstDescriptor + Int32($0.offset))
+        }
+    }
+
+    /// The descriptors with this name; one socket unit may carry several.
+    package func descriptors(named name: String) -> [Int32] {
+        sockets.filter { $0.name == name }.map(\.descriptor)
+    }
+
+    /// Decimal digits only: no sign, no space, no leading zero.
+    private static func number(_ text: String) -> Int? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
+            text == "0" || !text.hasPrefix("0")
+        else { return nil }
+        return Int(text)
+    }
+}

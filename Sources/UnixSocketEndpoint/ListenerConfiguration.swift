@@ -1,0 +1,76 @@
+package import GateVocabulary
+
+/// One socket to listen on, and what the kernel shall enforce on its file.
+package struct ListenerConfiguration: Hashable, Sendable {
+    /// Where the listening socket comes from.
+    package enum Source: Hashable, Sendable {
+        /// A socket file the endpoint makes itself and removes when it stops.
+        case path(SocketFile)
+        /// A listening descriptor that somebody else made and owns, e.g. systemd: see ``InheritedSockets``.
+        case inherited(descriptor: Int32)
+    }
+
+    package var source: Source
+    /// Set when everything that arrives here speaks for one caller; attestation still checks the uid.
+    package var boundCaller: CallerName?
+    /// Whether this listener may use the reserved share of every bound. For callers of security only.
+    package var isReserved: Bool
+
+    package init(source: Source, boundCaller: CallerName? = nil, isReserved: Bool = false) {
+        self.source = source
+        self.boundCaller = boundCaller
+        self.isReserved = isReserved
+    }
+}
+
+/// A socket file: its path, and who may reach it.
+///
+/// On Linux connecting needs write permission on the file and search permission on its directory
+/// (unix(7)), so both carry a mode.
+package struct SocketFile: Hashable, Sendable {
+    /// Absolute, at most ``pathByteCountMax`` bytes of UTF-8.
+    package var path: String
+    /// For the directory the endpoint makes when it does not exist; an existing one is left as it is.
+    package var directoryMode: UInt32
+    package var socketMode: UInt32
+    /// Numeric ids; `nil` keeps the process's own. Names are resolved by ``UnixAccounts``.
+    package var ownerID: UInt32?
+    package var groupID: UInt32?
+
+    /// `sun_path` is 108 bytes with its closing zero (unix(7)).
+    package static let pathByteCountMax = 107
+
+    package init(
+        path: String, directoryMode: UInt32 = 0o750, socketMode: UInt32 = 0o660, ownerID: UInt32? = nil,
+        groupID: UInt32? = nil
+    ) {
+        self.path = path
+        self.directoryMode = directoryMode
+        self.socketMode = socketMode
+        self.ownerID = ownerID
+        self.groupID = groupID
+    }
+
+    /// The directory part, without a closing slash; `/` for a file in the root.
+    var directory: String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Held with `flock` for as long as the listener lives. Never removed: removing a lock file lets two
+    /// processes hold two locks of one name.
+    var lockPath: String { path + ".lock" }
+
+    /// What is wrong with the path before the file system is asked.
+    func checkPath() throws(EndpointError) {
+        let bytes = Array(path.utf8)
+        guard let first = bytes.first else { throw .pathNotAbsolute(path: path) }
+        // An abstract name (a zero first, or `@` as tools spell it) has no file, so no mode guards it.
+        if first == 0 || first == UInt8(ascii: "@") { throw .abstractSocket(path: path) }
+        guard first == UInt8(ascii: "/") else { throw .pathNotAbsolute(path: path) }
+        if bytes.contains(0) { throw .abstractSocket(path: path) }
+        if bytes.count > Self.pathByteCountMax {
+            throw .pathTooLong(path: path, byteCount: bytes.count, byteCountMax: Self.pathByteCountMax)
+        }
+    }
+}

@@ -1,0 +1,213 @@
+import Glibc
+
+/// A socket that is bound, and everything needed to take it away again.
+///
+/// The descriptor goes to SwiftNIO, which then owns it; the lock stays here until ``release()``.
+struct ListeningSocket: Sendable {
+    let descriptor: Int32
+    /// `nil` for an inherited socket: whoever made it removes it.
+    let file: File?
+
+    struct File: Sendable {
+        var path: String
+        var lockDescriptor: Int32
+        /// What we bound, so that a socket somebody put in our place is left alone.
+        var device: UInt64
+        var inode: UInt64
+    }
+
+    /// Opens what `configuration` names. Makes system calls that may block for a moment; for the start only.
+    static func open(_ configuration: ListenerConfiguration) throws(EndpointError) -> ListeningSocket {
+        switch configuration.source {
+        case .path(let file): try bind(file)
+        case .inherited(let descriptor): try adopt(descriptor)
+        }
+    }
+
+    // MARK: A socket file of our own
+
+    /// Lock, look, bind, set owner and mode. Nobody can connect before SwiftNIO calls `listen`, so the
+    /// file is never reachable with a wider mode than the configured one.
+    private static func bind(_ file: SocketFile) throws(EndpointError) -> ListeningSocket {
+        try file.checkPath()
+        try makeDirectory(of: file)
+        let lock = try takeLock(of: file)
+        do throws(EndpointError) {
+            try removeStaleSocket(of: file)
+            let descriptor = try makeSocket(at: file)
+            do throws(EndpointError) {
+                try setOwnerAndMode(of: file)
+                var status = stat()
+                guard lstat(file.path, &status) == 0 else {
+                    throw .system(call: "lstat", path: file.path, errorNumber: errno)
+                }
+                return ListeningSocket(
+                    descriptor: descriptor,
+                    file: File(
+                        path: file.path, lockDescriptor: lock, device: UInt64(status.st_dev),
+                        inode: UInt64(status.st_ino)))
+            } catch {
+                unlink(file.path)
+                close(descriptor)
+                throw error
+            }
+        } catch {
+            close(lock)
+            throw error
+        }
+    }
+
+    private static func makeDirectory(of file: SocketFile) throws(EndpointError) {
+        let directory = file.directory
+        if mkdir(directory, mode_t(file.directoryMode)) == 0 {
+            // The umask may have taken bits away; the mode asked for is the mode given.
+            guard chmod(directory, mode_t(file.directoryMode)) == 0 else {
+                throw .system(call: "chmod", path: directory, errorNumber: errno)
+            }
+            try setOwner(of: directory, file)
+            return
+        }
+        switch errno {
+        case EEXIST: break
+        case ENOENT: throw .directoryMissing(path: directory)
+        default: throw .system(call: "mkdir", path: directory, errorNumber: errno)
+        }
+        var status = stat()
+        guard stat(directory, &status) == 0 else {
+            throw .system(call: "stat", path: directory, errorNumber: errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw .notADirectory(path: directory) }
+        if status.st_mode & S_IWOTH != 0 {
+            throw .directoryOpenToAll(path: directory, mode: UInt32(status.st_mode & 0o7777))
+        }
+    }
+
+    private static func takeLock(of file: SocketFile) throws(EndpointError) -> Int32 {
+        let flags = O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW
+        let descriptor = SystemCall.retrying { Glibc.open(file.lockPath, flags, 0o600) }
+        guard descriptor >= 0 else { throw .system(call: "open", path: file.lockPath, errorNumber: errno) }
+        guard SystemCall.retrying({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
+            let number = errno
+            close(descriptor)
+            if number == EWOULDBLOCK { throw .lockHeld(path: file.lockPath) }
+            throw .system(call: "flock", path: file.lockPath, errorNumber: number)
+        }
+        return descriptor
+    }
+
+    /// Removes what a crash left behind, and nothing else. Under the lock, so that two starting gateways
+    /// cannot remove each other's sockets.
+    private static func removeStaleSocket(of file: SocketFile) throws(EndpointError) {
+        var status = stat()
+        if lstat(file.path, &status) != 0 {
+            if errno == ENOENT { return }
+            throw .system(call: "lstat", path: file.path, errorNumber: errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path: file.path) }
+        // Non-blocking, because a live listener with a full backlog would hold us up; that is EAGAIN.
+        let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
+        guard probe >= 0 else { throw .system(call: "socket", path: file.path, errorNumber: errno) }
+        defer { close(probe) }
+        let connected = SystemCall.withAddress(of: file.path) { address, length in
+            SystemCall.retrying { connect(probe, address, length) }
+        }
+        if connected == 0 { throw .socketInUse(path: file.path) }
+        switch errno {
+        case ECONNREFUSED: break
+        case EAGAIN: throw .socketInUse(path: file.path)
+        // A socket of another kind (datagram, seqpacket) answers so: it is somebody's.
+        case EPROTOTYPE: throw .socketInUse(path: file.path)
+        default: throw .cannotTell(path: file.path, errorNumber: errno)
+        }
+        guard unlink(file.path) == 0 else {
+            throw .system(call: "unlink", path: file.path, errorNumber: errno)
+        }
+    }
+
+    /// Linux makes the socket's file with the mode of the unbound socket less the umask, so `fchmod` before
+    /// `bind` gives 0600 from the first moment without touching the umask, which all threads share.
+    private static func makeSocket(at file: SocketFile) throws(EndpointError) -> Int32 {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw .system(call: "socket", path: file.path, errorNumber: errno) }
+        guard fchmod(descriptor, 0o600) == 0 else {
+            let number = errno
+            close(descriptor)
+            throw .system(call: "fchmod", path: file.path, errorNumber: number)
+        }
+        let bound = SystemCall.withAddress(of: file.path) { address, length in
+            Glibc.bind(descriptor, address, length)
+        }
+        guard bound == 0 else {
+            let number = errno
+            close(descriptor)
+            if number == EADDRINUSE { throw .socketInUse(path: file.path) }
+            throw .system(call: "bind", path: file.path, errorNumber: number)
+        }
+        return descriptor
+    }
+
+    private static func setOwnerAndMode(of file: SocketFile) throws(EndpointError) {
+        try setOwner(of: file.path, file)
+        guard chmod(file.path, mode_t(file.socketMode)) == 0 else {
+            throw .system(call: "chmod", path: file.path, errorNumber: errno)
+        }
+    }
+
+    private static func setOwner(of path: String, _ file: SocketFile) throws(EndpointError) {
+        guard file.ownerID != nil || file.groupID != nil else { return }
+        // -1 keeps what is there (chown(2)).
+        guard lchown(path, file.ownerID ?? uid_t.max, file.groupID ?? gid_t.max) == 0 else {
+            throw .system(call: "lchown", path: path, errorNumber: errno)
+        }
+    }
+
+    // MARK: A socket somebody else made
+
+    private static func adopt(_ descriptor: Int32) throws(EndpointError) -> ListeningSocket {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let named = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        guard named == 0, address.sun_family == sa_family_t(AF_UNIX),
+            SystemCall.integerOption(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue),
+            SystemCall.integerOption(SO_ACCEPTCONN, of: descriptor) == 1
+        else { throw .notAListener(descriptor: descriptor) }
+        // A name that starts with a zero, or no name at all, is an abstract or autobound socket.
+        let pathOffset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path)!
+        if Int(length) <= pathOffset || address.sun_path.0 == 0 {
+            throw .abstractSocket(path: "@descriptor \(descriptor)")
+        }
+        // The protocol hands descriptors over without close-on-exec, because they had to survive one.
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags != -1, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != -1,
+            fcntl(descriptor, F_SETFD, FD_CLOEXEC) != -1
+        else { throw .system(call: "fcntl", path: "descriptor \(descriptor)", errorNumber: errno) }
+        return ListeningSocket(descriptor: descriptor, file: nil)
+    }
+
+    // MARK: Afterwards
+
+    /// Removes the socket file when it is still the one we made. Done before the listener closes, so that
+    /// a client sees "no such file" rather than "refused" and no stale file is left.
+    func unlinkFile() {
+        guard let file else { return }
+        var status = stat()
+        guard lstat(file.path, &status) == 0, UInt64(status.st_dev) == file.device,
+            UInt64(status.st_ino) == file.inode
+        else { return }
+        unlink(file.path)
+    }
+
+    /// Gives the lock back. After this another gateway may start.
+    func release() {
+        if let file { close(file.lockDescriptor) }
+    }
+
+    /// For a start that failed before SwiftNIO took the descriptor.
+    func abandon() {
+        unlinkFile()
+        if file != nil { close(descriptor) }
+        release()
+    }
+}

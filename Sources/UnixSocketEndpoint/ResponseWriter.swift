@@ -1,0 +1,172 @@
+import GatewayPipeline
+import Glibc
+import NIOCore
+
+/// Turns answers into HTTP/1.1 bytes, appended to one buffer per flush.
+///
+/// SwiftNIO's own encoder goes through a pipeline part and several writes per answer; this is one buffer
+/// for as many answers as are ready.
+struct ResponseWriter {
+    private(set) var buffer: ByteBuffer
+    /// Where the size of the chunk being filled stands; neighbouring lines share a chunk.
+    private var chunkSizeIndex: Int?
+
+    init(allocator: ByteBufferAllocator) { buffer = allocator.buffer(capacity: 1_024) }
+
+    var byteCount: Int { buffer.readableBytes }
+
+    /// Ends the open chunk, gives the bytes away and starts anew.
+    mutating func take() -> ByteBuffer {
+        closeChunk()
+        let taken = buffer
+        // The channel holds `taken` until it is written, so this allocates only while bytes are under way.
+        buffer.clear(minimumCapacity: 1_024)
+        return taken
+    }
+
+    mutating func writeInterim() {
+        closeChunk()
+        buffer.writeStaticString("HTTP/1.1 100 Continue\r\n\r\n")
+    }
+
+    mutating func writeResponse(_ reply: WireReply, date: HTTPDate, isHead: Bool, closes: Bool) {
+        closeChunk()
+        writeStatusLine(reply.status, date)
+        if !reply.contentType.isEmpty { writeHeader("Content-Type", reply.contentType) }
+        let allowsBody = reply.status >= 200 && reply.status != 204 && reply.status != 304
+        if allowsBody {
+            buffer.writeStaticString("Content-Length: ")
+            writeDecimal(reply.body.count)
+            buffer.writeStaticString("\r\n")
+        }
+        for header in reply.headers { writeHeader(header.name, header.value) }
+        if closes { buffer.writeStaticString("Connection: close\r\n") }
+        buffer.writeStaticString("\r\n")
+        if allowsBody && !isHead { buffer.writeBytes(reply.body) }
+    }
+
+    mutating func writeStreamHead(date: HTTPDate, isChunked: Bool, closes: Bool) {
+        closeChunk()
+        writeStatusLine(200, date)
+        writeHeader("Content-Type", "application/x-ndjson")
+        if isChunked { buffer.writeStaticString("Transfer-Encoding: chunked\r\n") }
+        if closes { buffer.writeStaticString("Connection: close\r\n") }
+        buffer.writeStaticString("\r\n")
+    }
+
+    mutating func writeLine(_ reply: WireReply, isChunked: Bool) {
+        if isChunked && chunkSizeIndex == nil {
+            chunkSizeIndex = buffer.writerIndex
+            buffer.writeStaticString("00000000\r\n")
+        }
+        // An answer is one line. A raw line feed in JSON can only be white space between tokens, so a space
+        // in its place changes nothing but keeps the next answer in its own line.
+        if reply.body.contains(UInt8(ascii: "\n")) {
+            buffer.writeBytes(reply.body.lazy.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 })
+        } else {
+            buffer.writeBytes(reply.body)
+        }
+        buffer.writeInteger(UInt8(ascii: "\n"))
+    }
+
+    mutating func writeStreamEnd() {
+        closeChunk()
+        buffer.writeStaticString("0\r\n\r\n")
+    }
+
+    private mutating func closeChunk() {
+        guard let index = chunkSizeIndex else { return }
+        chunkSizeIndex = nil
+        let size = buffer.writerIndex - index - 10
+        // Leading zeros are allowed in a chunk size (RFC 9112 section 7.1: 1*HEXDIG).
+        for digit in 0..<8 {
+            let value = UInt8(truncatingIfNeeded: size >> (28 - 4 * digit)) & 15
+            let character = value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+            buffer.setInteger(character, at: index + digit)
+        }
+        buffer.writeStaticString("\r\n")
+    }
+
+    private mutating func writeStatusLine(_ status: Int, _ date: HTTPDate) {
+        buffer.writeStaticString("HTTP/1.1 ")
+        writeDecimal(status)
+        buffer.writeStaticString(" ")
+        buffer.writeStaticString(Self.phrase(status))
+        buffer.writeStaticString("\r\nDate: ")
+        buffer.writeBytes(date.bytes)
+        buffer.writeStaticString("\r\n")
+    }
+
+    /// A line end inside a name or value would let whoever chose it write headers of their own.
+    private mutating func writeHeader(_ name: String, _ value: String) {
+        writeFieldText(name)
+        buffer.writeStaticString(": ")
+        writeFieldText(value)
+        buffer.writeStaticString("\r\n")
+    }
+
+    private mutating func writeFieldText(_ text: String) {
+        if text.utf8.contains(where: { $0 < 32 || $0 == 127 }) {
+            buffer.writeBytes(text.utf8.map { $0 < 32 || $0 == 127 ? UInt8(ascii: " ") : $0 })
+        } else {
+            buffer.writeString(text)
+        }
+    }
+
+    private mutating func writeDecimal(_ number: Int) {
+        if number < 10 {
+            buffer.writeInteger(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number))
+        } else {
+            writeDecimal(number / 10)
+            buffer.writeInteger(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
+        }
+    }
+
+    /// The phrase is for people who read a capture; clients go by the number (RFC 9112 section 4).
+    private static func phrase(_ status: Int) -> StaticString {
+        switch status {
+        case 200: "OK"
+        case 201: "Created"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 304: "Not Modified"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 412: "Precondition Failed"
+        case 413: "Content Too Large"
+        case 415: "Unsupported Media Type"
+        case 422: "Unprocessable Content"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 503: "Service Unavailable"
+        default: ""
+        }
+    }
+}
+
+/// The `Date` of an answer (RFC 9110 section 6.6.1), made once a sweep rather than once an answer.
+struct HTTPDate {
+    /// E.g. `Sun, 06 Nov 1994 08:49:37 GMT`, always 29 bytes.
+    let bytes: [UInt8]
+
+    static func now() -> HTTPDate { HTTPDate(unixSeconds: Int(time(nil))) }
+
+    init(unixSeconds: Int) {
+        var seconds = time_t(unixSeconds)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let text =
+            "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
+            + "\(parts.tm_year + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
+        bytes = Array(text.utf8)
+    }
+}

@@ -1,0 +1,39 @@
+import Glibc
+
+/// Names of Unix users and groups to the numbers the kernel speaks in.
+package enum UnixAccounts {
+    /// - Returns: `nil` for a name the system does not know.
+    package static func userID(named name: String) -> UInt32? {
+        var entry = passwd()
+        return withRecord { buffer, count in
+            var found: UnsafeMutablePointer<passwd>?
+            let status = getpwnam_r(name, &entry, buffer, count, &found)
+            return (status, found?.pointee.pw_uid)
+        }
+    }
+
+    /// - Returns: `nil` for a name the system does not know.
+    package static func groupID(named name: String) -> UInt32? {
+        var entry = group()
+        return withRecord { buffer, count in
+            var found: UnsafeMutablePointer<group>?
+            let status = getgrnam_r(name, &entry, buffer, count, &found)
+            return (status, found?.pointee.gr_gid)
+        }
+    }
+
+    /// A group lists its members in the record, so it may be long; 1 MiB is where we stop believing it.
+    private static func withRecord(
+        _ look: (UnsafeMutablePointer<CChar>, Int) -> (status: Int32, id: UInt32?)
+    ) -> UInt32? {
+        var byteCount = 4_096
+        while byteCount <= 1_048_576 {
+            let result = withUnsafeTemporaryAllocation(of: CChar.self, capacity: byteCount) {
+                look($0.baseAddress!, byteCount)
+            }
+            if result.status != ERANGE { return result.status == 0 ? result.id : nil }
+            byteCount *= 4
+        }
+        return nil
+    }
+}

@@ -1,0 +1,294 @@
+package import GatewayPipeline
+package import Logging
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import ServiceLifecycle
+import Synchronization
+
+/// HTTP/1.1 over Unix sockets, in front of one ``RequestHandler``.
+///
+/// Promises:
+/// - Every request is attributed to the kernel's word for who connected (`SO_PEERCRED`, `SO_PEERGROUPS`).
+/// - The answers of a connection come in the order of its requests, which may be under way at once.
+/// - Nothing grows without bound, whatever a client sends or leaves unread: see ``EndpointLimits``.
+/// - What the endpoint refuses itself is worded by the handler, so all problem documents look alike.
+///
+/// One endpoint is good for one run: ``start()``, then ``shutDown()``; ``run()`` does both as a service.
+package final class UnixSocketEndpoint: Service {
+    private let configurations: [ListenerConfiguration]
+    private let limits: EndpointLimits
+    private let handler: any RequestHandler
+    private let logger: Logger
+    private let usage: EndpointUsage
+    private let state = Mutex(State())
+    /// Ends when a listener stops by itself, or when ``run()`` shall stop.
+    private let stops: AsyncStream<Stop>
+    private let stop: AsyncStream<Stop>.Continuation
+
+    private enum Stop: Sendable {
+        case asked
+        case listenerClosed(Int)
+    }
+
+    private struct State {
+        var phase = Phase.new
+        var group: MultiThreadedEventLoopGroup?
+        var desks: [EventLoopDesk] = []
+        var sweeps: [RepeatedTask] = []
+        var listeners: [Listener] = []
+    }
+
+    private enum Phase { case new, running, stopping, stopped }
+
+    private struct Listener: Sendable {
+        var socket: ListeningSocket
+        var channel: any Channel
+    }
+
+    /// - Parameter listeners: Their position is `Peer.listener`.
+    package init(
+        listeners: [ListenerConfiguration], limits: EndpointLimits = EndpointLimits(),
+        handler: any RequestHandler, logger: Logger
+    ) throws(EndpointError) {
+        if listeners.isEmpty { throw .noListener }
+        if let contradiction = limits.firstContradiction { throw .contradictoryLimits(contradiction) }
+        self.configurations = listeners
+        self.limits = limits
+        self.handler = handler
+        self.logger = logger
+        usage = EndpointUsage(limits: limits)
+        (stops, stop) = AsyncStream.makeStream(of: Stop.self, bufferingPolicy: .bufferingOldest(1))
+    }
+
+    // MARK: As a service
+
+    /// Listens until the service group shuts down gracefully, then drains.
+    ///
+    /// - Throws: ``EndpointError`` when it cannot listen, or when a listener stops by itself.
+    package func run() async throws {
+        try await start()
+        let reason = await withGracefulShutdownHandler {
+            await withTaskCancellationHandler {
+                for await reason in stops { return reason }
+                return Stop.asked
+            } onCancel: {
+                stop.yield(.asked)
+            }
+        } onGracefulShutdown: {
+            self.stop.yield(.asked)
+        }
+        await shutDown()
+        if case .listenerClosed(let index) = reason { throw EndpointError.listenerClosed(listener: index) }
+    }
+
+    /// Binds every listener and accepts. On return clients can connect.
+    package func start() async throws {
+        let isFirst = state.withLock { state in
+            defer { if state.phase == .new { state.phase = .running } }
+            return state.phase == .new
+        }
+        guard isFirst else { throw EndpointError.alreadyStarted }
+        try DescriptorBudget.raise(forConnections: limits.connections.total)
+
+        var sockets: [ListeningSocket] = []
+        do {
+            for configuration in configurations { sockets.append(try ListeningSocket.open(configuration)) }
+        } catch {
+            for socket in sockets { socket.abandon() }
+            throw error
+        }
+
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: limits.eventLoopCount)
+        var desks: [EventLoopDesk] = []
+        for loop in group.makeIterator() {
+            desks.append(try await loop.submit { EventLoopDesk(loop: loop) }.get())
+        }
+        state.withLock { [desks] state in
+            state.group = group
+            state.desks = desks
+            state.sweeps = desks.map(scheduleSweep)
+        }
+        for (index, socket) in sockets.enumerated() {
+            do {
+                let channel = try await listen(on: socket, index: index, group: group, desks: desks)
+                state.withLock { $0.listeners.append(Listener(socket: socket, channel: channel)) }
+                channel.closeFuture.whenComplete { _ in self.listenerClosed(index) }
+            } catch {
+                // SwiftNIO closes a descriptor it could not listen on; the rest are still ours.
+                socket.unlinkFile()
+                socket.release()
+                for socket in sockets[(index + 1)...] { socket.abandon() }
+                await shutDown()
+                throw error
+            }
+            logger.info(
+                "listening",
+                metadata: [
+                    "listener": "\(index)",
+                    "socket": "\(socket.file?.path ?? "descriptor \(socket.descriptor)")",
+                ])
+        }
+    }
+
+    /// Accepts nothing new, finishes what is under way within ``EndpointLimits/drainMilliseconds``, removes
+    /// the socket files. Returns when every connection is closed. Safe to call again.
+    package func shutDown() async {
+        let running = state.withLock { state -> State? in
+            guard state.phase == .running else { return nil }
+            state.phase = .stopping
+            return state
+        }
+        guard let running, let group = running.group else { return }
+        for listener in running.listeners {
+            listener.socket.unlinkFile()
+            try? await listener.channel.close().get()
+        }
+        let deadline = NIODeadline.now() + .milliseconds(limits.drainMilliseconds)
+        await withTaskGroup(of: Void.self) { tasks in
+            for desk in running.desks { tasks.addTask { await self.drain(desk, until: deadline) } }
+        }
+        for sweep in running.sweeps { sweep.cancel() }
+        for listener in running.listeners { listener.socket.release() }
+        do {
+            try await group.shutdownGracefully()
+        } catch {
+            logger.error("the event loops did not stop cleanly", metadata: ["error": "\(error)"])
+        }
+        state.withLock { $0.phase = .stopped }
+    }
+
+    /// What has been counted so far. Any thread; the numbers of different loops are not of one instant.
+    package func metrics() -> EndpointMetrics {
+        var metrics = EndpointMetrics()
+        for desk in state.withLock({ $0.desks }) { desk.counters.add(to: &metrics) }
+        metrics.connectionsOpen = usage.connections.value
+        metrics.requestsInFlight = usage.inFlight.value
+        metrics.bufferedByteCount = usage.bufferedBytes.value
+        return metrics
+    }
+
+    // MARK: Listening
+
+    private func listen(
+        on socket: ListeningSocket, index: Int, group: MultiThreadedEventLoopGroup, desks: [EventLoopDesk]
+    ) async throws -> any Channel {
+        let configuration = configurations[index]
+        let highWaterMark = limits.unwrittenByteCountMax
+        return try await ServerBootstrap(group: group)
+            .serverChannelOption(ChannelOptions.backlog, value: limits.listenBacklog)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try self.setUp(channel, configuration, index: index, desks: desks)
+                }
+            }
+            // The connection reads when it has room for what it reads.
+            .childChannelOption(ChannelOptions.autoRead, value: false)
+            .childChannelOption(ChannelOptions.maxMessagesPerRead, value: 1)
+            .childChannelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
+            .childChannelOption(
+                ChannelOptions.writeBufferWaterMark,
+                value: ChannelOptions.Types.WriteBufferWaterMark(low: highWaterMark / 2, high: highWaterMark)
+            )
+            .childChannelOption(
+                ChannelOptions.recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: min(1_024, limits.readByteCountMax),
+                    initial: min(2_048, limits.readByteCountMax),
+                    maximum: limits.readByteCountMax)
+            )
+            .withBoundSocket(socket.descriptor).get()
+    }
+
+    /// Who is it, may they come in, and if so, what serves them. On the connection's event loop.
+    private func setUp(
+        _ channel: any Channel, _ configuration: ListenerConfiguration, index: Int, desks: [EventLoopDesk]
+    ) throws {
+        guard let desk = desks.first(where: { $0.loop === channel.eventLoop }) else {
+            preconditionFailure("a connection was accepted on an event loop without a desk")
+        }
+        let pipeline = channel.pipeline.syncOperations
+        let credentials = try pipeline.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            PeerCredentials(ofConnection: $0)
+        }
+        guard case .some(.some(let credentials)) = credentials else {
+            desk.counters.connectionsRefused.rise()
+            logger.warning(
+                "the kernel does not say who connected; closing", metadata: ["listener": "\(index)"])
+            throw ChannelError.operationUnsupported
+        }
+        guard
+            let admission = usage.admitConnection(
+                ofUser: credentials.userID, isReserved: configuration.isReserved)
+        else {
+            desk.counters.connectionsRefused.rise()
+            var writer = ResponseWriter(allocator: channel.allocator)
+            writer.writeResponse(
+                handler.problem(.tooManyInFlight), date: desk.table.date, isHead: false, closes: true)
+            try pipeline.addHandler(RefusedConnection(writer.take()))
+            return
+        }
+        desk.counters.connectionsAccepted.rise()
+        let connection = HTTPConnection(
+            peer: Peer(credentials: credentials, boundCaller: configuration.boundCaller, listener: index),
+            handler: handler, limits: limits, desk: desk, admission: admission, logger: logger)
+        var decoderLimits = NIOHTTPDecoderLimitConfiguration()
+        decoderLimits.maxHeaderFieldSize = limits.headerByteCountMax
+        decoderLimits.maxHeaderListSize = limits.headerByteCountMax
+        decoderLimits.maxHeaderFieldCount = limits.headerFieldCountMax
+        try pipeline.addHandlers([
+            InboundMeter(connection),
+            ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoderLimits)),
+            connection,
+        ])
+    }
+
+    private func scheduleSweep(of desk: EventLoopDesk) -> RepeatedTask {
+        let interval = TimeAmount.milliseconds(limits.sweepMilliseconds)
+        return desk.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
+            let now = NIODeadline.now()
+            desk.table.date = HTTPDate.now()
+            desk.table.forEach { $0.sweep(now) }
+        }
+    }
+
+    private func listenerClosed(_ index: Int) {
+        let isExpected = state.withLock { $0.phase != .running }
+        if isExpected { return }
+        logger.critical("a listener stopped by itself", metadata: ["listener": "\(index)"])
+        stop.yield(.listenerClosed(index))
+    }
+
+    // MARK: Draining
+
+    /// Asks every connection of the loop to finish, and cuts those that have not when time is up.
+    private func drain(_ desk: EventLoopDesk, until deadline: NIODeadline) async {
+        let drained = desk.loop.makePromise(of: Void.self)
+        desk.loop.execute {
+            desk.table.startDraining()
+            desk.loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(5)) { task in
+                if NIODeadline.now() >= deadline { desk.table.forEach { $0.cut() } }
+                if desk.table.count == 0 {
+                    task.cancel()
+                    drained.succeed()
+                }
+            }
+        }
+        try? await drained.futureResult.get()
+    }
+}
+
+/// Tells a connection over the bound why it is closed, without reading anything from it.
+private final class RefusedConnection: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let answer: ByteBuffer
+
+    init(_ answer: ByteBuffer) { self.answer = answer }
+
+    func channelActive(context: ChannelHandlerContext) {
+        let channel = context.channel
+        context.writeAndFlush(wrapOutboundOut(answer)).whenComplete { _ in channel.close(promise: nil) }
+    }
+}
