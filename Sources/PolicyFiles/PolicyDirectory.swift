@@ -1,0 +1,184 @@
+import Dispatch
+package import CompliancePolicy
+import Synchronization
+
+/// A bundle as a folder of files.
+///
+/// Reads every file of the folder, so that ``PolicyBundle/read(documents:)`` can hold them against the list
+/// on the cover page: what is in force is what the cover page says, not what happens to lie about. Only
+/// regular files inside the folder are read. `schema/` holds help for editors, is not part of a bundle,
+/// and is not looked at.
+package enum PolicyDirectory {
+    package static let coverPage = "bundle.yaml"
+    static let editorFolder = "schema"
+
+    /// Reads and checks the bundle in a folder.
+    ///
+    /// - Throws: Every problem of every file, sorted by file and line. Whether the pages agree with one
+    ///   another is asked only when all of them can be read.
+    package static func readBundle(at path: String) throws(PolicyProblems) -> PolicyBundle {
+        try PolicyBundle.read(documents: read(at: path)).get()
+    }
+
+    /// Reads every page of the bundle in a folder, by its path relative to the folder.
+    ///
+    /// - Parameter path: The bundle's folder; the last step of the path may be a symbolic link.
+    /// - Throws: Every problem of every page, sorted by file and line.
+    package static func read(at path: String) throws(PolicyProblems) -> [String: PolicyNode] {
+        var problems: [PolicyProblem] = []
+        let folder: BundleFolder
+        let found: [String]
+        do throws(FolderError) {
+            folder = try BundleFolder(at: path)
+            found = try files(of: folder, &problems)
+        } catch {
+            throw PolicyProblems([cannotRead(error)])
+        }
+        if !found.contains(coverPage) {
+            problems.append(
+                PolicyProblem(
+                    file: coverPage, message: "is missing",
+                    hint: "a bundle has a cover page with its name, version and list of files"))
+        }
+        // A folder that is no bundle, or too much of one, is not read any further.
+        guard found.contains(coverPage), found.count <= PolicyFileLimits.fileCountMax else {
+            throw PolicyProblems(problems)
+        }
+        let documents = readPages(found, in: folder, &problems)
+        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        return documents
+    }
+
+    private static func cannotRead(_ error: FolderError) -> PolicyProblem {
+        PolicyProblem(
+            file: error.path.isEmpty ? coverPage : error.path, message: "cannot be read: \(error.reason)",
+            hint: "check that the path is a bundle's folder and that the gateway's user may read it")
+    }
+
+    // MARK: What is there
+
+    /// The bundle's files, sorted, without what is there for editors.
+    private static func files(
+        of folder: BundleFolder, _ problems: inout [PolicyProblem]
+    ) throws(FolderError) -> [String] {
+        var files: [String] = []
+        var waiting: [(path: String, depth: Int)] = [("", 0)]
+        while let (path, depth) = waiting.popLast() {
+            let left = PolicyFileLimits.fileCountMax - files.count
+            for entry in try folder.entries(of: path, countMax: left) {
+                switch entry {
+                case .file(let file):
+                    guard file.utf8.count <= PolicyFileLimits.pathByteCountMax else {
+                        problems.append(
+                            PolicyProblem(
+                                file: String(file.prefix(64)) + "…",
+                                message: "has a path of more than \(PolicyFileLimits.pathByteCountMax) bytes")
+                        )
+                        continue
+                    }
+                    files.append(file)
+                case .folder(editorFolder) where depth == 0: continue
+                case .folder(let inner):
+                    guard depth + 1 < PolicyFileLimits.folderDepthMax else {
+                        problems.append(
+                            PolicyProblem(
+                                file: inner,
+                                message:
+                                    "is a folder more than \(PolicyFileLimits.folderDepthMax) levels down",
+                                hint: "a bundle has types/, notices/, messages/ and cases/"))
+                        continue
+                    }
+                    waiting.append((inner, depth + 1))
+                case .other(let path, let what):
+                    problems.append(
+                        PolicyProblem(
+                            file: path, message: "is \(what), and a bundle holds files only",
+                            hint: "put the file itself there"))
+                }
+            }
+            guard files.count <= PolicyFileLimits.fileCountMax, problems.count < 1_000,
+                waiting.count <= PolicyFileLimits.fileCountMax
+            else {
+                problems.append(
+                    PolicyProblem(
+                        file: coverPage,
+                        message: "lies in a folder of more than \(PolicyFileLimits.fileCountMax) files",
+                        hint: "check that the path is a bundle's folder"))
+                return files
+            }
+        }
+        return files.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+
+    // MARK: The pages
+
+    private static func readPages(
+        _ paths: [String], in folder: BundleFolder, _ problems: inout [PolicyProblem]
+    ) -> [String: PolicyNode] {
+        var sources: [(path: String, bytes: [UInt8])] = []
+        var byteCount = 0
+        for path in paths {
+            do throws(FolderError) {
+                let bytes = try folder.contents(of: path, byteCountMax: PolicyFileLimits.fileByteCountMax)
+                byteCount += bytes.count
+                guard byteCount <= PolicyFileLimits.bundleByteCountMax else {
+                    problems.append(
+                        PolicyProblem(
+                            file: path,
+                            message:
+                                "makes the bundle longer than \(PolicyFileLimits.bundleByteCountMax) bytes"))
+                    return [:]
+                }
+                sources.append((path, bytes))
+            } catch {
+                problems.append(cannotRead(error))
+            }
+        }
+        let results = parse(sources)
+        var documents: [String: PolicyNode] = [:]
+        documents.reserveCapacity(sources.count)
+        for ((path, _), result) in zip(sources, results) {
+            switch result {
+            case .success(let node): documents[path] = node
+            case .failure(let found): problems += found.problems
+            case nil: preconditionFailure("the page \(path) was not parsed")
+            }
+        }
+        return documents
+    }
+
+    /// Parses on all cores: pages know nothing of each other, and a bundle may have thousands.
+    private static func parse(
+        _ sources: [(path: String, bytes: [UInt8])]
+    ) -> [Result<PolicyNode, PolicyProblems>?] {
+        let chunkCount = (sources.count + chunkLength - 1) / chunkLength
+        let results = Mutex([Result<PolicyNode, PolicyProblems>?](repeating: nil, count: sources.count))
+        DispatchQueue.concurrentPerform(iterations: chunkCount) { chunk in
+            let range = chunk * chunkLength..<min((chunk + 1) * chunkLength, sources.count)
+            let parsed = range.map { index in
+                Result { () throws(PolicyProblems) in
+                    try page(sources[index].bytes, path: sources[index].path)
+                }
+            }
+            results.withLock { results in
+                for (index, result) in zip(range, parsed) { results[index] = result }
+            }
+        }
+        return results.withLock { $0 }
+    }
+
+    /// Pages one thread takes at a time: enough that taking costs nothing beside parsing.
+    private static let chunkLength = 32
+
+    private static func page(_ bytes: [UInt8], path: String) throws(PolicyProblems) -> PolicyNode {
+        if path.hasSuffix(".yaml") { return try PolicyPage.read(bytes, file: path) }
+        if path.hasPrefix("notices/"), path.hasSuffix(".txt") {
+            return try PolicyPage.readText(bytes, file: path)
+        }
+        throw PolicyProblems([
+            PolicyProblem(
+                file: path, message: "has a name that nothing in a bundle has",
+                hint: "pages end in .yaml, notices in notices/ end in .txt; remove what is neither")
+        ])
+    }
+}

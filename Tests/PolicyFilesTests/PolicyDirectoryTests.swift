@@ -1,0 +1,230 @@
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import Testing
+
+@testable import PolicyFiles
+
+private let smallest = [
+    "bundle.yaml": "name: small\nfiles:\n  - categories.yaml\n  - notices/promo.1.nb.txt\n",
+    "categories.yaml": "marketing: {default: \"off\"}\n",
+    "notices/promo.1.nb.txt": "Ja takk?\n",
+]
+
+private func problems(at path: String) -> [String] {
+    do throws(PolicyProblems) {
+        _ = try PolicyDirectory.read(at: path)
+        return []
+    } catch {
+        return error.problems.map { problem in
+            problem.file + (problem.line.map { ":\($0)" } ?? "") + ": " + problem.message
+        }
+    }
+}
+
+@Suite struct `A folder is read as a bundle` {
+    @Test func `every file becomes a document under its path`() throws {
+        let folder = try ScratchFolder(smallest)
+        let documents = try PolicyDirectory.read(at: folder.path)
+        #expect(
+            documents.mapValues(\.json) == [
+                "bundle.yaml": ["files": ["categories.yaml", "notices/promo.1.nb.txt"], "name": "small"],
+                "categories.yaml": ["marketing": ["default": "off"]],
+                "notices/promo.1.nb.txt": "Ja takk?\n",
+            ])
+        #expect(
+            documents["categories.yaml"]?.location(of: ["marketing", "default"])
+                == SourceLocation(file: "categories.yaml", line: 1, column: 13))
+    }
+
+    @Test func `comments, quotes and order do not change the canonical form, and a word does`() throws {
+        let form = PolicyBundle.canonicalForm(of: try PolicyDirectory.read(at: ScratchFolder(smallest).path))
+        #expect(
+            String(decoding: form, as: UTF8.self)
+                == #"{"bundle.yaml":{"files":["categories.yaml","notices/promo.1.nb.txt"],"name":"small"},"#
+                + #""categories.yaml":{"marketing":{"default":"off"}},"notices/promo.1.nb.txt":"Ja takk?\n"}"#
+        )
+        var other = smallest
+        other["categories.yaml"] = "# Why.\n\"marketing\":\n  'default': 'off'\n"
+        other["bundle.yaml"] = "files: [categories.yaml, notices/promo.1.nb.txt]\nname: small\n"
+        #expect(
+            PolicyBundle.canonicalForm(of: try PolicyDirectory.read(at: ScratchFolder(other).path)) == form)
+        other["categories.yaml"] = "marketing: {default: \"on\"}\n"
+        #expect(
+            PolicyBundle.canonicalForm(of: try PolicyDirectory.read(at: ScratchFolder(other).path)) != form)
+    }
+
+    @Test func `a file the cover page does not list keeps the bundle from being read`() throws {
+        let folder = try ScratchFolder()
+        for (path, _) in try PolicyDirectory.read(at: repositoryPolicies) {
+            let source = repositoryPolicies + "/" + path
+            try folder.write(path, Array(try Data(contentsOf: URL(fileURLWithPath: source))))
+        }
+        #expect(try PolicyDirectory.readBundle(at: folder.path).version >= 1)
+        try folder.write("cases/stray.yaml", Array("cases: []\n".utf8))
+        do throws(PolicyProblems) {
+            _ = try PolicyDirectory.readBundle(at: folder.path)
+            Issue.record("the stray page was taken in")
+        } catch {
+            #expect(error.problems.map(\.file) == ["cases/stray.yaml"])
+        }
+    }
+
+    @Test func `no cover page, no bundle`() throws {
+        var files = smallest
+        files["bundle.yaml"] = nil
+        files["categories.yaml"] = "a: NO\n"
+        #expect(problems(at: try ScratchFolder(files).path) == ["bundle.yaml: is missing"])
+    }
+
+    @Test func `problems of all pages come together, in the order of the files`() throws {
+        var files = smallest
+        files["categories.yaml"] = "a: NO\n"
+        files["limits.yaml"] = "a: 1\nb: 21:00\n"
+        #expect(
+            problems(at: try ScratchFolder(files).path) == [
+                "categories.yaml:1: `NO` is true or false to some readers of YAML",
+                "limits.yaml:2: `21:00` is a number to base 60 to some readers of YAML",
+            ])
+    }
+
+    @Test func `links are refused, whatever they point at`() throws {
+        let outside = try ScratchFolder(["secret.yaml": "a: 1\n"])
+        let folder = try ScratchFolder(smallest)
+        try folder.link("types", to: outside.path)
+        try folder.link("limits.yaml", to: outside.path + "/secret.yaml")
+        #expect(
+            problems(at: folder.path) == [
+                "limits.yaml: is a symbolic link, and a bundle holds files only",
+                "types: is a symbolic link, and a bundle holds files only",
+            ])
+    }
+
+    @Test func `the folder itself may be reached through a link`() throws {
+        let folder = try ScratchFolder(smallest)
+        let elsewhere = try ScratchFolder()
+        try elsewhere.link("current", to: folder.path)
+        #expect(problems(at: elsewhere.path + "/current") == [])
+    }
+
+    @Test func `a pipe is refused without waiting for its writer`() throws {
+        let folder = try ScratchFolder(smallest)
+        #expect(mkfifo(folder.path + "/limits.yaml", 0o600) == 0)
+        #expect(
+            problems(at: folder.path) == [
+                "limits.yaml: is neither a file nor a folder, and a bundle holds files only"
+            ])
+    }
+
+    @Test func `a file nothing in a bundle is called like is refused, hidden ones too`() throws {
+        let folder = try ScratchFolder(smallest)
+        try folder.write("categories.yaml~", [])
+        try folder.write(".categories.yaml.swp", [])
+        try folder.write("read me.txt", [])
+        #expect(problems(at: folder.path).filter { $0.contains("has a name that nothing") }.count == 3)
+    }
+
+    @Test func `help for editors is not part of the bundle`() throws {
+        let folder = try ScratchFolder(smallest)
+        try folder.write("schema/type.schema.json", Array("{not even JSON".utf8))
+        #expect(try PolicyDirectory.read(at: folder.path).count == smallest.count)
+    }
+
+    @Test func `folders end somewhere`() throws {
+        let folder = try ScratchFolder(smallest)
+        try folder.write("a/b/c/d/e.yaml", Array("a: 1\n".utf8))
+        #expect(problems(at: folder.path) == ["a/b/c/d: is a folder more than 4 levels down"])
+    }
+
+    @Test func `a path that is no folder says so`() throws {
+        #expect(
+            problems(at: "/nonexistent/policies") == [
+                "bundle.yaml: cannot be read: No such file or directory"
+            ])
+        let folder = try ScratchFolder(smallest)
+        #expect(
+            problems(at: folder.path + "/bundle.yaml") == ["bundle.yaml: cannot be read: Not a directory"])
+    }
+
+    @Test func `a page that is too long is refused without being read whole`() throws {
+        let folder = try ScratchFolder(smallest)
+        try folder.write("categories.yaml", [UInt8](repeating: UInt8(ascii: "#"), count: 10_000_000))
+        #expect(problems(at: folder.path) == ["categories.yaml: is longer than 262144 bytes"])
+    }
+
+    @Test func `a bundle that is too long is refused`() throws {
+        let folder = try ScratchFolder(smallest)
+        let page = [UInt8](repeating: UInt8(ascii: "#"), count: PolicyFileLimits.fileByteCountMax)
+        for number in 0...256 { try folder.write("types/t\(number).yaml", page) }
+        #expect(
+            problems(at: folder.path).contains { $0.hasSuffix("makes the bundle longer than 67108864 bytes") }
+        )
+    }
+
+    @Test func `a folder of too many files is not taken for a bundle`() throws {
+        let folder = try ScratchFolder(smallest)
+        for number in 0...PolicyFileLimits.fileCountMax { try folder.write("types/\(number).yaml", []) }
+        #expect(problems(at: folder.path) == ["bundle.yaml: lies in a folder of more than 20000 files"])
+    }
+}
+
+@Suite struct `An archived bundle` {
+    @Test func `is read back to the same documents and the same digest`() throws {
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let again = try PolicyArchive.read(bundle.canonicalJSON, filedUnder: bundle.digest)
+        #expect(again.documents == bundle.documents)
+        #expect(again.documents["types/transaction.failed.yaml"]?.location == nil)
+        #expect(again.canonicalJSON == bundle.canonicalJSON)
+        #expect(again.digest == bundle.digest)
+    }
+
+    @Test func `under another digest is refused before it is parsed`() throws {
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        var bytes = bundle.canonicalJSON
+        bytes[bytes.count / 2] ^= 1
+        do throws(PolicyArchiveError) {
+            _ = try PolicyArchive.read(bytes, filedUnder: bundle.digest)
+            Issue.record("a changed archive was taken")
+        } catch {
+            guard case .digestMismatch(bundle.digest, _) = error else {
+                Issue.record("\(error)")
+                return
+            }
+        }
+    }
+
+    @Test(arguments: [
+        // printf %s '…' | sha256sum
+        ("{\"a\": 1}", "f9d86028c6e0d64e225186f96acb69338b2c59764df79162107f5c4bb34d1310"),
+        ("[]", "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"),
+        ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        ("{\"b\":1,\"a\":2}", "a1d46c3cdb4e5795c8d637f80daeb578ebb1a9a65dc1ed5f11f51794c3c89f3a"),
+    ])
+    func `in any other spelling is refused`(text: String, digest: String) {
+        do throws(PolicyArchiveError) {
+            _ = try PolicyArchive.read(Array(text.utf8), filedUnder: PolicyDigest(digest))
+            Issue.record("`\(text)` was taken for an archive")
+        } catch {
+            guard case .notCanonical = error else {
+                Issue.record("\(error)")
+                return
+            }
+        }
+    }
+
+    @Test func `of no known form says what this build misses`() {
+        // printf %s '{}' | sha256sum
+        let digest = PolicyDigest("44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a")
+        do throws(PolicyArchiveError) {
+            _ = try PolicyArchive.read(Array("{}".utf8), filedUnder: digest)
+            Issue.record("an empty archive was taken")
+        } catch {
+            guard case .refused(let problems) = error else {
+                Issue.record("\(error)")
+                return
+            }
+            #expect(problems.problems.contains { $0.file == "bundle.yaml" })
+        }
+    }
+}

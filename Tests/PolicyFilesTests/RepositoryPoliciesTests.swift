@@ -1,0 +1,154 @@
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import PolicyFiles
+import Testing
+
+/// The repository's own rule book, as far as it can be judged without a decision.
+@Suite struct `The repository's policies` {
+    let documents: [String: PolicyNode]
+
+    init() throws {
+        documents = try PolicyDirectory.read(at: repositoryPolicies)
+    }
+
+    private func page(_ path: String) throws -> JSONValue {
+        try #require(documents[path], "no page \(path)").json
+    }
+
+    private func pages(in folder: String) -> [(path: String, page: JSONValue)] {
+        documents.filter { $0.key.hasPrefix(folder + "/") }.sorted { $0.key < $1.key }
+            .map { ($0.key, $0.value.json) }
+    }
+
+    @Test func `read without a problem, every page with a place for every line`() {
+        #expect(documents.count > 50)
+        #expect(documents.values.allSatisfy { $0.location != nil })
+    }
+
+    @Test func `agree with one another`() throws {
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        #expect(bundle.types.count >= 34)
+        #expect(bundle.messages.keys.sorted() == ["en", "nb"])
+    }
+
+    @Test func `give every case the decision it names`() throws {
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let policy = CompiledPolicy(bundle)
+        #expect(bundle.cases.count > 150)
+        for example in bundle.cases {
+            let result = example.run(under: policy)
+            #expect(
+                result.passed, "\(example.file):\(example.line ?? 0) \(example.name): \(result.differences)")
+        }
+    }
+
+    @Test func `every type is named like its file and says why it is lawful`() throws {
+        let types = pages(in: "types")
+        #expect(types.count >= 34)
+        for (path, type) in types {
+            #expect(type["type"]?.stringValue.map { "types/\($0).yaml" } == path)
+            for regime in Regime.allCases {
+                #expect(
+                    type["basis"]?[regime.rawValue]?.stringValue != nil,
+                    "\(path) has no basis under \(regime)")
+            }
+            let isMarketing = type["category"] == "marketing"
+            #expect((type["not_marketing_because"] == nil) == isMarketing, "\(path)")
+            if type["sensitivity"] == "high" {
+                #expect(type["channels"]?["push"]?["body"] == "sealed", "\(path) is high and not sealed")
+            }
+        }
+    }
+
+    @Test func `S2's eleven numbers are all there, each once`() {
+        let numbers = pages(in: "types").compactMap { $0.page["alert_type"]?.integerValue }
+        #expect(numbers.sorted() == Array(1...11))
+    }
+
+    @Test(arguments: ["nb", "en"])
+    func `every type has its words`(locale: String) throws {
+        let texts = try page("messages/\(locale).yaml")
+        for (_, type) in pages(in: "types") {
+            let id = try #require(type["type"]?.stringValue)
+            #expect(
+                texts[id]?["title"] != nil && texts[id]?["body"] != nil, "\(id) has no words in \(locale)")
+        }
+    }
+
+    @Test func `both languages use the same params and the same plural forms of them`() throws {
+        let norwegian = try #require(try page("messages/nb.yaml").objectValue)
+        let english = try #require(try page("messages/en.yaml").objectValue)
+        #expect(norwegian.map(\.key) == english.map(\.key))
+        for (key, value) in norwegian where key != "generic" {
+            #expect(places(in: value) == places(in: try #require(english[key])), "\(key)")
+        }
+    }
+
+    /// Every `{param}` in the texts, and every key below, sorted.
+    private func places(in value: JSONValue) -> [String] {
+        switch value {
+        case .string(let text):
+            text.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
+                .map { String($0.prefix { $0 != "}" }) }.sorted()
+        case .object(let object): object.flatMap { [$0.key] + places(in: $0.value) }
+        default: []
+        }
+    }
+
+    @Test func `every decision the gateway can give has a case, with every gate's reason`() throws {
+        var reasons: Set<Reason> = []
+        var outcomes: Set<Outcome> = []
+        for (path, page) in pages(in: "cases") {
+            for entry in try #require(page["cases"]?.arrayValue, "\(path)") {
+                reasons.insert(
+                    try #require(entry["then"]?["reason"]?.stringValue.flatMap { Reason(rawValue: $0) }))
+                outcomes.insert(
+                    try #require(entry["then"]?["outcome"]?.stringValue.flatMap { Outcome(name: $0) }))
+            }
+        }
+        #expect(reasons == Set(Reason.allCases))
+        #expect(outcomes == Set(Outcome.allCases))
+    }
+
+    @Test func `S1's four acceptance criteria are the first four cases`() throws {
+        #expect(pages(in: "cases").first?.path == "cases/acceptance.yaml")
+        let cases = try #require(try page("cases/acceptance.yaml")["cases"]?.arrayValue)
+        #expect(
+            cases.prefix(4).map { $0["then"]?["reason"]?.stringValue } == [
+                "no_gdpr_consent", "quiet_hours_dropped", "user_preference", "blocked_at_os_level",
+            ])
+    }
+
+    @Test func `no two cases share a name`() {
+        let names = pages(in: "cases").flatMap { $0.page["cases"]?.arrayValue ?? [] }
+            .compactMap { $0["name"]?.stringValue }
+        #expect(Set(names).count == names.count)
+    }
+
+    @Test func `Norway is a country, and so are 249 others`() throws {
+        let regions = try #require(try page("regions.yaml")["regions"]?.objectValue)
+        #expect(regions.count == 250)
+        #expect(regions["NO"]?["regime"] == "gdpr")
+        for code in [
+            "GF", "GP", "MQ", "RE", "YT", "MF", "AX", "IS", "LI", "BL", "PM", "NC", "PF", "WF", "TF", "SJ",
+        ] {
+            #expect(regions[code]?["regime"] == "gdpr", "\(code)")
+            #expect(
+                regions[code]?["because"]?.stringValue != nil, "\(code) is not obvious and says no reason")
+        }
+        for code in ["JE", "GG", "IM", "GI"] { #expect(regions[code]?["regime"] == "gdpr_like", "\(code)") }
+        for code in ["FO", "GL", "AW", "CW", "SX", "BQ", "CH", "XK"] {
+            #expect(regions[code]?["regime"] == "other", "\(code)")
+        }
+    }
+
+    @Test func `every notice exists in the language of whoever may be asked`() {
+        let notices = Set(documents.keys.filter { $0.hasPrefix("notices/") })
+        for notice in notices where notice.hasSuffix(".nb.txt") {
+            #expect(notices.contains(notice.replacing(".nb.txt", with: ".en.txt")), "\(notice)")
+        }
+        #expect(notices.contains("notices/promo.3.nb.txt"))
+    }
+}
