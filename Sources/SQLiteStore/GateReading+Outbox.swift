@@ -1,0 +1,182 @@
+import GateVocabulary
+import GatewayPipeline
+
+extension GateReading {
+    private static let columns =
+        """
+        message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
+        interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at, sealed
+        """
+    private static let byMessage = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE message = ?")
+    private static let byNumber = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE number = ?")
+    private static let bySend = StatementText(
+        "outbox", "SELECT \(columns) FROM outbox WHERE send = ? ORDER BY number")
+    private static let bySubject = StatementText(
+        "outbox", "SELECT \(columns) FROM outbox WHERE subject = ? ORDER BY number")
+
+    final func outbox(_ message: MessageID) throws -> OutboxRecord? {
+        try gate.first(Self.byMessage, { $0.add(message) }) { try outboxRecord(from: &$0) }
+    }
+
+    final func outbox(of send: SendID) throws -> [OutboxRecord] {
+        try gate.every(Self.bySend, { $0.add(send) }) { try outboxRecord(from: &$0) }
+    }
+
+    final func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
+        try gate.every(Self.bySubject, { $0.add(subject) }) { try outboxRecord(from: &$0) }
+    }
+
+    private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
+        let message = try row.id(MessageID.self)
+        let send = try row.id(SendID.self)
+        let subject = try row.id(SubjectID.self)
+        let destination = try row.id(Tag.self)
+        let caller = CallerName(try words.text(of: row.integer(), in: gate))
+        let type = TypeID(try words.text(of: row.integer(), in: gate))
+        let channel = try row.code(Channel.self)
+        let request = AttestedRequest(caller: caller, type: type, channel: channel, critical: row.flag())
+        let category = try row.code(Category.self)
+        let tier = try row.code(Tier.self)
+        let state = try row.code(OutboxRecord.State.self)
+        let form = try row.code(BodyForm.self)
+        let interruption = try row.code(Interruption.self)
+        let key = try row.optionalID(KeyID.self)
+        let decidedAt = row.instant()
+        let notBefore = row.instant()
+        let expiresAt = row.instant()
+        let attemptCount = Int(row.integer())
+        let attemptedAt = row.optionalInstant()
+        let content = try OutboxRecord.Content(
+            sealedFields: try cipher.open(row.byteArray(), in: SendColumns.outbox, row: message.bytes))
+        return OutboxRecord(
+            message: message, send: send, subject: subject, destination: destination, request: request,
+            category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
+            headers: content.headers, body: content.body, facts: content.facts, decidedAt: decidedAt,
+            notBefore: notBefore, expiresAt: expiresAt, attemptCount: attemptCount, attemptedAt: attemptedAt)
+    }
+
+    // MARK: Whose turn it is
+
+    private static let queued = StatementText(
+        "outbox",
+        """
+        SELECT not_before, number, message FROM outbox INDEXED BY outbox_due
+        WHERE lane = ? AND caller = ? AND (not_before, number) > (?, ?) AND not_before <= ?
+        ORDER BY not_before, number
+        """)
+    private static let firstDue = StatementText(
+        "outbox",
+        """
+        SELECT not_before FROM outbox INDEXED BY outbox_due WHERE lane = ? AND caller = ?
+        ORDER BY not_before LIMIT 1
+        """)
+
+    /// One caller's due rows in one lane, oldest first, fetched in small pieces.
+    private struct Queue {
+        let lane: Int64
+        let caller: Int64
+        private var lastTime = Int64.min
+        private var lastNumber = Int64.min
+        private var piece: [(time: Int64, number: Int64)] = []
+        private var position = 0
+        private var isExhausted = false
+
+        init(lane: Int64, caller: Int64) {
+            self.lane = lane
+            self.caller = caller
+        }
+
+        /// The oldest row not yet taken.
+        mutating func peek(
+            at now: Instant, excluding: Set<MessageID>, pieceCount: Int, in gate: Connection
+        ) throws -> (time: Int64, number: Int64)? {
+            if position == piece.count, !isExhausted {
+                piece = []
+                position = 0
+                // Rows that are in flight are stepped over here, on the index alone: at most as many as are in
+                // flight, and nothing of them is fetched or opened.
+                isExhausted = true
+                try gate.scan(GateReading.queued) {
+                    $0.add(lane)
+                    $0.add(caller)
+                    $0.add(lastTime)
+                    $0.add(lastNumber)
+                    $0.add(now)
+                } read: { row in
+                    lastTime = row.integer()
+                    lastNumber = row.integer()
+                    if try !excluding.contains(row.id(MessageID.self)) {
+                        piece.append((lastTime, lastNumber))
+                    }
+                    isExhausted = piece.count < pieceCount
+                    return isExhausted
+                }
+            }
+            return position < piece.count ? piece[position] : nil
+        }
+
+        mutating func take() { position += 1 }
+    }
+
+    /// Lanes in order; inside a lane one row per caller in turn, the caller that waits longest first.
+    final func dueOutbox(
+        at now: Instant, limit: Int, excluding: Set<MessageID>
+    ) throws -> [OutboxRecord] {
+        let tally = try currentTally()
+        var numbers: [Int64] = []
+        for lane in Lane.all {
+            var queues = tally.callers(in: lane).map { Queue(lane: lane, caller: $0) }
+            guard !queues.isEmpty else { continue }
+            while numbers.count < limit {
+                let room = limit - numbers.count
+                let pieceCount = max(room / queues.count, 4)
+                var round: [(head: (time: Int64, number: Int64), queue: Int)] = []
+                for index in queues.indices {
+                    let head = try queues[index].peek(
+                        at: now, excluding: excluding, pieceCount: pieceCount, in: gate)
+                    if let head { round.append((head, index)) }
+                }
+                guard !round.isEmpty else { break }
+                round.sort { $0.head < $1.head }
+                for turn in round.prefix(room) {
+                    numbers.append(turn.head.number)
+                    queues[turn.queue].take()
+                }
+            }
+        }
+        return try numbers.map { number in
+            guard
+                let record = try gate.first(
+                    Self.byNumber, { $0.add(number) }, read: { try outboxRecord(from: &$0) })
+            else { throw StoreError.damaged(table: "outbox", "row \(number) of the index is missing") }
+            return record
+        }
+    }
+
+    final func nextOutboxDue() throws -> Instant? {
+        var earliest: Instant?
+        let tally = try currentTally()
+        for count in tally.counts where count.rowCount > 0 {
+            let due = try gate.first(Self.firstDue) {
+                $0.add(count.lane)
+                $0.add(count.caller)
+            } read: {
+                $0.instant()
+            }
+            if let due { earliest = min(earliest ?? due, due) }
+        }
+        return earliest
+    }
+
+    final func outboxDepth() throws -> OutboxDepth {
+        var depth = OutboxDepth(rowCount: 0, securityRowCount: 0, byteCount: 0, rowCountByCaller: [:])
+        for count in try currentTally().counts where count.rowCount > 0 {
+            depth.rowCount += Int(count.rowCount)
+            if count.lane == Lane.security { depth.securityRowCount += Int(count.rowCount) }
+            depth.byteCount += count.byteCount
+            let caller = CallerName(try words.text(of: count.caller, in: gate))
+            depth.rowCountByCaller[caller, default: 0] += Int(count.rowCount)
+        }
+        return depth
+    }
+}

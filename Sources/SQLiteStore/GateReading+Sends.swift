@@ -1,0 +1,139 @@
+import GateVocabulary
+import GatewayPipeline
+
+/// The sealed columns of what was sent and what waits.
+enum SendColumns {
+    static let send = SealedColumn("send", "sealed")
+    static let outbox = SealedColumn("outbox", "sealed")
+    static let event = SealedColumn("event", "sealed")
+}
+
+/// What a row of `history` is about; see ``Schema/gate``.
+enum HistoryKind {
+    static let send: Int64 = 0
+    static let forward: Int64 = 1
+    static let event: Int64 = 2
+}
+
+extension GateReading {
+    // MARK: Decided sends
+
+    private static let sendColumns =
+        "id, caller, id_hash, content_mac, subject, category, channel, received_at, entry_index, sealed"
+    private static let sendByHash = StatementText(
+        "send", "SELECT \(sendColumns) FROM send WHERE id_hash = ? AND caller = ?")
+    private static let sendByID = StatementText("send", "SELECT \(sendColumns) FROM send WHERE id = ?")
+    private static let sendByNumber = StatementText(
+        "send", "SELECT \(sendColumns) FROM send WHERE number = ?")
+    private static let newestSends = StatementText(
+        "history",
+        "SELECT number FROM history WHERE subject = ? AND kind = 0 ORDER BY at DESC, number DESC LIMIT ?")
+
+    final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
+        guard let callerNumber = try words.number(of: caller.text, in: gate) else { return nil }
+        return try gate.first(Self.sendByHash) {
+            $0.add(idHash)
+            $0.add(callerNumber)
+        } read: { row in
+            try send(from: &row)
+        }
+    }
+
+    final func send(_ id: SendID) throws -> SendRecord? {
+        try gate.first(Self.sendByID, { $0.add(id) }) { try send(from: &$0) }
+    }
+
+    final func sends(of subject: SubjectID, limit: Int) throws -> [SendRecord] {
+        let numbers = try gate.every(Self.newestSends) {
+            $0.add(subject)
+            $0.add(Int64(max(limit, 0)))
+        } read: {
+            $0.integer()
+        }
+        return try numbers.map { number in
+            guard
+                let record = try gate.first(
+                    Self.sendByNumber, { $0.add(number) }, read: { try send(from: &$0) })
+            else { throw StoreError.damaged(table: "history", "send number \(number) is missing") }
+            return record
+        }
+    }
+
+    private func send(from row: inout StoredRow) throws -> SendRecord {
+        let id = try row.id(SendID.self)
+        let caller = CallerName(try words.text(of: row.integer(), in: gate))
+        let idHash = row.byteArray()
+        let contentMAC = row.byteArray()
+        let subject = try row.optionalID(SubjectID.self)
+        let category = try row.optionalCode(Category.self)
+        let channel = try row.code(Channel.self)
+        let receivedAt = row.instant()
+        let entryIndex = UInt64(bitPattern: row.integer())
+        let details = try SendRecord.Details(
+            sealedFields: try cipher.open(row.byteArray(), in: SendColumns.send, row: id.bytes))
+        return SendRecord(
+            id: id, caller: caller, idHash: idHash, contentMAC: contentMAC, subject: subject,
+            type: details.type, category: category, channel: channel, receivedAt: receivedAt,
+            entryIndex: entryIndex, requestID: details.requestID, destinationNames: details.destinationNames)
+    }
+
+    // MARK: Counters
+
+    private static let forwardsSince = StatementText(
+        "history",
+        "SELECT at, type, category FROM history WHERE subject = ? AND kind = 1 AND at >= ?")
+
+    /// Looks at every forward of the person inside the longer of the two windows: a handful for a person,
+    /// because these are the very forwards the caps bound.
+    final func forwardCounts(
+        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category, categorySince: Instant?
+    ) throws -> (type: Int, category: Int) {
+        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min() else { return (0, 0) }
+        // A type that was never forwarded has no number, and so no count.
+        let typeNumber = try words.number(of: type.text, in: gate)
+        var counts = (type: 0, category: 0)
+        try gate.scan(Self.forwardsSince) {
+            $0.add(subject)
+            $0.add(earliest)
+        } read: { row in
+            let at = row.instant()
+            let forwardedType = row.integer()
+            let forwardedCategory = row.integer()
+            if let typeSince, at >= typeSince, forwardedType == typeNumber { counts.type += 1 }
+            if let categorySince, at >= categorySince, forwardedCategory == category.code {
+                counts.category += 1
+            }
+            return true
+        }
+        return counts
+    }
+
+    // MARK: Events
+
+    private static let eventsAfter = StatementText(
+        "event",
+        """
+        SELECT cursor, send, subject, event, destination, at, sealed FROM event
+        WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?
+        """)
+
+    final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
+        guard let callerNumber = try words.number(of: caller.text, in: gate) else { return [] }
+        return try gate.every(Self.eventsAfter) {
+            $0.add(callerNumber)
+            $0.add(cursor)
+            $0.add(Int64(max(limit, 0)))
+        } read: { row in
+            let cursor = row.integer()
+            var record = EventRecord(
+                cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
+                event: row.text(), destination: try row.optionalID(), at: row.instant(), reason: nil)
+            if let sealed = row.optionalByteArray() {
+                let plain = try cipher.open(
+                    sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+                record.reason = String(decoding: plain, as: UTF8.self)
+            }
+            return record
+        }
+    }
+}

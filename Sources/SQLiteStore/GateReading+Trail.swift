@@ -1,0 +1,35 @@
+import GateVocabulary
+import GatewayPipeline
+
+extension GateReading {
+    private static let entryColumns = "number, time, bytes, leaf"
+    private static let entriesFrom = StatementText(
+        "entry", "SELECT \(entryColumns) FROM entry WHERE number >= ? ORDER BY number LIMIT ?")
+    private static let setting = StatementText("setting", "SELECT value FROM setting WHERE name = ?")
+
+    final func entryCount() throws -> UInt64 { try currentTail().entryCount }
+    final func publishedSize() throws -> UInt64 { try currentTail().publishedSize }
+    final func newestEntryTime() throws -> Instant? { try currentTail().newestEntryTime }
+
+    final func entries(from index: UInt64, limit: Int) throws -> [StoredEntry] {
+        // SQLite's integers end at 2⁶³−1, and so does the trail.
+        guard let number = Int64(exactly: index) else { return [] }
+        return try gate.every(Self.entriesFrom) {
+            $0.add(number)
+            $0.add(Int64(max(limit, 0)))
+        } read: { row in
+            StoredEntry(
+                index: UInt64(bitPattern: row.integer()), time: row.instant(), bytes: row.byteArray(),
+                leaf: row.byteArray())
+        }
+    }
+
+    final func entry(_ index: UInt64) throws -> StoredEntry? {
+        guard let entry = try entries(from: index, limit: 1).first, entry.index == index else { return nil }
+        return entry
+    }
+
+    final func setting(_ name: String) throws -> String? {
+        try gate.first(Self.setting, { $0.add(name) }, read: { $0.text() })
+    }
+}

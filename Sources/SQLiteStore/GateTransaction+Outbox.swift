@@ -1,0 +1,104 @@
+import GateVocabulary
+import GatewayPipeline
+
+extension GateTransaction {
+    private static let insert = StatementText(
+        "outbox",
+        """
+        INSERT INTO outbox (message, send, subject, destination, lane, caller, type, channel, critical, category,
+            tier, state, form, interruption, key, decided_at, not_before, expires_at, attempt_count,
+            attempted_at, byte_count, sealed, number)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """)
+    private static let update = StatementText(
+        "outbox",
+        """
+        UPDATE outbox SET message = ?, send = ?, subject = ?, destination = ?, lane = ?, caller = ?, type = ?,
+            channel = ?, critical = ?, category = ?, tier = ?, state = ?, form = ?, interruption = ?, key = ?,
+            decided_at = ?, not_before = ?, expires_at = ?, attempt_count = ?, attempted_at = ?,
+            byte_count = ?, sealed = ?
+        WHERE number = ?
+        """)
+    private static let weight = StatementText(
+        "outbox", "SELECT number, lane, caller, byte_count FROM outbox WHERE message = ?")
+    private static let mark = StatementText(
+        "outbox",
+        "UPDATE outbox SET attempt_count = attempt_count + 1, attempted_at = ? WHERE message = ?")
+    private static let remove = StatementText(
+        "outbox", "DELETE FROM outbox WHERE message = ? RETURNING lane, caller, byte_count")
+
+    func insertOutbox(_ record: OutboxRecord) throws {
+        let number = tail.outboxNumber + 1
+        try write(record, number: number, with: Self.insert)
+        tail.outboxNumber = number
+    }
+
+    func updateOutbox(_ record: OutboxRecord) throws {
+        let known = try gate.first(Self.weight, { $0.add(record.message) }) { row in
+            (number: row.integer(), lane: row.integer(), caller: row.integer(), byteCount: row.integer())
+        }
+        guard let known else {
+            throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
+        }
+        try write(record, number: known.number, with: Self.update)
+        tally.add(lane: known.lane, caller: known.caller, rows: -1, bytes: -known.byteCount)
+    }
+
+    /// Writes the row and counts it as one more.
+    private func write(_ record: OutboxRecord, number: Int64, with statement: StatementText) throws {
+        let content = OutboxRecord.Content(headers: record.headers, body: record.body, facts: record.facts)
+        let sealed = try cipher.seal(content.sealedFields, in: SendColumns.outbox, row: record.message.bytes)
+        let caller = try words.makeNumber(of: record.request.caller.text, in: gate)
+        let type = try words.makeNumber(of: record.request.type.text, in: gate)
+        let lane = Lane.of(record.category, record.tier)
+        try gate.change(statement) {
+            $0.add(record.message)
+            $0.add(record.send)
+            $0.add(record.subject)
+            $0.add(record.destination)
+            $0.add(lane)
+            $0.add(caller)
+            $0.add(type)
+            $0.add(record.request.channel)
+            $0.add(record.request.critical)
+            $0.add(record.category)
+            $0.add(record.tier)
+            $0.add(record.state)
+            $0.add(record.form)
+            $0.add(record.interruption)
+            $0.add(record.key)
+            $0.add(record.decidedAt)
+            $0.add(record.notBefore)
+            $0.add(record.expiresAt)
+            $0.add(Int64(record.attemptCount))
+            $0.add(record.attemptedAt)
+            $0.add(Int64(content.byteCount))
+            $0.add(sealed)
+            $0.add(number)
+        }
+        tally.add(lane: lane, caller: caller, rows: 1, bytes: Int64(content.byteCount))
+    }
+
+    func markAttempt(_ message: MessageID, at: Instant) throws {
+        let count = try gate.change(Self.mark) {
+            $0.add(at)
+            $0.add(message)
+        }
+        // Withdrawn in the meantime: handing it over all the same would be the very bug this prevents.
+        guard count == 1 else {
+            throw StoreConflict(table: "outbox", message: "there is no message \(message)")
+        }
+    }
+
+    func removeOutbox(_ message: MessageID) throws {
+        try removeOutboxRows(Self.remove) { $0.add(message) }
+    }
+
+    /// Runs a `DELETE … RETURNING lane, caller, byte_count` and takes its rows off the tally.
+    func removeOutboxRows(_ statement: StatementText, _ bind: (inout Binder) -> Void) throws {
+        let removed = try gate.every(statement, bind) { row in
+            (lane: row.integer(), caller: row.integer(), byteCount: row.integer())
+        }
+        for row in removed { tally.add(lane: row.lane, caller: row.caller, rows: -1, bytes: -row.byteCount) }
+    }
+}

@@ -1,0 +1,190 @@
+import GateVocabulary
+import GatewayPipeline
+
+extension GateTransaction {
+    private static let insertSend = StatementText(
+        "send",
+        """
+        INSERT INTO send (number, id, caller, id_hash, content_mac, subject, category, channel, received_at,
+            entry_index, sealed)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """)
+    private static let insertHistory = StatementText(
+        "history", "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)")
+    private static let sendNumber = StatementText("send", "SELECT number FROM send WHERE id = ?")
+    private static let setEntry = StatementText("send", "UPDATE send SET entry_index = ? WHERE number = ?")
+    private static let setForwarded = StatementText(
+        "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
+
+    func insertSend(_ record: SendRecord) throws {
+        let details = SendRecord.Details(
+            type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
+        let sealed = try cipher.seal(details.sealedFields, in: SendColumns.send, row: record.id.bytes)
+        let caller = try words.makeNumber(of: record.caller.text, in: gate)
+        let number = tail.sendNumber + 1
+        try gate.change(Self.insertSend) {
+            $0.add(number)
+            $0.add(record.id)
+            $0.add(caller)
+            $0.add(record.idHash)
+            $0.add(record.contentMAC)
+            $0.add(record.subject)
+            $0.add(record.category)
+            $0.add(record.channel)
+            $0.add(record.receivedAt)
+            $0.add(Int64(bitPattern: record.entryIndex))
+            $0.add(sealed)
+        }
+        tail.sendNumber = number
+        newestSend = (record.id, number)
+        if let subject = record.subject {
+            try note(HistoryKind.send, of: subject, at: record.receivedAt, number: number)
+        }
+    }
+
+    /// Adds a row to a person's history.
+    private func note(
+        _ kind: Int64, of subject: SubjectID, at: Instant, number: Int64, type: Int64? = nil,
+        category: Category? = nil
+    ) throws {
+        try gate.change(Self.insertHistory) {
+            $0.add(subject)
+            $0.add(kind)
+            $0.add(at)
+            $0.add(number)
+            $0.add(type)
+            $0.add(category)
+        }
+    }
+
+    private func number(of send: SendID) throws -> Int64 {
+        if let newestSend, newestSend.id == send { return newestSend.number }
+        guard let found = try gate.first(Self.sendNumber, { $0.add(send) }, read: { $0.integer() }) else {
+            throw StoreConflict(table: "send", message: "there is no send \(send)")
+        }
+        return found
+    }
+
+    func setSendEntry(_ id: SendID, index: UInt64) throws {
+        let number = try number(of: id)
+        try gate.change(Self.setEntry) {
+            $0.add(Int64(bitPattern: index))
+            $0.add(number)
+        }
+    }
+
+    /// A send counts once, at its first forward, however many destinations it has.
+    func countForward(
+        of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID
+    ) throws {
+        let number = try number(of: send)
+        let isFirst = try gate.change(Self.setForwarded) {
+            $0.add(at)
+            $0.add(number)
+        }
+        guard isFirst > 0 else { return }
+        let typeNumber = try words.makeNumber(of: type.text, in: gate)
+        try note(
+            HistoryKind.forward, of: subject, at: at, number: number, type: typeNumber, category: category)
+    }
+
+    // MARK: Events
+
+    private static let insertEvent = StatementText(
+        "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+
+    func appendEvent(_ event: EventRecord) throws {
+        let cursor = tail.eventCursor + 1
+        let caller = try words.makeNumber(of: event.caller.text, in: gate)
+        // A provider's reason may quote a token, so it is sealed although most are plain codes.
+        let reason = try event.reason.map {
+            try cipher.seal(
+                Array($0.utf8), in: SendColumns.event,
+                row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+        }
+        try gate.change(Self.insertEvent) {
+            $0.add(cursor)
+            $0.add(caller)
+            $0.add(event.send)
+            $0.add(event.subject)
+            $0.add(event.event)
+            $0.add(event.destination)
+            $0.add(event.at)
+            $0.add(reason)
+        }
+        tail.eventCursor = cursor
+        if let subject = event.subject {
+            try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
+        }
+    }
+
+    // MARK: Pruning
+
+    private static let oldestSends = StatementText(
+        "send", "SELECT number, subject, received_at, forwarded_at FROM send ORDER BY number")
+    private static let deleteSend = StatementText("send", "DELETE FROM send WHERE number = ?")
+    private static let oldestEvents = StatementText(
+        "event", "SELECT cursor, subject, at FROM event ORDER BY cursor")
+    private static let deleteEvent = StatementText("event", "DELETE FROM event WHERE cursor = ?")
+    private static let deleteHistory = StatementText(
+        "history", "DELETE FROM history WHERE subject = ? AND kind = ? AND at = ? AND number = ?")
+
+    /// Deletes at most ``SQLiteStoreLimits/prunedRowCountMax`` sends and as many events, oldest first, with
+    /// their counters; a caller with more to delete calls again until this returns 0.
+    ///
+    /// Both tables are in the order of arrival and time never goes back, so the walk ends at the first row
+    /// that is young enough. A send that was forwarded later than it came (it had to wait) is kept until its
+    /// counter is old enough too.
+    func prune(before: Instant) throws -> Int {
+        struct Old {
+            var number: Int64
+            var subject: SubjectID?
+            var at: Instant
+            var forwardedAt: Instant?
+        }
+        var count = 0
+        var sends: [Old] = []
+        try gate.scan(Self.oldestSends) { _ in
+        } read: { row in
+            let old = Old(
+                number: row.integer(), subject: try row.optionalID(), at: row.instant(),
+                forwardedAt: row.optionalInstant())
+            guard old.at < before else { return false }
+            if (old.forwardedAt ?? old.at) < before { sends.append(old) }
+            return sends.count < prunedRowCountMax
+        }
+        for send in sends {
+            count += try gate.change(Self.deleteSend) { $0.add(send.number) }
+            guard let subject = send.subject else { continue }
+            try forget(HistoryKind.send, of: subject, at: send.at, number: send.number)
+            if let forwardedAt = send.forwardedAt {
+                try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)
+                count += 1
+            }
+        }
+        var events: [Old] = []
+        try gate.scan(Self.oldestEvents) { _ in
+        } read: { row in
+            let old = Old(number: row.integer(), subject: try row.optionalID(), at: row.instant())
+            guard old.at < before else { return false }
+            events.append(old)
+            return events.count < prunedRowCountMax
+        }
+        for event in events {
+            count += try gate.change(Self.deleteEvent) { $0.add(event.number) }
+            guard let subject = event.subject else { continue }
+            try forget(HistoryKind.event, of: subject, at: event.at, number: event.number)
+        }
+        newestSend = nil
+        return count
+    }
+
+    private func forget(_ kind: Int64, of subject: SubjectID, at: Instant, number: Int64) throws {
+        try gate.change(Self.deleteHistory) {
+            $0.add(subject)
+            $0.add(kind)
+            $0.add(at)
+            $0.add(number)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import GateVocabulary
+import GatewayPipeline
+
+extension GateTransaction {
+    private static let insertEntry = StatementText(
+        "entry", "INSERT INTO entry (number, time, leaf, bytes) VALUES (?, ?, ?, ?)")
+    private static let deleteEntries = StatementText("entry", "DELETE FROM entry WHERE number < ?")
+    private static let putSetting = StatementText(
+        "setting", "INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value")
+    private static let removeSetting = StatementText("setting", "DELETE FROM setting WHERE name = ?")
+
+    /// Entries of one full bundle of the trail's directory (C2SP tlog-tiles).
+    static let bundleEntryCount: UInt64 = 256
+
+    func appendEntry(_ entry: StoredEntry) throws {
+        precondition(
+            entry.index == tail.entryCount,
+            "entry \(entry.index) appended to a trail of \(tail.entryCount) entries")
+        precondition(entry.leaf.count == 32, "a leaf hash of \(entry.leaf.count) bytes")
+        try gate.change(Self.insertEntry) {
+            $0.add(Int64(bitPattern: entry.index))
+            $0.add(entry.time)
+            $0.add(entry.leaf)
+            $0.add(entry.bytes)
+        }
+        tail.entryCount += 1
+        tail.newestEntryTime = max(tail.newestEntryTime ?? entry.time, entry.time)
+    }
+
+    /// Lets go of the entries whose full bundle the tree now holds durably; those of the bundle that is still
+    /// filling stay, because that file will be written again.
+    func setPublishedSize(_ size: UInt64) throws {
+        guard size >= tail.publishedSize, size <= tail.entryCount else {
+            throw StoreConflict(
+                table: "tail",
+                message: "published size \(size) is not between \(tail.publishedSize) and \(tail.entryCount)")
+        }
+        let keptFrom = size / Self.bundleEntryCount * Self.bundleEntryCount
+        if keptFrom > tail.publishedSize / Self.bundleEntryCount * Self.bundleEntryCount {
+            try gate.change(Self.deleteEntries) { $0.add(Int64(bitPattern: keptFrom)) }
+        }
+        tail.publishedSize = size
+    }
+
+    func setSetting(_ name: String, to value: String?) throws {
+        guard let value else {
+            try gate.change(Self.removeSetting) { $0.add(name) }
+            return
+        }
+        try gate.change(Self.putSetting) {
+            $0.add(name)
+            $0.add(value)
+        }
+    }
+}

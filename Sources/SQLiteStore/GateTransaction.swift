@@ -1,0 +1,155 @@
+import Dispatch
+import GateVocabulary
+import GatewayPipeline
+
+/// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
+/// beginning a transaction reads nothing.
+final class GateWriter: @unchecked Sendable {
+    // @unchecked is sound because `words`, `tail` and `tally` are touched only inside `connection`'s queue.
+    let connection: Connection
+    let words = Words()
+    var tail = Tail()
+    var tally = Tally()
+
+    init(_ connection: Connection) { self.connection = connection }
+}
+
+/// The writing connection of `subjects.db` and the lock that lets one transaction of it span several calls.
+///
+/// It is taken inside a transaction of `gate.db`, never the other way round, so the two cannot wait for
+/// each other. Sends do not need it: destroying mappings holds up registrations only.
+final class SubjectsWriter: Sendable {
+    let connection: Connection
+    private let lock = DispatchSemaphore(value: 1)
+
+    init(_ connection: Connection) { self.connection = connection }
+
+    func take() { lock.wait() }
+    func giveBack() { lock.signal() }
+}
+
+/// One open transaction: `gate.db` always, `subjects.db` from the first new pseudonym on.
+///
+/// Order of commits: the mapping first, then everything that refers to it. A crash between the two leaves a
+/// mapping that nothing refers to, which the next registration of the same user takes up.
+final class GateTransaction: GateReading, StoreTransaction {
+    let writer: GateWriter
+    private let subjectsWriter: SubjectsWriter
+    var tail: Tail
+    var tally: Tally
+    /// The send inserted last, whose number the statements about it need.
+    var newestSend: (id: SendID, number: Int64)?
+    let prunedRowCountMax: Int
+    private var savepointDepth = 0
+    private var writesMappings = false
+
+    init(
+        writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
+        prunedRowCountMax: Int
+    ) {
+        self.writer = writer
+        self.subjectsWriter = subjectsWriter
+        tail = writer.tail
+        tally = writer.tally
+        self.prunedRowCountMax = prunedRowCountMax
+        super.init(
+            gate: writer.connection, subjects: subjects, words: writer.words, mappings: mappings)
+    }
+
+    // The rows behind these are written once per transaction, so until then they are true only here.
+    override func currentTail() throws -> Tail { tail }
+    override func currentTally() throws -> Tally { tally }
+
+    // MARK: Pseudonyms
+
+    override func withMappings<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+        guard writesMappings else { return try super.withMappings(body) }
+        return try subjectsWriter.connection.exclusively { try body(subjectsWriter.connection) }
+    }
+
+    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
+        try beginMappings()
+        return try withMappings { connection in
+            // A pseudonym that is marked for destruction is not taken up again: erasing is final, and the
+            // same user starts as somebody new.
+            if let known = try mappings.find(user, in: connection), try !isErased(known.id) { return known }
+            return try mappings.make(subject, for: user, in: connection)
+        }
+    }
+
+    private func beginMappings() throws {
+        guard !writesMappings else { return }
+        subjectsWriter.take()
+        do {
+            try subjectsWriter.connection.exclusively {
+                try subjectsWriter.connection.begin(writing: true)
+                do {
+                    for _ in 0..<savepointDepth { try subjectsWriter.connection.setSavepoint() }
+                } catch {
+                    subjectsWriter.connection.rollBack()
+                    throw error
+                }
+            }
+        } catch {
+            subjectsWriter.giveBack()
+            throw error
+        }
+        writesMappings = true
+    }
+
+    // MARK: Undoing
+
+    func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+        try gate.setSavepoint()
+        if writesMappings { try withMappings { try $0.setSavepoint() } }
+        savepointDepth += 1
+        let before = (tail: tail, tally: tally, words: words.mark)
+        let result: Result
+        do {
+            result = try body()
+        } catch {
+            savepointDepth -= 1
+            (tail, tally) = (before.tail, before.tally)
+            words.rollBack(to: before.words)
+            newestSend = nil
+            try gate.rollBackToSavepoint()
+            if writesMappings { try withMappings { try $0.rollBackToSavepoint() } }
+            throw error
+        }
+        savepointDepth -= 1
+        try gate.releaseSavepoint()
+        if writesMappings { try withMappings { try $0.releaseSavepoint() } }
+        return result
+    }
+
+    /// Writes what was kept in memory and commits: subjects first, then the gate.
+    ///
+    /// Durable after the first commit: new mappings, which refer to nothing. After the second: everything.
+    /// On an error the caller rolls back.
+    func commit() throws {
+        if tail != writer.tail { try tail.write(to: gate) }
+        try tally.writeChanges(to: gate)
+        if writesMappings {
+            try withMappings { try $0.commit() }
+            endMappings()
+        }
+        try gate.commit()
+        words.commit()
+        writer.tail = tail
+        writer.tally = tally
+    }
+
+    func rollBack() {
+        if writesMappings {
+            subjectsWriter.connection.exclusively { subjectsWriter.connection.rollBack() }
+            endMappings()
+        }
+        gate.rollBack()
+        words.rollBack(to: 0)
+    }
+
+    private func endMappings() {
+        writesMappings = false
+        subjectsWriter.giveBack()
+    }
+}

@@ -1,0 +1,186 @@
+import GRDB
+import GRDBSQLite
+import GateVocabulary
+import GatewayPipeline
+
+/// The text of a statement and the table it is about. One instance per text: its identity is the key of
+/// the connection's cache, which is quicker than hashing the text for every row.
+final class StatementText: Sendable {
+    let sql: String
+    let table: String
+
+    init(_ table: String, _ sql: String) {
+        self.table = table
+        self.sql = sql
+    }
+}
+
+/// Values for a statement's parameters, in their order.
+///
+/// GRDB's own arguments box every value and know byte strings only as `Data`; a send binds about sixty,
+/// so they go to SQLite directly.
+struct Binder {
+    private let statement: SQLiteStatement
+    private var position: Int32 = 0
+    /// The first code that was not `SQLITE_OK`.
+    private(set) var result: Int32 = SQLITE_OK
+
+    init(_ statement: SQLiteStatement) { self.statement = statement }
+
+    // SQLITE_TRANSIENT is the macro `((sqlite3_destructor_type)-1)`, which does not import. SQLite never
+    // calls it: it compares the pointer with -1 and then copies the bytes before the call returns.
+    private static var copied: sqlite3_destructor_type {
+        unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    }
+
+    private mutating func note(_ code: Int32) { if result == SQLITE_OK { result = code } }
+
+    private mutating func nextPosition() -> Int32 {
+        position += 1
+        return position
+    }
+
+    mutating func add(_ integer: Int64) {
+        note(sqlite3_bind_int64(statement, nextPosition(), integer))
+    }
+    mutating func add(_ integer: Int64?) {
+        if let integer { add(integer) } else { addNull() }
+    }
+    mutating func addNull() { note(sqlite3_bind_null(statement, nextPosition())) }
+    mutating func add(_ flag: Bool) { add(flag ? 1 : 0) }
+    mutating func add(_ instant: Instant) { add(instant.milliseconds) }
+    mutating func add(_ instant: Instant?) { add(instant?.milliseconds) }
+    mutating func add<Code: StoredCode>(_ value: Code) { add(value.code) }
+    mutating func add<Code: StoredCode>(_ value: Code?) { add(value?.code) }
+
+    mutating func add(_ id: some RandomIdentifier) {
+        let parts = (id.high.bigEndian, id.low.bigEndian)
+        let position = nextPosition()
+        note(
+            withUnsafeBytes(of: parts) {
+                sqlite3_bind_blob(statement, position, $0.baseAddress, 16, Self.copied)
+            })
+    }
+    mutating func add<ID: RandomIdentifier>(_ id: ID?) {
+        if let id { add(id) } else { addNull() }
+    }
+
+    mutating func add(_ bytes: [UInt8]) {
+        let position = nextPosition()
+        note(
+            bytes.withUnsafeBytes { bytes in
+                // A nil pointer would bind NULL instead of no bytes.
+                bytes.isEmpty
+                    ? sqlite3_bind_zeroblob(statement, position, 0)
+                    : sqlite3_bind_blob64(
+                        statement, position, bytes.baseAddress, UInt64(bytes.count), Self.copied)
+            })
+    }
+    mutating func add(_ bytes: [UInt8]?) {
+        if let bytes { add(bytes) } else { addNull() }
+    }
+
+    mutating func add(_ text: String) {
+        let position = nextPosition()
+        var text = text
+        note(
+            text.withUTF8 { text in
+                text.withMemoryRebound(to: CChar.self) { text in
+                    text.isEmpty
+                        ? sqlite3_bind_text(statement, position, "", 0, Self.copied)
+                        : sqlite3_bind_text64(
+                            statement, position, text.baseAddress, UInt64(text.count), Self.copied,
+                            UInt8(SQLITE_UTF8))
+                }
+            })
+    }
+    mutating func add(_ text: String?) {
+        if let text { add(text) } else { addNull() }
+    }
+}
+
+/// The row a statement stands on, read column by column from the left. Valid until the next step.
+struct StoredRow {
+    private let statement: SQLiteStatement
+    private let table: String
+    private var position: Int32 = -1
+
+    init(_ statement: SQLiteStatement, table: String) {
+        self.statement = statement
+        self.table = table
+    }
+
+    private mutating func nextPosition() -> Int32 {
+        position += 1
+        return position
+    }
+
+    private func damaged(_ what: String) -> StoreError {
+        .damaged(table: table, "column \(position + 1) of a row \(what)")
+    }
+
+    mutating func integer() -> Int64 { sqlite3_column_int64(statement, nextPosition()) }
+
+    mutating func optionalInteger() -> Int64? {
+        let position = nextPosition()
+        return sqlite3_column_type(statement, position) == SQLITE_NULL
+            ? nil : sqlite3_column_int64(statement, position)
+    }
+
+    mutating func flag() -> Bool { integer() != 0 }
+    mutating func instant() -> Instant { Instant(milliseconds: integer()) }
+    mutating func optionalInstant() -> Instant? { optionalInteger().map { Instant(milliseconds: $0) } }
+
+    mutating func code<Code: StoredCode>(_ type: Code.Type = Code.self) throws -> Code {
+        guard let value = Code(code: integer()) else { throw damaged("is no \(Code.self)") }
+        return value
+    }
+
+    mutating func optionalCode<Code: StoredCode>(_ type: Code.Type = Code.self) throws -> Code? {
+        guard let integer = optionalInteger() else { return nil }
+        guard let value = Code(code: integer) else { throw damaged("is no \(Code.self)") }
+        return value
+    }
+
+    mutating func optionalID<ID: RandomIdentifier>(_ type: ID.Type = ID.self) throws -> ID? {
+        let position = nextPosition()
+        guard let start = sqlite3_column_blob(statement, position) else { return nil }
+        guard sqlite3_column_bytes(statement, position) == 16 else { throw damaged("is not 16 bytes") }
+        return ID(
+            high: UInt64(bigEndian: start.loadUnaligned(as: UInt64.self)),
+            low: UInt64(bigEndian: start.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+    }
+
+    mutating func id<ID: RandomIdentifier>(_ type: ID.Type = ID.self) throws -> ID {
+        guard let id = try optionalID(ID.self) else { throw damaged("is missing") }
+        return id
+    }
+
+    mutating func byteArray() -> [UInt8] {
+        let position = nextPosition()
+        guard let start = sqlite3_column_blob(statement, position) else { return [] }
+        return Array(
+            UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, position))))
+    }
+
+    mutating func optionalByteArray() -> [UInt8]? {
+        let isNull = sqlite3_column_type(statement, position + 1) == SQLITE_NULL
+        let bytes = byteArray()
+        return isNull ? nil : bytes
+    }
+
+    mutating func text() -> String {
+        let position = nextPosition()
+        guard let start = sqlite3_column_text(statement, position) else { return "" }
+        return String(
+            decoding: UnsafeBufferPointer(
+                start: start, count: Int(sqlite3_column_bytes(statement, position))),
+            as: UTF8.self)
+    }
+
+    mutating func optionalText() -> String? {
+        let isNull = sqlite3_column_type(statement, position + 1) == SQLITE_NULL
+        let text = text()
+        return isNull ? nil : text
+    }
+}

@@ -1,0 +1,38 @@
+import Dispatch
+import Synchronization
+
+/// One pair of read-only connections and the names it has learned.
+final class Reader: @unchecked Sendable {
+    // @unchecked is sound because the pool hands a reader to one thread at a time, and `words` is touched
+    // by nobody else.
+    let gate: Connection
+    let subjects: Connection
+    let words = Words()
+
+    init(gate: Connection, subjects: Connection) {
+        self.gate = gate
+        self.subjects = subjects
+    }
+}
+
+/// A fixed number of readers, each lent to one `read` at a time.
+final class ReaderPool: Sendable {
+    private let idle: Mutex<[Reader]>
+    private let available: DispatchSemaphore
+
+    init(_ readers: [Reader]) {
+        idle = Mutex(readers)
+        available = DispatchSemaphore(value: readers.count)
+    }
+
+    /// Blocks the thread until a reader is free.
+    func lend<Result>(_ body: (Reader) throws -> Result) rethrows -> Result {
+        available.wait()
+        defer { available.signal() }
+        guard let reader = idle.withLock({ $0.popLast() }) else {
+            preconditionFailure("the reader pool counted a reader it does not have")
+        }
+        defer { idle.withLock { $0.append(reader) } }
+        return try body(reader)
+    }
+}

@@ -1,0 +1,111 @@
+import GatewayPipeline
+package import OpenSSLCrypto
+
+/// Seals what must not be readable in the files: AES-256-GCM under the data key, bound to the exact
+/// table, column and row, so that no ciphertext can be moved.
+///
+/// Stored bytes: kid length (u8) ‖ kid ‖ nonce[12] ‖ ciphertext ‖ tag[16]. The key id travels with every
+/// value, so rows sealed before a rotation stay readable as long as the older key is loaded.
+///
+///     aad = "sendgate/row/v1\0" ‖ lp(table) ‖ lp(column) ‖ lp(row id) ‖ lp(kid)    lp: u16 big-endian length
+package struct RowCipher: Sendable {
+    /// A data key and the id it is known by in the keyring.
+    package struct Key: Sendable {
+        package let id: String
+        fileprivate let key: AES256GCMKey
+        fileprivate let idBytes: [UInt8]
+
+        /// - Parameter id: 1 to 255 bytes.
+        package init(id: String, key: AES256GCMKey) {
+            precondition((1...255).contains(id.utf8.count), "a data key's id is 1 to 255 bytes")
+            self.id = id
+            self.key = key
+            idBytes = Array(id.utf8)
+        }
+    }
+
+    private let current: Key
+    private let older: [Key]
+
+    /// - Parameters:
+    ///   - current: Seals everything new.
+    ///   - older: Open what an earlier ``current`` sealed. Few, so they are searched one by one.
+    package init(current: Key, older: [Key] = []) {
+        self.current = current
+        self.older = older
+    }
+
+    package var currentKeyID: String { current.id }
+
+    func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        let sealed = try current.key.seal(plaintext, aad: column.context(row: row, kid: current.idBytes))
+        var stored: [UInt8] = []
+        stored.reserveCapacity(1 + current.idBytes.count + sealed.count)
+        stored.append(UInt8(current.idBytes.count))
+        stored.append(contentsOf: current.idBytes)
+        stored.append(contentsOf: sealed)
+        return stored
+    }
+
+    /// - Throws: `StoreError.damaged` for everything that was not sealed for this column and row.
+    func open(_ stored: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        guard let kidCount = stored.first, stored.count > Int(kidCount) else {
+            throw StoreError.damaged(table: column.table, "a sealed value is cut short")
+        }
+        let kid = stored[1...Int(kidCount)]
+        let key: Key
+        if kid.elementsEqual(current.idBytes) {
+            key = current
+        } else if let match = older.first(where: { kid.elementsEqual($0.idBytes) }) {
+            key = match
+        } else {
+            throw StoreError.damaged(
+                table: column.table,
+                "a value is sealed under the data key `\(String(decoding: kid, as: UTF8.self))`, which is not loaded"
+            )
+        }
+        do {
+            return try key.key.open(
+                Array(stored[(1 + Int(kidCount))...]), aad: column.context(row: row, kid: key.idBytes))
+        } catch OpenSSLError.authenticationFailed {
+            throw StoreError.damaged(
+                table: column.table, "a value does not authenticate under the data key `\(key.id)`")
+        }
+    }
+
+    /// Whether a stored value was sealed under the current key.
+    func isCurrent(_ stored: [UInt8]) -> Bool {
+        stored.count > current.idBytes.count && Int(stored[0]) == current.idBytes.count
+            && stored[1...current.idBytes.count].elementsEqual(current.idBytes)
+    }
+}
+
+/// One encrypted column of one table.
+struct SealedColumn: Sendable {
+    let table: String
+    private let prefix: [UInt8]
+
+    init(_ table: String, _ column: String) {
+        self.table = table
+        var prefix = Array("sendgate/row/v1\0".utf8)
+        Self.append(Array(table.utf8), to: &prefix)
+        Self.append(Array(column.utf8), to: &prefix)
+        self.prefix = prefix
+    }
+
+    fileprivate func context(row: [UInt8], kid: [UInt8]) -> [UInt8] {
+        var context: [UInt8] = []
+        context.reserveCapacity(prefix.count + 4 + row.count + kid.count)
+        context.append(contentsOf: prefix)
+        Self.append(row, to: &context)
+        Self.append(kid, to: &context)
+        return context
+    }
+
+    private static func append(_ part: [UInt8], to context: inout [UInt8]) {
+        precondition(part.count <= Int(UInt16.max), "a row id has at most 65,535 bytes")
+        context.append(UInt8(truncatingIfNeeded: part.count >> 8))
+        context.append(UInt8(truncatingIfNeeded: part.count))
+        context.append(contentsOf: part)
+    }
+}

@@ -1,0 +1,257 @@
+import GateVocabulary
+package import GatewayPipeline
+package import OpenSSLCrypto
+import Synchronization
+
+/// The gate's memory in two SQLite files of one state directory.
+///
+/// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: who is who. Both in WAL mode with
+///   `synchronous=FULL`, read back when the connection opens.
+/// - One writer: `write` runs one `BEGIN IMMEDIATE … COMMIT` at a time; `read` uses a small pool of
+///   read-only connections beside it.
+/// - A failed synchronization is remembered: from then on every call throws
+///   `StoreError.lostDurability`, because nothing this process sees is known to be on disk. A restart reads
+///   what is.
+/// - Blocking: every call occupies its thread until SQLite is done. Keep them off event loops.
+package final class SQLiteStore: GateStore {
+    // Released from the top: connections that only read close first, so that the writing ones, closing
+    // last, can fold their logs into the databases; the directory's lock goes when everything is closed.
+    private let readers: ReaderPool
+    private let subjectsForWriting: Connection
+    private let subjectsWriter: SubjectsWriter
+    private let writer: GateWriter
+    private let mappings: SubjectMappings
+    private let limits: SQLiteStoreLimits
+    private let lost = Mutex<StoreError?>(nil)
+    private let directory: StateDirectory
+
+    /// Opens the store, makes it when it is new, and finishes erasures that a crash left half done.
+    ///
+    /// - Parameters:
+    ///   - path: The state directory; made with mode 0700 when it does not exist (its parent must).
+    ///   - cipher: The data key, and older ones whose rows are still there.
+    ///   - indexKey: What user ids are looked up under. It can never change for a directory.
+    /// - Throws: ``StoreOpeningError`` for what a person must put right, else `StoreError`.
+    package init(
+        directory path: String, cipher: RowCipher, indexKey: HMACKey,
+        limits: SQLiteStoreLimits = SQLiteStoreLimits()
+    ) throws {
+        let directory = try StateDirectory(path: path)
+        let gatePath = try directory.prepareFile(Schema.gate.file)
+        let subjectsPath = try directory.prepareFile(Schema.subjects.file)
+        try directory.synchronize()
+        func open(_ path: String, _ schema: Schema, _ role: Connection.Role, cache: Int) throws -> Connection
+        {
+            try Connection(
+                path: path, file: schema.file, role: role, cacheByteCount: cache,
+                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds)
+        }
+        let mappings = SubjectMappings(cipher: cipher, index: indexKey)
+
+        let subjects = try open(
+            subjectsPath, .subjects, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount)
+        try subjects.exclusively {
+            try Schema.subjects.prepare(subjects)
+            try mappings.checkIndexKey(in: subjects)
+        }
+        let gate = try open(
+            gatePath, .gate, .writer(byteCountMax: limits.gateByteCountMax),
+            cache: limits.writerCacheByteCount)
+        let writer = GateWriter(gate)
+        try gate.exclusively {
+            try Schema.gate.prepare(gate)
+            try Self.checkDataKey(cipher, in: gate)
+            writer.tail = try Tail(from: gate)
+            writer.tally = try Tally(from: gate)
+        }
+        let readers = try (0..<limits.readerCount).map { _ in
+            Reader(
+                gate: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount),
+                subjects: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount))
+        }
+        self.readers = ReaderPool(readers)
+        subjectsForWriting = try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount)
+        subjectsWriter = SubjectsWriter(subjects)
+        self.writer = writer
+        self.mappings = mappings
+        self.limits = limits
+        self.directory = directory
+        try finishErasures()
+    }
+
+    private static let keyCheck = SealedColumn("key_check", "sealed")
+    private static let readKeyCheck = StatementText("key_check", "SELECT sealed FROM key_check WHERE id = ?")
+    private static let writeKeyCheck = StatementText("key_check", "INSERT INTO key_check VALUES (?, ?)")
+
+    /// Notices a wrong data key when the store opens, rather than as damage in every row.
+    private static func checkDataKey(_ cipher: RowCipher, in gate: Connection) throws {
+        let id = cipher.currentKeyID
+        if let sealed = try gate.first(readKeyCheck, { $0.add(id) }, read: { $0.byteArray() }) {
+            do {
+                _ = try cipher.open(sealed, in: keyCheck, row: Array(id.utf8))
+            } catch StoreError.damaged {
+                throw StoreOpeningError.wrongDataKey(id: id)
+            }
+        } else {
+            let sealed = try cipher.seal(Array("sendgate".utf8), in: keyCheck, row: Array(id.utf8))
+            try gate.change(writeKeyCheck) {
+                $0.add(id)
+                $0.add(sealed)
+            }
+        }
+    }
+
+    // MARK: Reading and writing
+
+    package func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
+        try watchingDurability {
+            try writer.connection.exclusively {
+                try refuseWhenLost()
+                return try subjectsForWriting.exclusively { try transact(body) }
+            }
+        }
+    }
+
+    private func transact<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
+        let gate = writer.connection
+        try gate.begin(writing: true)
+        let transaction = GateTransaction(
+            writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
+            prunedRowCountMax: limits.prunedRowCountMax)
+        let result: Result
+        do {
+            defer { subjectsForWriting.rollBack() }
+            try subjectsForWriting.begin(writing: false)
+            result = try body(transaction)
+            try transaction.commit()
+        } catch {
+            transaction.rollBack()
+            transaction.close()
+            throw error
+        }
+        transaction.close()
+        try gate.moveLog(largerThan: limits.logByteCountBeforeCheckpoint)
+        return result
+    }
+
+    package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
+        try refuseWhenLost()
+        return try readers.lend { reader in
+            try reader.gate.exclusively {
+                try reader.subjects.exclusively {
+                    defer {
+                        reader.subjects.rollBack()
+                        reader.gate.rollBack()
+                    }
+                    // The gate's snapshot is fixed before that of the subjects. An erasure marks in the gate,
+                    // destroys the mapping, and then takes the mark away: whoever sees the mapping in this
+                    // order sees the mark too.
+                    try reader.gate.begin(writing: false)
+                    _ = try Tail(from: reader.gate)
+                    try reader.subjects.begin(writing: false)
+                    let reading = GateReading(
+                        gate: reader.gate, subjects: reader.subjects, words: reader.words, mappings: mappings)
+                    defer { reading.close() }
+                    return try body(reading)
+                }
+            }
+        }
+    }
+
+    private func refuseWhenLost() throws {
+        if let error = lost.withLock({ $0 }) { throw error }
+    }
+
+    /// Remembers a lost synchronization: the process must stop, and until it does nothing may go on.
+    private func watchingDurability<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            if case .lostDurability = error { lost.withLock { $0 = $0 ?? error } }
+            throw error
+        }
+    }
+
+    // MARK: Forgetting
+
+    private static let marked = StatementText("erasure", "SELECT subject FROM erasure")
+    private static let unmark = StatementText("erasure", "DELETE FROM erasure WHERE subject = ?")
+
+    /// - Note: Rewrites `subjects.db` in memory first (about 130 bytes a person), because a temporary file
+    ///   would leave wrapped keys of the living outside the state directory.
+    package func finishErasures() throws {
+        try refuseWhenLost()
+        try watchingDurability {
+            let gate = writer.connection
+            let subjects = try gate.exclusively { try gate.every(Self.marked) { try $0.id(SubjectID.self) } }
+            guard !subjects.isEmpty else { return }
+            try destroyMappings(of: Set(subjects))
+            // Durable now: the mappings are gone. A crash here finds the marks again, and nothing to delete.
+            try gate.exclusively {
+                try gate.begin(writing: true)
+                do {
+                    for subject in subjects { try gate.change(Self.unmark) { $0.add(subject) } }
+                    try gate.commit()
+                } catch {
+                    gate.rollBack()
+                    throw error
+                }
+                // The log still holds the pages as they were before the person was erased.
+                try gate.emptyLog()
+            }
+        }
+    }
+
+    /// Deletes, rewrites the whole file, cuts the log to nothing, and looks whether anything is left.
+    private func destroyMappings(of subjects: Set<SubjectID>) throws {
+        subjectsWriter.take()
+        defer { subjectsWriter.giveBack() }
+        let connection = subjectsWriter.connection
+        try connection.exclusively {
+            let remnants: [[UInt8]]
+            try connection.begin(writing: true)
+            do {
+                remnants = try mappings.delete(subjects, in: connection)
+                try connection.commit()
+            } catch {
+                connection.rollBack()
+                throw error
+            }
+            // Deleting zeroes the rows (`secure_delete`), but copies of them may lie in pages that were split
+            // earlier; only a rewrite is sure to leave none. In the log they end with the truncation.
+            try connection.script("VACUUM")
+            try connection.emptyLog()
+            guard directory.byteCount(of: Schema.subjects.file + "-wal") == 0 else {
+                throw StoreError.unavailable("`subjects.db-wal` was not emptied after an erasure")
+            }
+            var search = RemnantSearch(remnants)
+            try connection.scanFile { piece in
+                guard !search.finds(in: piece) else {
+                    throw StoreError.damaged(table: "subject", "an erased mapping is still in `subjects.db`")
+                }
+            }
+        }
+    }
+
+    // MARK: Space
+
+    package func space() throws -> StoreSpace {
+        do {
+            let gateByteCount = directory.byteCount(of: Schema.gate.file)
+            // Pages that were freed are written again before the file grows.
+            let reusable = try readers.lend { reader in
+                try reader.gate.exclusively {
+                    Int64(try reader.gate.pragma("PRAGMA freelist_count")) ?? 0
+                } * Int64(reader.gate.pageByteCount)
+            }
+            let others = [
+                Schema.gate.file + "-wal", Schema.subjects.file, Schema.subjects.file + "-wal",
+            ].reduce(Int64(0)) { $0 + directory.byteCount(of: $1) }
+            let room = min(try directory.freeByteCount(), max(limits.gateByteCountMax - gateByteCount, 0))
+            return StoreSpace(
+                freeByteCount: room + reusable, usedByteCount: gateByteCount - reusable + others)
+        } catch let error as StoreOpeningError {
+            throw StoreError.unavailable("\(error)")
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import GateVocabulary
+import GatewayPipeline
+
+/// Lays the private fields of one row end to end, before they are sealed together.
+///
+/// Sealing a row once instead of field by field costs one nonce and one tag per row, and hides which of
+/// its fields are set. The order of the fields is the format; the first byte says which order.
+struct FieldWriter {
+    private(set) var bytes: [UInt8]
+
+    init(version: UInt8, capacity: Int = 128) {
+        bytes = []
+        bytes.reserveCapacity(capacity)
+        bytes.append(version)
+    }
+
+    mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+
+    mutating func put(_ integer: Int64) {
+        withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func put(_ instant: Instant) { put(instant.milliseconds) }
+
+    mutating func put<Code: StoredCode>(_ value: Code) { bytes.append(UInt8(value.code)) }
+
+    mutating func put(_ id: some RandomIdentifier) {
+        withUnsafeBytes(of: id.high.bigEndian) { bytes.append(contentsOf: $0) }
+        withUnsafeBytes(of: id.low.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func put(_ part: [UInt8]) {
+        precondition(part.count <= Int(UInt32.max), "a field has at most 2³²−1 bytes")
+        withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: part)
+    }
+
+    mutating func put(_ text: String) {
+        var text = text
+        text.withUTF8 { text in
+            withUnsafeBytes(of: UInt32(text.count).bigEndian) { bytes.append(contentsOf: $0) }
+            bytes.append(contentsOf: text)
+        }
+    }
+
+    /// A flag, then the value when there is one.
+    mutating func put<Value>(_ value: Value?, _ write: (inout FieldWriter, Value) -> Void) {
+        put(value != nil)
+        if let value { write(&self, value) }
+    }
+
+    mutating func put(optional text: String?) { put(text) { $0.put($1) } }
+    mutating func put(optional instant: Instant?) { put(instant) { $0.put($1) } }
+    mutating func put<Code: StoredCode>(optional value: Code?) { put(value) { $0.put($1) } }
+    mutating func put(optional tag: Tag?) { put(tag) { $0.put($1) } }
+    mutating func put(optional region: RegionObservation?) {
+        put(region) { writer, region in
+            writer.put(region.code.description)
+            writer.put(region.source)
+            writer.put(region.observedAt)
+        }
+    }
+}
+
+/// Reads back what ``FieldWriter`` wrote, and refuses every other spelling as damage.
+struct FieldReader {
+    private let bytes: [UInt8]
+    private let table: String
+    private var position = 1
+
+    init(_ bytes: [UInt8], version: UInt8, table: String) throws {
+        self.bytes = bytes
+        self.table = table
+        guard bytes.first == version else {
+            throw StoreError.damaged(
+                table: table, "a sealed row has layout \(bytes.first ?? 0), not \(version)")
+        }
+    }
+
+    private func cutShort() -> StoreError { .damaged(table: table, "a sealed row is cut short") }
+    private func unknown(_ what: String) -> StoreError {
+        .damaged(table: table, "a sealed row holds an unknown \(what)")
+    }
+
+    /// Where the next `count` bytes start.
+    private mutating func advance(_ count: Int) throws -> Int {
+        guard count <= bytes.count - position else { throw cutShort() }
+        defer { position += count }
+        return position
+    }
+
+    private mutating func word64() throws -> UInt64 {
+        let start = try advance(8)
+        return bytes.withUnsafeBytes {
+            UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: start, as: UInt64.self))
+        }
+    }
+
+    private mutating func part() throws -> Range<Int> {
+        let lengthStart = try advance(4)
+        let count = bytes.withUnsafeBytes {
+            UInt32(bigEndian: $0.loadUnaligned(fromByteOffset: lengthStart, as: UInt32.self))
+        }
+        let start = try advance(Int(count))
+        return start..<start + Int(count)
+    }
+
+    mutating func flag() throws -> Bool {
+        switch bytes[try advance(1)] {
+        case 0: false
+        case 1: true
+        default: throw unknown("flag")
+        }
+    }
+
+    mutating func integer() throws -> Int64 { Int64(bitPattern: try word64()) }
+    mutating func instant() throws -> Instant { Instant(milliseconds: try integer()) }
+
+    mutating func code<Code: StoredCode>(_ type: Code.Type = Code.self) throws -> Code {
+        guard let value = Code(code: Int64(bytes[try advance(1)])) else { throw unknown("\(Code.self)") }
+        return value
+    }
+
+    mutating func id<ID: RandomIdentifier>(_ type: ID.Type = ID.self) throws -> ID {
+        let high = try word64()
+        return ID(high: high, low: try word64())
+    }
+
+    mutating func byteArray() throws -> [UInt8] { Array(bytes[try part()]) }
+
+    mutating func text() throws -> String {
+        guard let text = String(validating: bytes[try part()], as: UTF8.self) else { throw unknown("text") }
+        return text
+    }
+
+    mutating func optional<Value>(_ read: (inout FieldReader) throws -> Value) throws -> Value? {
+        try flag() ? try read(&self) : nil
+    }
+
+    mutating func region() throws -> RegionObservation {
+        guard let code = RegionCode(try text()) else { throw unknown("region") }
+        let source = try self.code(RegionSource.self)
+        return RegionObservation(code: code, source: source, observedAt: try instant())
+    }
+
+    /// Call last: bytes nobody asked for mean that writer and reader disagree.
+    func finish() throws {
+        guard position == bytes.count else {
+            throw StoreError.damaged(table: table, "a sealed row is longer than its fields")
+        }
+    }
+}

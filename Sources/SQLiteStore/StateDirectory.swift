@@ -1,0 +1,111 @@
+import Glibc
+
+/// The folder that holds the databases, owned by exactly one process while this value lives.
+///
+/// The lock is `flock` on `state.lock`: the kernel drops it when the process ends, however it ends, so
+/// there is never a stale one to remove. The file keeps the owner's process id for the error message of
+/// whoever comes second; nothing is decided by it.
+final class StateDirectory: Sendable {
+    let path: String
+    private let lock: Int32
+
+    /// - Throws: ``StoreOpeningError``.
+    init(path: String) throws {
+        self.path = path
+        if mkdir(path, 0o700) != 0, errno != EEXIST {
+            throw StoreOpeningError.system(operation: "make the directory", path: path, code: errno)
+        }
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            throw StoreOpeningError.system(operation: "look at", path: path, code: errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw StoreOpeningError.notADirectory(path: path) }
+        guard status.st_uid == geteuid() else {
+            throw StoreOpeningError.foreignOwner(path: path, owner: status.st_uid)
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw StoreOpeningError.directoryTooOpen(path: path, mode: status.st_mode & 0o7777)
+        }
+        lock = try Self.takeLock(in: path)
+    }
+
+    deinit { close(lock) }
+
+    private static func takeLock(in directory: String) throws -> Int32 {
+        let path = directory + "/state.lock"
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw StoreOpeningError.system(operation: "open", path: path, code: errno) }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            let code = errno
+            var digits = [UInt8](repeating: 0, count: 16)
+            let count = max(pread(file, &digits, digits.count, 0), 0)
+            close(file)
+            guard code == EWOULDBLOCK else {
+                throw StoreOpeningError.system(operation: "lock", path: path, code: code)
+            }
+            let text = String(decoding: digits[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+            throw StoreOpeningError.directoryInUse(path: directory, processID: Int32(text))
+        }
+        let line = Array("\(getpid())\n".utf8)
+        guard ftruncate(file, 0) == 0, pwrite(file, line, line.count, 0) == line.count else {
+            let code = errno
+            close(file)
+            throw StoreOpeningError.system(operation: "write", path: path, code: code)
+        }
+        return file
+    }
+
+    /// Makes sure that `name` is a regular file of ours with mode 0600, before SQLite opens it; the
+    /// `-wal` and `-shm` files take its mode.
+    ///
+    /// - Warning: Call only while no connection to the file is open: closing any descriptor of it would
+    ///   drop SQLite's POSIX locks (sqlite.org/howtocorrupt.html, section 2.2).
+    func prepareFile(_ name: String) throws -> String {
+        let path = self.path + "/" + name
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else {
+            if errno == ELOOP { throw StoreOpeningError.notARegularFile(path: path) }
+            throw StoreOpeningError.system(operation: "open", path: path, code: errno)
+        }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else {
+            throw StoreOpeningError.system(operation: "look at", path: path, code: errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw StoreOpeningError.notARegularFile(path: path) }
+        guard status.st_uid == geteuid() else {
+            throw StoreOpeningError.foreignOwner(path: path, owner: status.st_uid)
+        }
+        guard status.st_mode & 0o7777 == 0o600 || fchmod(file, 0o600) == 0 else {
+            throw StoreOpeningError.system(operation: "set the mode of", path: path, code: errno)
+        }
+        return path
+    }
+
+    /// Makes new names in the directory survive a power cut.
+    func synchronize() throws {
+        let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else {
+            throw StoreOpeningError.system(operation: "open", path: path, code: errno)
+        }
+        defer { close(directory) }
+        guard fsync(directory) == 0 else {
+            throw StoreOpeningError.system(operation: "synchronize", path: path, code: errno)
+        }
+    }
+
+    /// Bytes an unprivileged process may still write on this file system.
+    func freeByteCount() throws -> Int64 {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else {
+            throw StoreOpeningError.system(operation: "measure the file system of", path: path, code: errno)
+        }
+        return Int64(clamping: status.f_bavail) * Int64(clamping: status.f_frsize)
+    }
+
+    /// Size of one file in bytes; 0 when it does not exist. Asks by name: see the warning above.
+    func byteCount(of name: String) -> Int64 {
+        var status = stat()
+        return stat(path + "/" + name, &status) == 0 ? Int64(status.st_size) : 0
+    }
+}

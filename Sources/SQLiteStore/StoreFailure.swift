@@ -1,0 +1,75 @@
+import GRDB
+import GRDBSQLite
+import GatewayPipeline
+
+/// A row that must be the only one of its kind is there already: the caller asked for the impossible,
+/// nothing is wrong with the store, and only that statement was undone.
+package struct StoreConflict: Error, Equatable, Sendable, CustomStringConvertible {
+    package let table: String
+    /// SQLite's own words, which name columns and never values.
+    package let message: String
+
+    package var description: String { "the row is already in `\(table)`: \(message)" }
+}
+
+/// Translates SQLite's result codes into what the gate can act on.
+enum StoreFailure {
+    /// - Parameters:
+    ///   - code: An extended result code (sqlite.org/rescode.html).
+    ///   - file: The database's file name.
+    ///   - table: What the statement was about.
+    static func error(code: Int32, message: String, file: String, table: String) -> any Error {
+        switch code & 0xFF {
+        case SQLITE_FULL:
+            return StoreError.unavailable(
+                "`\(file)` cannot grow: free disk space, or raise its bound (\(message))")
+        case SQLITE_READONLY:
+            return StoreError.unavailable(
+                "`\(file)` is read-only: make the file system writable for this process (\(message))")
+        case SQLITE_IOERR where code == ioErrorFsync || code == ioErrorDirectoryFsync:
+            // The kernel may have dropped the pages it could not write and forgotten the error, so a second
+            // fsync that succeeds proves nothing (PostgreSQL's "fsyncgate", 2018). Only a restart, which
+            // reads what is really there, tells what is true.
+            return StoreError.lostDurability("`\(file)` could not be synchronized (\(message))")
+        case SQLITE_IOERR:
+            return StoreError.unavailable(
+                "`\(file)` met an input or output error \(code): look at the disk and the kernel's log (\(message))"
+            )
+        case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
+            return StoreError.unavailable(
+                "`\(file)` or a file beside it cannot be opened: check that it exists, its owner and its mode (\(message))"
+            )
+        case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
+            return StoreError.unavailable(
+                "`\(file)` is locked by another program: close whatever else has it open (\(message))")
+        case SQLITE_NOMEM:
+            return StoreError.unavailable("`\(file)`: out of memory")
+        case SQLITE_CONSTRAINT:
+            return StoreConflict(table: table, message: message)
+        case SQLITE_CORRUPT, SQLITE_NOTADB:
+            return StoreError.damaged(
+                table: table, "`\(file)` is not a sound database: restore it from a backup (\(message))")
+        default:
+            // A statement this build compiled against its own schema cannot fail otherwise, so the
+            // schema was changed behind our back.
+            return StoreError.damaged(table: table, "`\(file)` refuses a statement (\(code): \(message))")
+        }
+    }
+
+    /// Runs something of GRDB's and translates what it throws.
+    static func translating<Result>(
+        file: String, table: String = "schema", _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw self.error(
+                code: error.extendedResultCode.rawValue, message: error.message ?? "no message", file: file,
+                table: table)
+        }
+    }
+
+    // The extended codes are macros with a shift in them, which do not import.
+    private static let ioErrorFsync = SQLITE_IOERR | 4 << 8
+    private static let ioErrorDirectoryFsync = SQLITE_IOERR | 5 << 8
+}

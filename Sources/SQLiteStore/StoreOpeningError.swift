@@ -1,0 +1,66 @@
+/// Why a state directory cannot be opened. Each is for a person to put right before the gateway starts;
+/// what passes by itself (a full disk) is a `StoreError.unavailable` instead.
+package enum StoreOpeningError: Error, Equatable, Sendable {
+    /// Another process holds `state.lock`; `processID` is what it wrote there, `nil` when it wrote nothing.
+    case directoryInUse(path: String, processID: Int32?)
+    /// The path exists and is no directory.
+    case notADirectory(path: String)
+    /// Somebody else owns the directory or one of its files.
+    case foreignOwner(path: String, owner: UInt32)
+    /// Others may enter the directory; `mode` is its permission bits.
+    case directoryTooOpen(path: String, mode: UInt32)
+    /// A symbolic link or a device stands where a database should be.
+    case notARegularFile(path: String)
+    /// The file is a SQLite database of another program.
+    case notOurs(file: String, applicationID: Int32)
+    /// A newer build wrote this file; both are schema versions.
+    case newerSchema(file: String, found: Int, newestKnown: Int)
+    /// The index key is not the one the mappings were made with: every user would look unregistered.
+    case wrongIndexKey
+    /// The data key of this id is not the one the rows were sealed with.
+    case wrongDataKey(id: String)
+    /// A setting SQLite must confirm reads back differently.
+    case settingRefused(file: String, setting: String, wanted: String, found: String)
+    /// The operating system refused `operation`; `code` is `errno`.
+    case system(operation: String, path: String, code: Int32)
+}
+
+extension StoreOpeningError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .directoryInUse(let path, let processID?):
+            "the state directory `\(path)` is in use by process \(processID)"
+        case .directoryInUse(let path, nil):
+            "the state directory `\(path)` is in use by another process"
+        case .notADirectory(let path): "`\(path)` is not a directory"
+        case .foreignOwner(let path, let owner): "`\(path)` belongs to uid \(owner), not to this process"
+        case .directoryTooOpen(let path, let mode):
+            "the state directory `\(path)` is open to others (mode \(String(mode, radix: 8)))"
+        case .notARegularFile(let path): "`\(path)` is not a regular file"
+        case .notOurs(let file, let applicationID):
+            "`\(file)` is a database of another program (application id \(applicationID))"
+        case .newerSchema(let file, let found, let newestKnown):
+            "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
+        case .wrongIndexKey: "the index key is not the one this state directory was made with"
+        case .wrongDataKey(let id): "the data key `\(id)` is not the one this state directory was sealed with"
+        case .settingRefused(let file, let setting, let wanted, let found):
+            "SQLite keeps \(setting) at `\(found)` for `\(file)`, but it must be `\(wanted)`"
+        case .system(let operation, let path, let code): "cannot \(operation) `\(path)`: errno \(code)"
+        }
+    }
+
+    /// The next step, for its own line.
+    package var hint: String {
+        switch self {
+        case .directoryInUse: "stop the other gateway, or give this one a state directory of its own"
+        case .notADirectory, .notARegularFile, .notOurs: "move it away, or choose another state directory"
+        case .foreignOwner: "run the gateway as that user, or `chown` the whole directory"
+        case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
+        case .newerSchema: "install the build that wrote it; schemas only go forward"
+        case .wrongIndexKey: "configure the index key that belongs to this state directory"
+        case .wrongDataKey: "configure the data key that belongs to this state directory under this id"
+        case .settingRefused: "use a SQLite built with write-ahead logging and default durability"
+        case .system: "check that the path exists and that this process may use it"
+        }
+    }
+}

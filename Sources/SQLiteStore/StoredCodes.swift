@@ -1,0 +1,88 @@
+import GateVocabulary
+import GatewayPipeline
+
+/// A closed list of values whose position is what the files hold.
+///
+/// - Warning: Append only. Moving or removing a value changes the meaning of every row ever written;
+///   `StoredCodeTests` pins each list.
+protocol StoredCode: Equatable, Sendable {
+    static var codes: [Self] { get }
+}
+
+extension StoredCode {
+    var code: Int64 {
+        guard let index = Self.codes.firstIndex(of: self) else {
+            preconditionFailure("\(Self.self) has a value without a stored code: \(self)")
+        }
+        return Int64(index)
+    }
+
+    init?(code: Int64) {
+        guard code >= 0, code < Self.codes.count else { return nil }
+        self = Self.codes[Int(code)]
+    }
+}
+
+extension Category: StoredCode {
+    static let codes: [Category] = [.transactional, .security, .social, .marketing]
+}
+extension Tier: StoredCode {
+    static let codes: [Tier] = [.critical, .important, .informational, .promotional]
+}
+extension Channel: StoredCode {
+    static let codes: [Channel] = [.push, .sms, .email]
+}
+extension Platform: StoredCode {
+    static let codes: [Platform] = [.ios, .android]
+}
+extension BodyForm: StoredCode {
+    static let codes: [BodyForm] = [.sealed, .generic, .full, .never]
+}
+extension Interruption: StoredCode {
+    static let codes: [Interruption] = [.passive, .active, .timeSensitive, .critical]
+}
+extension AgeFact: StoredCode {
+    static let codes: [AgeFact] = [.adult, .minor]
+}
+extension PrivacyLevel: StoredCode {
+    static let codes: [PrivacyLevel] = [.full, .generic, .hidden]
+}
+extension RegionSource: StoredCode {
+    static let codes: [RegionSource] = [.kyc, .userDeclared, .device, .sim, .ip]
+}
+extension OSPermission: StoredCode {
+    static let codes: [OSPermission] = [.granted, .provisional, .denied, .notDetermined]
+}
+extension ConsentMethod: StoredCode {
+    static let codes: [ConsentMethod] = [
+        .inAppToggle, .webForm, .doubleOptIn, .paperForm, .phoneCall, .smsKeyword, .existingCustomer,
+        .expressConsent, .writtenConsent,
+    ]
+}
+extension PreferenceState: StoredCode {
+    static let codes: [PreferenceState] = [.default, .userOn, .userOff, .userOffStepUp]
+}
+extension PreferenceSource: StoredCode {
+    static let codes: [PreferenceSource] = [
+        .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride,
+    ]
+}
+extension ConsentEvent.State: StoredCode {
+    static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn]
+}
+extension OutboxRecord.State: StoredCode {
+    static let codes: [OutboxRecord.State] = [.ready, .held]
+}
+
+/// The order in which waiting messages go: security before everything, then by urgency, so that no
+/// flood of one kind can hold up an alert.
+enum Lane {
+    static let security: Int64 = 0
+
+    static func of(_ category: Category, _ tier: Tier) -> Int64 {
+        category == .security ? security : 1 + tier.code
+    }
+
+    /// Every lane, first to go first.
+    static let all: ClosedRange<Int64> = 0...4
+}

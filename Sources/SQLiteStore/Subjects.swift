@@ -1,0 +1,154 @@
+import GateVocabulary
+import GatewayPipeline
+import Glibc
+import OpenSSLCrypto
+
+/// Reading and writing `subjects.db`: who is who.
+///
+/// The user id itself is stored nowhere: the row is found by HMAC-SHA256 under the index key, and K_s
+/// is sealed to that row and its pseudonym.
+struct SubjectMappings: Sendable {
+    let cipher: RowCipher
+    let index: HMACKey
+
+    private static let tagKey = SealedColumn("subject", "tag_key")
+    static let tagKeyByteCount = 32
+
+    private static let find = StatementText("subject", "SELECT subject, tag_key FROM subject WHERE user = ?")
+    private static let put = StatementText("subject", "INSERT OR REPLACE INTO subject VALUES (?, ?, ?)")
+
+    /// What the row of a user is found by. The label keeps these codes apart from every other use of the key.
+    private func key(of user: UserID) -> [UInt8] {
+        index.authenticate(Array("sendgate/user/v1\0".utf8) + Array(user.text.utf8))
+    }
+
+    func find(_ user: UserID, in connection: Connection) throws -> Subject? {
+        let key = key(of: user)
+        let found = try connection.first(Self.find, { $0.add(key) }) { row in
+            (id: try row.id(SubjectID.self), sealed: row.byteArray())
+        }
+        guard let found else { return nil }
+        var tagKey = try cipher.open(found.sealed, in: Self.tagKey, row: key + found.id.bytes)
+        defer { tagKey.withUnsafeMutableBytes { Self.zero($0) } }
+        guard tagKey.count == Self.tagKeyByteCount else {
+            throw StoreError.damaged(table: "subject", "a tag key has \(tagKey.count) bytes")
+        }
+        return Subject(id: found.id, tagKey: SecretBytes(copying: tagKey))
+    }
+
+    /// Gives `user` a new pseudonym with a new key, whatever the row held before.
+    func make(_ subject: SubjectID, for user: UserID, in connection: Connection) throws -> Subject {
+        let key = key(of: user)
+        let tagKey = try SecretBytes.random(byteCount: Self.tagKeyByteCount)
+        var plain = tagKey.withUnsafeBytes { Array($0) }
+        defer { plain.withUnsafeMutableBytes { Self.zero($0) } }
+        let sealed = try cipher.seal(plain, in: Self.tagKey, row: key + subject.bytes)
+        try connection.change(Self.put) {
+            $0.add(key)
+            $0.add(subject)
+            $0.add(sealed)
+        }
+        return Subject(id: subject, tagKey: tagKey)
+    }
+
+    /// The copy outside `SecretBytes` ends here; `explicit_bzero` is never optimised away.
+    private static func zero(_ bytes: UnsafeMutableRawBufferPointer) {
+        guard let start = bytes.baseAddress else { return }
+        explicit_bzero(start, bytes.count)
+    }
+
+    // MARK: Forgetting
+
+    private static let everyRow = StatementText("subject", "SELECT user, subject, tag_key FROM subject")
+    private static let delete = StatementText("subject", "DELETE FROM subject WHERE user = ? AND subject = ?")
+
+    /// Deletes the mappings of `subjects`; gives the byte strings that must not be found in the file
+    /// afterwards. Looks at every row: see ``Schema/subjects``.
+    func delete(_ subjects: Set<SubjectID>, in connection: Connection) throws -> [[UInt8]] {
+        var doomed: [(user: [UInt8], subject: SubjectID, tagKey: [UInt8])] = []
+        try connection.scan(Self.everyRow) { row in
+            let user = row.byteArray()
+            let subject = try row.id(SubjectID.self)
+            if subjects.contains(subject) { doomed.append((user, subject, row.byteArray())) }
+            return true
+        }
+        for row in doomed {
+            try connection.change(Self.delete) {
+                $0.add(row.user)
+                $0.add(row.subject)
+            }
+        }
+        return doomed.flatMap { [$0.user, $0.tagKey] }
+    }
+
+    // MARK: The right key
+
+    private static let readCheck = StatementText("index_check", "SELECT code FROM index_check")
+    private static let writeCheck = StatementText("index_check", "INSERT INTO index_check VALUES (1, ?)")
+
+    /// Notices a wrong index key when the store opens, rather than as a million unknown recipients.
+    func checkIndexKey(in connection: Connection) throws {
+        let code = index.authenticate(Array("sendgate/index-check/v1".utf8))
+        if let found = try connection.first(Self.readCheck, read: { $0.byteArray() }) {
+            guard HMACKey.constantTimeEqual(found, code) else { throw StoreOpeningError.wrongIndexKey }
+        } else {
+            try connection.change(Self.writeCheck) { $0.add(code) }
+        }
+    }
+}
+
+/// Looks for byte strings in a stream of bytes, in one pass however many there are.
+struct RemnantSearch {
+    private let needles: [[UInt8]]
+    /// Needles by their first eight bytes, which is what the pass compares.
+    private var byHead: [UInt64: [Int]] = [:]
+    /// A bit per hash of a head, small enough for the first-level cache; most bytes end here.
+    private var filter = [UInt64](repeating: 0, count: 1024)
+    private var window: [UInt8] = []
+    private let longest: Int
+
+    /// - Parameter needles: Each at least 8 bytes.
+    init(_ needles: [[UInt8]]) {
+        self.needles = needles
+        longest = needles.map(\.count).max() ?? 0
+        for (index, needle) in needles.enumerated() {
+            let head = needle.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            byHead[head, default: []].append(index)
+            let slot = Self.slot(head)
+            filter[slot >> 6] |= 1 << UInt64(slot & 63)
+        }
+    }
+
+    private static func slot(_ head: UInt64) -> Int {
+        Int(truncatingIfNeeded: (head &* 0x9E37_79B9_7F4A_7C15) >> 48)
+    }
+
+    /// Whether a needle ends in or before `piece`, pieces taken as one stream.
+    mutating func finds(in piece: UnsafeRawBufferPointer) -> Bool {
+        guard longest > 0 else { return false }
+        let bytes = window + piece
+        window = Array(bytes.suffix(longest - 1))
+        var head: UInt64 = 0
+        return bytes.withUnsafeBufferPointer { bytes in
+            filter.withUnsafeBufferPointer { filter in
+                for end in bytes.indices {
+                    head = head << 8 | UInt64(bytes[end])
+                    let slot = Self.slot(head)
+                    guard filter[slot >> 6] >> UInt64(slot & 63) & 1 == 1, end >= 7,
+                        let candidates = byHead[head]
+                    else { continue }
+                    for candidate in candidates {
+                        let needle = needles[candidate]
+                        let start = end - 7
+                        if start + needle.count <= bytes.count,
+                            bytes[start..<start + needle.count].elementsEqual(needle)
+                        {
+                            return true
+                        }
+                    }
+                }
+                return false
+            }
+        }
+    }
+}
