@@ -1,0 +1,116 @@
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import Testing
+
+@Suite struct ErasurePromises {
+    /// Two people with everything; the first is to be erased.
+    private func twoPeople(_ opened: OpenStore) throws {
+        try opened.write { (transaction) throws in
+            for number in 1...2 {
+                let subject = try transaction.register("u_\(number)", number)
+                try transaction.insertSend(.sample(number, subject: subject))
+                try transaction.countForward(
+                    of: subject, type: TypeID("promo.offer"), category: .marketing, at: .sample(),
+                    send: .sample(number))
+                try transaction.insertOutbox(.sample(number, send: .sample(number), subject: subject))
+                try transaction.appendEvent(.sample(number, subject: subject))
+            }
+        }
+    }
+
+    private func expectForgotten(_ opened: OpenStore) throws {
+        try opened.read { (store) throws in
+            let gone = SubjectID.sample(1)
+            #expect(try store.subject(of: UserID("u_1")) == nil)
+            #expect(try store.recipient(gone) == nil)
+            #expect(try store.devices(of: gone).isEmpty)
+            #expect(try store.addresses(of: gone).isEmpty)
+            #expect(try store.deviceKeys(of: gone, device: .sample(1)).isEmpty)
+            #expect(try store.deviceKey(.sample(10_001)) == nil)
+            #expect(try store.consentEvents(of: gone).isEmpty)
+            #expect(try store.preferences(of: gone).isEmpty)
+            #expect(try store.preferenceHistory(of: gone).isEmpty)
+            #expect(try store.permissionPrompts(of: gone).isEmpty)
+            #expect(try store.sends(of: gone, limit: 9).isEmpty)
+            #expect(try store.send(.sample(1)) == nil)
+            #expect(try store.outbox(of: gone).isEmpty)
+            #expect(try store.outbox(MessageID.sample(1)) == nil)
+            let counts = try store.forwardCounts(
+                of: gone, type: TypeID("promo.offer"), typeSince: .sample(-9), category: .marketing,
+                categorySince: .sample(-9))
+            #expect(counts.type == 0 && counts.category == 0)
+            let events = try store.events(of: CallerName("payments"), after: 0, limit: 9)
+            #expect(events.map(\.subject) == [.sample(2)])
+            #expect(try store.outboxDepth().rowCount == 1)
+            // The other one is untouched.
+            let kept = SubjectID.sample(2)
+            #expect(try store.subject(of: UserID("u_2"))?.id == kept)
+            #expect(try store.recipient(kept) == .sample(kept))
+            #expect(try store.devices(of: kept).count == 1)
+            #expect(try store.send(.sample(2)) != nil)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `an erased person is unknown at once, and stays so`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try twoPeople(opened)
+        try opened.write { (transaction) throws in
+            try transaction.eraseSubject(.sample(1))
+            #expect(try transaction.subject(of: UserID("u_1")) == nil)
+        }
+        try expectForgotten(opened)
+        try opened.store.finishErasures()
+        try expectForgotten(opened)
+        try opened.store.finishErasures()
+        try opened.reopen()
+        try expectForgotten(opened)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `an erasure that was interrupted is finished by the next start`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try twoPeople(opened)
+        try opened.write { try $0.eraseSubject(.sample(1)) }
+        try opened.reopen()
+        try expectForgotten(opened)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `an erasure that is rolled back has not happened`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try twoPeople(opened)
+        try? opened.write { transaction in
+            try transaction.eraseSubject(.sample(1))
+            throw Interrupted()
+        }
+        try opened.write { (transaction) throws in
+            try? transaction.savepoint {
+                try transaction.eraseSubject(.sample(1))
+                throw Interrupted()
+            }
+        }
+        try opened.store.finishErasures()
+        #expect(try opened.read { try $0.subject(of: UserID("u_1"))?.id } == .sample(1))
+        #expect(try opened.read { try $0.recipient(.sample(1)) } == .sample(.sample(1)))
+        #expect(try opened.read { try $0.outboxDepth().rowCount } == 2)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `who comes back after an erasure is somebody new`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try twoPeople(opened)
+        let before = try #require(try opened.read { try $0.subject(of: UserID("u_1")) })
+        try opened.write { try $0.eraseSubject(.sample(1)) }
+        // Even before the old mapping is destroyed.
+        let after = try opened.write { try $0.makeSubject(for: UserID("u_1"), subject: .sample(3)) }
+        #expect(after.id == .sample(3))
+        #expect(!HMACKey.constantTimeEqual(before.tagKey, after.tagKey))
+        try opened.store.finishErasures()
+        try opened.reopen()
+        let found = try #require(try opened.read { try $0.subject(of: UserID("u_1")) })
+        #expect(found.id == .sample(3))
+        #expect(HMACKey.constantTimeEqual(found.tagKey, after.tagKey))
+    }
+}

@@ -1,0 +1,229 @@
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@Suite struct OutboxPromises {
+    @Test(arguments: StoreUnderTest.all)
+    func `a waiting message comes back as it was put, by every way to it`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var held = OutboxRecord.sample(2, send: .sample(7))
+        (held.state, held.key, held.attemptedAt, held.body) = (.held, nil, nil, [])
+        try opened.write { (transaction) throws in
+            try transaction.insertOutbox(.sample(1))
+            try transaction.insertOutbox(held)
+        }
+        try opened.reopen()
+        try opened.read { (store) throws in
+            #expect(try store.outbox(MessageID.sample(1)) == .sample(1))
+            #expect(try store.outbox(MessageID.sample(2)) == held)
+            #expect(try store.outbox(MessageID.sample(3)) == nil)
+            #expect(try store.outbox(of: SendID.sample(7)) == [held])
+            #expect(try store.outbox(of: SubjectID.sample(1)).count == 2)
+            #expect(try store.outbox(of: SubjectID.sample(2)).isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a message id can be taken once`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.insertOutbox(.sample(1))
+            #expect(throws: (any Error).self) {
+                try transaction.savepoint { try transaction.insertOutbox(.sample(1)) }
+            }
+            #expect(try transaction.outboxDepth().rowCount == 1)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `an attempt is marked before it is made`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var record = OutboxRecord.sample(1)
+        (record.attemptCount, record.attemptedAt) = (0, nil)
+        try opened.write { try $0.insertOutbox(record) }
+        try opened.write { try $0.markAttempt(.sample(1), at: .sample(5)) }
+        try opened.reopen()
+        let marked = try #require(try opened.read { try $0.outbox(MessageID.sample(1)) })
+        #expect(marked.attemptCount == 1 && marked.attemptedAt == .sample(5))
+        // What was withdrawn meanwhile must not be handed over.
+        try opened.write { try $0.removeOutbox(.sample(1)) }
+        #expect(throws: (any Error).self) {
+            try opened.write { try $0.markAttempt(.sample(1), at: .sample(6)) }
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `replacing a message changes everything about it but its id`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var changed = OutboxRecord.sample(
+            1, caller: "fraud", category: .security, tier: .critical, notBefore: .sample(99),
+            body: [UInt8](repeating: 3, count: 4000))
+        changed.state = .held
+        try opened.write { (transaction) throws in
+            try transaction.insertOutbox(.sample(1))
+            try transaction.updateOutbox(changed)
+            let depth = try transaction.outboxDepth()
+            #expect(depth.rowCount == 1 && depth.securityRowCount == 1)
+            #expect(depth.rowCountByCaller == [CallerName("fraud"): 1])
+        }
+        #expect(try opened.read { try $0.outbox(MessageID.sample(1)) } == changed)
+        #expect(throws: (any Error).self) { try opened.write { try $0.updateOutbox(.sample(2)) } }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `only what is due goes, and the next due time is told`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        #expect(try opened.read { try $0.nextOutboxDue() } == nil)
+        try opened.write { (transaction) throws in
+            try transaction.insertOutbox(.sample(1, notBefore: .sample(30)))
+            try transaction.insertOutbox(
+                .sample(2, caller: "marketing", tier: .promotional, notBefore: .sample(20)))
+            try transaction.insertOutbox(.sample(3, notBefore: .sample(40)))
+        }
+        func due(at seconds: Int64) throws -> [MessageID] {
+            try opened.read { try $0.dueOutbox(at: .sample(seconds), limit: 9, excluding: []).map(\.message) }
+        }
+        #expect(try due(at: 19).isEmpty)
+        #expect(try due(at: 20) == [.sample(2)])
+        #expect(try due(at: 30) == [.sample(1), .sample(2)])
+        #expect(try due(at: 99) == [.sample(1), .sample(3), .sample(2)])
+        #expect(try opened.read { try $0.nextOutboxDue() } == .sample(20))
+        try opened.write { try $0.removeOutbox(.sample(2)) }
+        #expect(try opened.read { try $0.nextOutboxDue() } == .sample(30))
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `security goes first, then the tiers, then age`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.insertOutbox(
+                .sample(1, category: .marketing, tier: .promotional, notBefore: .sample(0)))
+            try transaction.insertOutbox(.sample(2, tier: .informational, notBefore: .sample(1)))
+            try transaction.insertOutbox(.sample(3, tier: .important, notBefore: .sample(3)))
+            try transaction.insertOutbox(.sample(4, tier: .important, notBefore: .sample(2)))
+            try transaction.insertOutbox(.sample(5, tier: .critical, notBefore: .sample(4)))
+            try transaction.insertOutbox(
+                .sample(6, category: .security, tier: .informational, notBefore: .sample(5)))
+        }
+        let order = try opened.read {
+            try $0.dueOutbox(at: .sample(9), limit: 9, excluding: []).map(\.message)
+        }
+        #expect(order == [6, 5, 4, 3, 2, 1].map { .sample($0) })
+        let first = try opened.read {
+            try $0.dueOutbox(at: .sample(9), limit: 2, excluding: []).map(\.message)
+        }
+        #expect(first == [.sample(6), .sample(5)])
+        #expect(try opened.read { try $0.dueOutbox(at: .sample(9), limit: 0, excluding: []) }.isEmpty)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a flood of one caller does not hold up another in the same lane`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            for number in 1...300 {
+                try transaction.insertOutbox(.sample(number, caller: "marketing", notBefore: .sample(0)))
+            }
+            for number in 301...303 {
+                try transaction.insertOutbox(.sample(number, caller: "payments", notBefore: .sample(5)))
+            }
+            try transaction.insertOutbox(.sample(400, caller: "support", notBefore: .sample(6)))
+        }
+        let due = try opened.read { try $0.dueOutbox(at: .sample(9), limit: 8, excluding: []) }
+        #expect(
+            due.map(\.request.caller.text) == [
+                "marketing", "payments", "support", "marketing", "payments", "marketing", "payments",
+                "marketing",
+            ])
+        // And each caller's own go in order of age.
+        #expect(
+            due.filter { $0.request.caller.text == "payments" }.map(\.message) == [
+                .sample(301), .sample(302), .sample(303),
+            ])
+        let all = try opened.read { try $0.dueOutbox(at: .sample(9), limit: 1000, excluding: []) }
+        #expect(Set(all.map(\.message)).count == 304)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `what is in flight is passed over, however much it is`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            for number in 1...2000 {
+                try transaction.insertOutbox(.sample(number, notBefore: .sample(Int64(number))))
+            }
+        }
+        let inFlight = Set((1...1990).map { MessageID.sample($0) })
+        let due = try opened.read { try $0.dueOutbox(at: .sample(9_999), limit: 5, excluding: inFlight) }
+        #expect(due.map(\.message) == (1991...1995).map { .sample($0) })
+        let everything = Set((1...2000).map { MessageID.sample($0) })
+        #expect(
+            try opened.read { try $0.dueOutbox(at: .sample(9_999), limit: 5, excluding: everything) }.isEmpty)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `the kept depth equals a count of the rows after any history`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var generator = SeededGenerator(seed: 20_260_302)
+        var waiting: [Int: OutboxRecord] = [:]
+        for round in 0..<30 {
+            let before = waiting
+            let fails = round % 7 == 3
+            try? opened.write { transaction in
+                for _ in 0..<20 {
+                    let number = Int.random(in: 1...60, using: &generator)
+                    let record = OutboxRecord.sample(
+                        number, subject: .sample(number % 5), caller: "caller-\(number % 4)",
+                        category: Category.allCases[Int.random(in: 0..<4, using: &generator)],
+                        tier: Tier.allCases[Int.random(in: 0..<4, using: &generator)],
+                        body: [UInt8](repeating: 1, count: Int.random(in: 0..<200, using: &generator)))
+                    switch Int.random(in: 0..<10, using: &generator) {
+                    case 0..<5 where waiting[number] == nil:
+                        try transaction.insertOutbox(record)
+                        waiting[number] = record
+                    case 5..<7 where waiting[number] != nil:
+                        try transaction.updateOutbox(record)
+                        waiting[number] = record
+                    case 7:
+                        try? transaction.savepoint {
+                            try transaction.removeOutbox(.sample(number))
+                            throw Interrupted()
+                        }
+                    case 8 where round % 10 == 9:
+                        try transaction.eraseSubject(.sample(number % 5))
+                        waiting = waiting.filter { $0.key % 5 != number % 5 }
+                    default:
+                        try transaction.removeOutbox(.sample(number))
+                        waiting[number] = nil
+                    }
+                }
+                if fails { throw Interrupted() }
+            }
+            if fails { waiting = before }
+            if round % 10 == 5 { try opened.reopen() }
+            let depth = try opened.read { try $0.outboxDepth() }
+            let rows = waiting.values
+            #expect(depth.rowCount == rows.count)
+            #expect(depth.securityRowCount == rows.count { $0.category == .security })
+            #expect(
+                depth.byteCount
+                    == rows.reduce(0) { $0 + Int64($1.headers.count + $1.body.count + $1.facts.count) })
+            #expect(
+                depth.rowCountByCaller
+                    == Dictionary(rows.map { ($0.request.caller, 1) }, uniquingKeysWith: +))
+            let due = try opened.read { try $0.dueOutbox(at: .sample(9), limit: 1000, excluding: []) }
+            #expect(Set(due) == Set(rows))
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every run, so that a failure comes back.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,199 @@
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@Suite struct SendPromises {
+    private let payments = CallerName("payments")
+    private let sent = TypeID("transaction.remittance_sent")
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a send is found by its id and by its caller's id`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var unknown = SendRecord.sample(2)
+        (unknown.category, unknown.destinationNames) = (nil, [:])
+        try opened.write { (transaction) throws in
+            try transaction.insertSend(.sample(1, subject: .sample(1)))
+            try transaction.insertSend(unknown)
+        }
+        try opened.reopen()
+        try opened.read { (store) throws in
+            let expected = SendRecord.sample(1, subject: .sample(1))
+            #expect(try store.send(.sample(1)) == expected)
+            #expect(try store.send(caller: payments, idHash: expected.idHash) == expected)
+            #expect(try store.send(.sample(2)) == unknown)
+            #expect(try store.send(.sample(3)) == nil)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `the entry of a send can be set after it is inserted`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.insertSend(.sample(1))
+            try transaction.insertSend(.sample(2))
+            try transaction.setSendEntry(.sample(1), index: 41)
+            try transaction.setSendEntry(.sample(2), index: 42)
+        }
+        try opened.write { try $0.setSendEntry(.sample(2), index: 43) }
+        try opened.read { (store) throws in
+            #expect(try store.send(.sample(1))?.entryIndex == 41)
+            #expect(try store.send(.sample(2))?.entryIndex == 43)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `the sends of a person come newest first and no more than asked`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            for number in 1...5 {
+                try transaction.insertSend(.sample(number, subject: .sample(1), at: .sample(Int64(number))))
+            }
+            try transaction.insertSend(.sample(6, subject: .sample(2)))
+            try transaction.insertSend(.sample(7))
+        }
+        try opened.read { (store) throws in
+            #expect(
+                try store.sends(of: .sample(1), limit: 3).map(\.id) == [.sample(5), .sample(4), .sample(3)])
+            #expect(try store.sends(of: .sample(1), limit: 99).count == 5)
+            #expect(try store.sends(of: .sample(9), limit: 99).isEmpty)
+            #expect(try store.sends(of: .sample(1), limit: 0).isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `forwards are counted by type and by category, each in its own window`(_ kind: StoreUnderTest) throws
+    {
+        let opened = try OpenStore(kind)
+        let (subject, other) = (SubjectID.sample(1), SubjectID.sample(2))
+        let offer = TypeID("promo.offer")
+        try opened.write { (transaction) throws in
+            for number in 1...4 { try transaction.insertSend(.sample(number, subject: subject)) }
+            try transaction.insertSend(.sample(5, subject: other))
+            func count(_ number: Int, _ type: TypeID, _ category: Category, _ at: Int64, of person: SubjectID)
+                throws
+            {
+                try transaction.countForward(
+                    of: person, type: type, category: category, at: .sample(at), send: .sample(number))
+            }
+            try count(1, sent, .transactional, 10, of: subject)
+            try count(2, offer, .marketing, 20, of: subject)
+            try count(3, TypeID("promo.other"), .marketing, 30, of: subject)
+            try count(4, offer, .marketing, 40, of: subject)
+            // A second destination of the same send counts no second time.
+            try count(4, offer, .marketing, 45, of: subject)
+            try count(5, offer, .marketing, 40, of: other)
+        }
+        try opened.reopen()
+        func counts(_ type: TypeID, _ typeSince: Int64?, _ category: Category, _ categorySince: Int64?) throws
+            -> [Int]
+        {
+            try opened.read { (store) throws in
+                let counts = try store.forwardCounts(
+                    of: subject, type: type, typeSince: typeSince.map { .sample($0) }, category: category,
+                    categorySince: categorySince.map { .sample($0) })
+                return [counts.type, counts.category]
+            }
+        }
+        #expect(try counts(offer, 0, .marketing, 0) == [2, 3])
+        // The window's first moment is inside.
+        #expect(try counts(offer, 40, .marketing, 30) == [1, 2])
+        #expect(try counts(offer, 41, .marketing, 20) == [0, 3])
+        #expect(try counts(sent, 0, .transactional, 11) == [1, 0])
+        #expect(try counts(offer, nil, .marketing, 0) == [0, 3])
+        #expect(try counts(offer, 0, .marketing, nil) == [2, 0])
+        #expect(try counts(offer, nil, .marketing, nil) == [0, 0])
+        #expect(try counts(TypeID("never.seen"), 0, .social, 0) == [0, 0])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `events follow the caller's cursor and nobody else's`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            for number in 1...6 {
+                try transaction.appendEvent(
+                    .sample(
+                        number, caller: number.isMultiple(of: 2) ? "marketing" : "payments",
+                        subject: .sample(1)))
+            }
+        }
+        try opened.reopen()
+        let first = try opened.read { try $0.events(of: payments, after: 0, limit: 2) }
+        #expect(first.map(\.send) == [.sample(1), .sample(3)])
+        let rest = try opened.read { try $0.events(of: payments, after: first[1].cursor, limit: 10) }
+        #expect(rest.map(\.send) == [.sample(5)])
+        #expect(rest[0].cursor > first[1].cursor)
+        var expected = EventRecord.sample(5, subject: .sample(1))
+        expected.cursor = rest[0].cursor
+        #expect(rest[0] == expected)
+        #expect(try opened.read { try $0.events(of: payments, after: rest[0].cursor, limit: 10) }.isEmpty)
+        #expect(try opened.read { try $0.events(of: CallerName("stranger"), after: 0, limit: 10) }.isEmpty)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a cursor is never given twice, even when its event is pruned`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { try $0.appendEvent(.sample(1)) }
+        let cursor = try opened.read { try $0.events(of: payments, after: 0, limit: 1)[0].cursor }
+        #expect(try opened.write { try $0.prune(before: .sample(1)) } > 0)
+        try opened.reopen()
+        try opened.write { try $0.appendEvent(.sample(2, at: .sample(2))) }
+        #expect(try opened.read { try $0.events(of: payments, after: 0, limit: 1)[0].cursor } > cursor)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `pruning takes what is older than its retention and nothing younger`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let subject = SubjectID.sample(1)
+        try opened.write { (transaction) throws in
+            for number in 1...4 {
+                let at = Instant.sample(Int64(number) * 10)
+                try transaction.insertSend(.sample(number, subject: number == 4 ? nil : subject, at: at))
+                try transaction.appendEvent(.sample(number, subject: subject, at: at))
+                if number < 3 {
+                    try transaction.countForward(
+                        of: subject, type: sent, category: .transactional, at: at, send: .sample(number))
+                }
+            }
+        }
+        while try opened.write({ try $0.prune(before: .sample(20)) }) > 0 {}
+        try opened.read { (store) throws in
+            #expect(try store.send(.sample(1)) == nil)
+            #expect(try store.send(caller: payments, idHash: SendRecord.sample(1).idHash) == nil)
+            #expect(try store.send(.sample(2)) != nil)
+            #expect(try store.send(.sample(4)) != nil)
+            #expect(try store.sends(of: subject, limit: 9).map(\.id) == [.sample(3), .sample(2)])
+            #expect(
+                try store.events(of: payments, after: 0, limit: 9).map(\.send) == [
+                    .sample(2), .sample(3), .sample(4),
+                ])
+            let counts = try store.forwardCounts(
+                of: subject, type: sent, typeSince: .sample(0), category: .transactional,
+                categorySince: .sample(0))
+            #expect(counts.type == 1 && counts.category == 1)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a send that waited keeps its counter as long as the counter counts`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let subject = SubjectID.sample(1)
+        try opened.write { (transaction) throws in
+            try transaction.insertSend(.sample(1, subject: subject, at: .sample(10)))
+            try transaction.countForward(
+                of: subject, type: sent, category: .transactional, at: .sample(50), send: .sample(1))
+        }
+        func count() throws -> Int {
+            try opened.read { (store) throws in
+                try store.forwardCounts(
+                    of: subject, type: sent, typeSince: .sample(0), category: .transactional,
+                    categorySince: nil
+                ).type
+            }
+        }
+        try opened.write { _ = try $0.prune(before: .sample(40)) }
+        #expect(try count() == 1)
+        try opened.write { _ = try $0.prune(before: .sample(60)) }
+        #expect(try count() == 0)
+        #expect(try opened.read { try $0.send(.sample(1)) } == nil)
+    }
+}

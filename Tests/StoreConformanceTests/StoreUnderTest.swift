@@ -1,0 +1,68 @@
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import SQLiteStore
+import Testing
+
+/// A kind of store that must keep the promises of `GateStore`. Another adapter joins by adding itself to
+/// ``all``; the suite knows nothing else about it.
+struct StoreUnderTest: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// Opens a store over memory of its own, kept at `place`; opening the same place again finds what was
+    /// committed before.
+    let open: @Sendable (_ place: String) throws -> any GateStore
+
+    static let all: [StoreUnderTest] = [
+        StoreUnderTest(testDescription: "SQLite on disk") { place in
+            let data = try AES256GCMKey(SecretBytes(copying: [UInt8](repeating: 7, count: 32)))
+            return try SQLiteStore(
+                directory: place, cipher: RowCipher(current: RowCipher.Key(id: "data-test-1", key: data)),
+                indexKey: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))))
+        }
+    ]
+}
+
+/// A folder that goes away with the test.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "sendgate-store-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+/// One open store and the place to open it at again.
+final class OpenStore {
+    private let kind: StoreUnderTest
+    private let folder: TemporaryFolder
+    private var current: (any GateStore)?
+
+    init(_ kind: StoreUnderTest) throws {
+        self.kind = kind
+        folder = try TemporaryFolder()
+        current = try kind.open(folder.path + "/state")
+    }
+
+    var store: any GateStore { current! }
+
+    func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
+        try store.write(body)
+    }
+
+    func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
+        try store.read(body)
+    }
+
+    /// Closes the store and opens it again, as a restart does.
+    func reopen() throws {
+        current = nil
+        current = try kind.open(folder.path + "/state")
+    }
+}
+
+/// Something a test throws on purpose.
+struct Interrupted: Error, Equatable {}

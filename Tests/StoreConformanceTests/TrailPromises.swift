@@ -1,0 +1,87 @@
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@Suite struct TrailPromises {
+    @Test(arguments: StoreUnderTest.all)
+    func `entries are dense, in order and counted for ever`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        #expect(try opened.read { try $0.newestEntryTime() } == nil)
+        try opened.write { (transaction) throws in
+            for index in 0..<5 {
+                try transaction.appendEntry(.sample(UInt64(index), at: .sample(Int64(index))))
+            }
+        }
+        try opened.reopen()
+        try opened.read { (store) throws in
+            #expect(try store.entryCount() == 5)
+            #expect(try store.newestEntryTime() == .sample(4))
+            #expect(
+                try store.entries(from: 1, limit: 3)
+                    == (1...3).map { .sample(UInt64($0), at: .sample(Int64($0))) })
+            #expect(try store.entries(from: 5, limit: 3).isEmpty)
+            #expect(try store.entries(from: .max, limit: 3).isEmpty)
+            #expect(try store.entry(4) == .sample(4, at: .sample(4)))
+            #expect(try store.entry(5) == nil)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `entries stay until their full bundle is durable elsewhere`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            for index in 0..<600 { try transaction.appendEntry(.sample(UInt64(index))) }
+        }
+        try opened.write { try $0.setPublishedSize(255) }
+        #expect(try opened.read { try $0.entry(0) } != nil)
+        try opened.write { try $0.setPublishedSize(600) }
+        try opened.reopen()
+        try opened.read { (store) throws in
+            #expect(try store.publishedSize() == 600)
+            #expect(try store.entryCount() == 600)
+            // What is not in a full bundle of 256 is still held, so a restart can write that bundle again.
+            #expect(try store.entries(from: 512, limit: 999).count == 88)
+            #expect(try store.newestEntryTime() == .sample())
+        }
+        try opened.write { try $0.appendEntry(.sample(600)) }
+        #expect(try opened.read { try $0.entryCount() } == 601)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `the published size never shrinks and never passes the entries`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            for index in 0..<3 { try transaction.appendEntry(.sample(UInt64(index))) }
+            try transaction.setPublishedSize(2)
+        }
+        #expect(throws: (any Error).self) { try opened.write { try $0.setPublishedSize(1) } }
+        #expect(throws: (any Error).self) { try opened.write { try $0.setPublishedSize(4) } }
+        #expect(try opened.read { try $0.publishedSize() } == 2)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `an entry of the largest size passes through`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var entry = StoredEntry.sample(0)
+        entry.bytes = [UInt8](repeating: UInt8(ascii: "x"), count: 65_535)
+        try opened.write { try $0.appendEntry(entry) }
+        #expect(try opened.read { try $0.entry(0) } == entry)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `settings are set, replaced and taken away`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.setSetting("a", to: "1")
+            try transaction.setSetting("a", to: "2")
+            try transaction.setSetting("b", to: "")
+            try transaction.setSetting("c", to: "3")
+            try transaction.setSetting("c", to: nil)
+        }
+        try opened.read { (store) throws in
+            #expect(try store.setting("a") == "2")
+            #expect(try store.setting("b") == "")
+            #expect(try store.setting("c") == nil)
+        }
+    }
+}

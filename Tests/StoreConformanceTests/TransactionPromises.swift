@@ -1,0 +1,216 @@
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@Suite struct TransactionPromises {
+    @Test(arguments: StoreUnderTest.all)
+    func `what a write returns from is there after a restart`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { try $0.setSetting("policy", to: "one") }
+        try opened.reopen()
+        #expect(try opened.read { try $0.setting("policy") } == "one")
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a write that throws leaves nothing and rethrows`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { try $0.setSetting("policy", to: "before") }
+        #expect(throws: Interrupted()) {
+            try opened.write { (transaction) throws in
+                let subject = try transaction.register("u_1")
+                try transaction.setSetting("policy", to: "after")
+                try transaction.insertSend(.sample(1, subject: subject))
+                try transaction.insertOutbox(.sample(1, subject: subject))
+                try transaction.appendEntry(.sample(0))
+                try transaction.appendEvent(.sample(1))
+                throw Interrupted()
+            }
+        }
+        func expectNothing() throws {
+            try opened.read { (store) throws in
+                #expect(try store.setting("policy") == "before")
+                #expect(try store.subject(of: UserID("u_1")) == nil)
+                #expect(try store.recipient(.sample(1)) == nil)
+                #expect(try store.send(.sample(1)) == nil)
+                #expect(try store.entryCount() == 0)
+                #expect(try store.outboxDepth().rowCount == 0)
+                #expect(try store.events(of: CallerName("payments"), after: 0, limit: 9).isEmpty)
+            }
+        }
+        try expectNothing()
+        // The counters kept beside the rows forgot it as well: the same numbers are free again.
+        try opened.write { try $0.appendEntry(.sample(0)) }
+        #expect(try opened.read { try $0.entryCount() } == 1)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a body sees its own writes`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            let subject = try transaction.register("u_1")
+            #expect(try transaction.subject(of: UserID("u_1"))?.id == subject)
+            #expect(try transaction.recipient(subject) == .sample(subject))
+            try transaction.insertSend(.sample(1, subject: subject))
+            #expect(try transaction.send(.sample(1)) == .sample(1, subject: subject))
+            try transaction.insertOutbox(.sample(1, subject: subject))
+            #expect(try transaction.outboxDepth().rowCount == 1)
+            #expect(try transaction.dueOutbox(at: .sample(), limit: 9, excluding: []).count == 1)
+            #expect(try transaction.nextOutboxDue() == .sample())
+            try transaction.appendEntry(.sample(0))
+            #expect(try transaction.entryCount() == 1)
+            #expect(try transaction.newestEntryTime() == .sample())
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a reader does not see what is not committed`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.setSetting("policy", to: "new")
+            _ = try transaction.register("u_1")
+            try opened.read { (store) throws in
+                #expect(try store.setting("policy") == nil)
+                #expect(try store.subject(of: UserID("u_1")) == nil)
+            }
+        }
+        #expect(try opened.read { try $0.setting("policy") } == "new")
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a reader keeps its snapshot while a write commits beside it`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { try $0.setSetting("policy", to: "old") }
+        try opened.read { (store) throws in
+            #expect(try store.setting("policy") == "old")
+            try opened.write { (transaction) throws in
+                try transaction.setSetting("policy", to: "new")
+                try transaction.appendEntry(.sample(0))
+            }
+            #expect(try store.setting("policy") == "old")
+            #expect(try store.entryCount() == 0)
+        }
+        #expect(try opened.read { try $0.setting("policy") } == "new")
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a savepoint that throws undoes only itself`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            let subject = try transaction.register("u_1")
+            try transaction.insertSend(.sample(1, subject: subject))
+            try transaction.appendEntry(.sample(0))
+            #expect(throws: Interrupted()) {
+                try transaction.savepoint {
+                    _ = try transaction.makeSubject(for: UserID("u_2"), subject: .sample(2))
+                    try transaction.insertSend(.sample(2, subject: subject, caller: "nobody-else"))
+                    try transaction.insertOutbox(.sample(2, subject: subject, caller: "nobody-else"))
+                    try transaction.appendEntry(.sample(1))
+                    try transaction.appendEvent(.sample(2))
+                    throw Interrupted()
+                }
+            }
+            #expect(try transaction.send(.sample(2)) == nil)
+            #expect(try transaction.subject(of: UserID("u_2")) == nil)
+            #expect(try transaction.entryCount() == 1)
+            #expect(try transaction.outboxDepth().rowCount == 0)
+            // And the transaction goes on as if that item had never been.
+            try transaction.insertSend(.sample(3, subject: subject, caller: "nobody-else"))
+            try transaction.appendEntry(.sample(1))
+        }
+        try opened.reopen()
+        try opened.read { (store) throws in
+            #expect(try store.send(.sample(1)) != nil)
+            #expect(try store.send(.sample(2)) == nil)
+            #expect(try store.send(.sample(3))?.caller == CallerName("nobody-else"))
+            #expect(try store.subject(of: UserID("u_1")) != nil)
+            #expect(try store.subject(of: UserID("u_2")) == nil)
+            #expect(try store.entryCount() == 2)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `savepoints nest, and the outer one undoes what the inner one kept`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.savepoint {
+                try transaction.setSetting("a", to: "1")
+                #expect(throws: Interrupted()) {
+                    try transaction.savepoint {
+                        try transaction.setSetting("a", to: "2")
+                        throw Interrupted()
+                    }
+                }
+                #expect(try transaction.setting("a") == "1")
+            }
+            #expect(throws: Interrupted()) {
+                try transaction.savepoint {
+                    try transaction.savepoint {
+                        try transaction.setSetting("a", to: "3")
+                        _ = try transaction.register("u_1")
+                    }
+                    throw Interrupted()
+                }
+            }
+            #expect(try transaction.setting("a") == "1")
+            #expect(try transaction.subject(of: UserID("u_1")) == nil)
+        }
+        #expect(try opened.read { try $0.setting("a") } == "1")
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `an idempotency key can be taken once, and the loser is undone alone`(_ kind: StoreUnderTest) throws
+    {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.insertSend(.sample(1))
+            var again = SendRecord.sample(2)
+            again.idHash = SendRecord.sample(1).idHash
+            #expect(throws: (any Error).self) {
+                try transaction.savepoint { try transaction.insertSend(again) }
+            }
+            // The same id of another caller is another key.
+            again.caller = CallerName("marketing")
+            try transaction.insertSend(again)
+        }
+        try opened.read { (store) throws in
+            let hash = SendRecord.sample(1).idHash
+            #expect(try store.send(caller: CallerName("payments"), idHash: hash)?.id == .sample(1))
+            #expect(try store.send(caller: CallerName("marketing"), idHash: hash)?.id == .sample(2))
+            #expect(try store.send(caller: CallerName("stranger"), idHash: hash) == nil)
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `writers from many threads come one after another`(_ kind: StoreUnderTest) async throws {
+        let opened = try OpenStore(kind)
+        let store = opened.store
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<10 {
+                        try store.write { transaction in
+                            let before = try transaction.setting("count").flatMap(Int.init) ?? 0
+                            try transaction.setSetting("count", to: "\(before + 1)")
+                        }
+                        _ = try store.read { try $0.setting("count") }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try opened.read { try $0.setting("count") } == "80")
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `space is told and grows with what is written`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let before = try opened.store.space()
+        #expect(before.freeByteCount > 0)
+        try opened.write { (transaction) throws in
+            for number in 1...50 {
+                try transaction.insertOutbox(.sample(number, body: [UInt8](repeating: 1, count: 20_000)))
+            }
+        }
+        #expect(try opened.store.space().usedByteCount > before.usedByteCount + 900_000)
+    }
+}
