@@ -156,8 +156,9 @@ package final class AgreementPrivateKey: @unchecked Sendable {
     }
 
     package static func generate(curve: AgreementCurve) throws -> AgreementPrivateKey {
-        let generation = try KeyGeneration(curve)
-        let key = try generation.generate()
+        let generation = try KeyGeneration.context(for: curve)
+        defer { EVP_PKEY_CTX_free(generation) }
+        let key = try KeyGeneration.generate(in: generation)
         do {
             var raw = [UInt8](repeating: 0, count: curve.publicKeyByteCount)
             try raw.withUnsafeMutableBytes {
@@ -188,12 +189,16 @@ package final class AgreementPrivateKey: @unchecked Sendable {
 /// them); they cannot be injected. One thread at a time: the pointer inside keeps it from being `Sendable`.
 package struct EphemeralAgreement: ~Copyable {
     package let curve: AgreementCurve
-    private let generation: KeyGeneration
+    // A bare pointer, as a private noncopyable type in here cannot be destroyed from an optimised other
+    // module (Swift 6.3.1: the linker misses its metadata).
+    private let generation: OpaquePointer
 
     package init(curve: AgreementCurve) throws {
+        generation = try KeyGeneration.context(for: curve)
         self.curve = curve
-        generation = try KeyGeneration(curve)
     }
+
+    deinit { EVP_PKEY_CTX_free(generation) }
 
     /// - Parameters:
     ///   - peer: A key of this curve.
@@ -204,18 +209,17 @@ package struct EphemeralAgreement: ~Copyable {
         sharedSecret: UnsafeMutableRawBufferPointer
     ) throws {
         precondition(peer.curve == curve, "keys of two curves cannot agree")
-        let key = try generation.generate()
+        let key = try KeyGeneration.generate(in: generation)
         defer { EVP_PKEY_free(key) }
         try KeyGeneration.writePublicKey(of: key, curve: curve, into: publicKey)
         try KeyGeneration.agree(key, with: peer, into: sharedSecret)
     }
 }
 
-/// OpenSSL's key generation for one curve, set up once.
-private struct KeyGeneration: ~Copyable {
-    private let context: OpaquePointer
-
-    init(_ curve: AgreementCurve) throws {
+/// OpenSSL's key generation and agreement, without anything of their own.
+private enum KeyGeneration {
+    /// Set up once, used for many keys. The caller frees it.
+    static func context(for curve: AgreementCurve) throws -> OpaquePointer {
         let context: OpaquePointer?
         switch curve {
         case .p256: context = sendgate_p256_generation_new()
@@ -227,13 +231,11 @@ private struct KeyGeneration: ~Copyable {
             }
         }
         guard let context else { throw OpenSSLError.lastFailure(of: "prepare key generation") }
-        self.context = context
+        return context
     }
 
-    deinit { EVP_PKEY_CTX_free(context) }
-
     /// The caller frees the key.
-    func generate() throws -> OpaquePointer {
+    static func generate(in context: OpaquePointer) throws -> OpaquePointer {
         var key: OpaquePointer?
         guard EVP_PKEY_keygen(context, &key) == 1, let key else {
             throw OpenSSLError.lastFailure(of: "generate a key")

@@ -13,25 +13,34 @@ struct HPKEVector: Decodable, Sendable, CustomTestStringConvertible {
     }
 
     let mode: Int
-    let kem_id: UInt16
-    let kdf_id: UInt16
-    let aead_id: UInt16
+    let kemID: UInt16
+    let kdfID: UInt16
+    let aeadID: UInt16
     let info: String
     let skRm: String
     let skEm: String
     let pkRm: String
     let pkEm: String
     let enc: String
-    let shared_secret: String
+    let sharedSecret: String
     let key: String
-    let base_nonce: String
+    let baseNonce: String
     let encryptions: [Encryption]
 
-    var testDescription: String { "KEM \(kem_id), AEAD \(aead_id)" }
+    enum CodingKeys: String, CodingKey {
+        case mode, info, skRm, skEm, pkRm, pkEm, enc, key, encryptions
+        case kemID = "kem_id"
+        case kdfID = "kdf_id"
+        case aeadID = "aead_id"
+        case sharedSecret = "shared_secret"
+        case baseNonce = "base_nonce"
+    }
 
-    var curve: AgreementCurve? { AgreementCurve.allCases.first { $0.kemID == kem_id } }
+    var testDescription: String { "KEM \(kemID), AEAD \(aeadID)" }
+
+    var curve: AgreementCurve? { AgreementCurve.allCases.first { $0.kemID == kemID } }
     /// `nil` for AES-128-GCM, which no suite of ours uses.
-    var aead: AEADAlgorithm? { AEADAlgorithm.allCases.first { $0.aeadID == aead_id } }
+    var aead: AEADAlgorithm? { AEADAlgorithm.allCases.first { $0.aeadID == aeadID } }
 
     static let all: [HPKEVector] = {
         let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -56,16 +65,16 @@ func hex(_ text: String) -> [UInt8] {
 @Suite struct HPKEVectorTests {
     @Test func `the file holds base mode for two KEMs and three AEADs`() {
         #expect(
-            HPKEVector.all.map { [$0.kem_id, $0.aead_id] } == [
+            HPKEVector.all.map { [$0.kemID, $0.aeadID] } == [
                 [32, 1], [32, 2], [32, 3], [16, 1], [16, 2], [16, 3],
             ])
-        #expect(HPKEVector.all.allSatisfy { $0.mode == 0 && $0.kdf_id == 1 && $0.encryptions.count == 4 })
+        #expect(HPKEVector.all.allSatisfy { $0.mode == 0 && $0.kdfID == 1 && $0.encryptions.count == 4 })
         #expect(HPKEVector.withOurAEADs.count == 4)
     }
 
     /// The KEM does not depend on the AEAD, so this holds for all six.
     @Test(arguments: HPKEVector.all) func `the shared secret is RFC 9180's`(vector: HPKEVector) throws {
-        #expect(try sharedSecret(vector) == hex(vector.shared_secret))
+        #expect(try sharedSecret(vector) == hex(vector.sharedSecret))
     }
 
     @Test(arguments: HPKEVector.withOurAEADs) func `key and base nonce are RFC 9180's`(vector: HPKEVector)
@@ -73,7 +82,7 @@ func hex(_ text: String) -> [UInt8] {
     {
         let (key, baseNonce) = try schedule(vector)
         #expect(key == hex(vector.key))
-        #expect(baseNonce == hex(vector.base_nonce))
+        #expect(baseNonce == hex(vector.baseNonce))
     }
 
     @Test(arguments: HPKEVector.withOurAEADs)
@@ -81,7 +90,7 @@ func hex(_ text: String) -> [UInt8] {
         let (key, baseNonce) = try schedule(vector)
         var sealing = try AEADSealing(try #require(vector.aead))
         for (encryption, sequence) in zip(vector.encryptions, [0, 1, 2, 256]) {
-            // RFC 9180 section 5.2: the nonce is base_nonce xor the big-endian sequence number.
+            // RFC 9180 section 5.2: the nonce is baseNonce xor the big-endian sequence number.
             var nonce = baseNonce
             nonce[11] ^= UInt8(sequence & 0xFF)
             nonce[10] ^= UInt8(sequence >> 8)
