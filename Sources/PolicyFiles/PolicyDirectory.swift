@@ -119,7 +119,8 @@ package enum PolicyDirectory {
         var byteCount = 0
         for path in paths {
             do throws(FolderError) {
-                let bytes = try folder.contents(of: path, byteCountMax: PolicyFileLimits.fileByteCountMax)
+                let bytes = try folder.contents(
+                    of: path, byteCountMax: PolicyFileLimits.byteCountMax(of: path))
                 byteCount += bytes.count
                 guard byteCount <= PolicyFileLimits.bundleByteCountMax else {
                     problems.append(

@@ -3,6 +3,9 @@
 package enum PolicyFileLimits {
     /// One page. The longest of ours, all countries with their reasons, takes an eighth.
     package static let fileByteCountMax = 256 * 1024
+    /// The cover page and the pages of `messages/`, which have a line or more for every type: room for
+    /// 10,000 types with their words.
+    package static let listingByteCountMax = 4 * 1024 * 1024
     /// All pages together: 10,000 types of 1 KiB six times over.
     package static let bundleByteCountMax = 64 * 1024 * 1024
     package static let fileCountMax = 20_000
@@ -12,6 +15,11 @@ package enum PolicyFileLimits {
     static let folderDepthMax = 4
     /// Bytes of a path relative to the bundle, a file name's bound on Linux (`NAME_MAX`).
     static let pathByteCountMax = 255
+    static func byteCountMax(of path: String) -> Int {
+        path == PolicyDirectory.coverPage || path.hasPrefix("messages/")
+            ? listingByteCountMax : fileByteCountMax
+    }
+
     /// Problems of one page that are told at once; a page with more was not meant to be one.
     static let problemCountMax = 100
 

@@ -13,11 +13,12 @@ struct SourceText {
 
     /// - Parameter allowsTab: Off for YAML, where a tab looks like indentation and is none.
     init(_ bytes: [UInt8], file: String, allowsTab: Bool) throws(PolicyProblems) {
-        guard bytes.count <= PolicyFileLimits.fileByteCountMax else {
+        let byteCountMax = PolicyFileLimits.byteCountMax(of: file)
+        guard bytes.count <= byteCountMax else {
             throw PolicyProblems([
                 PolicyProblem(
                     file: file,
-                    message: "is longer than \(PolicyFileLimits.fileByteCountMax) bytes",
+                    message: "is longer than \(byteCountMax) bytes",
                     hint: "one idea per file; split it")
             ])
         }

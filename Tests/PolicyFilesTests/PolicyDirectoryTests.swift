@@ -12,9 +12,13 @@ private let smallest = [
     "notices/promo.1.nb.txt": "Ja takk?\n",
 ]
 
-private func problems(at path: String) -> [String] {
+private func problems(of folder: ScratchFolder) -> [String] {
+    problems { () throws(PolicyProblems) in _ = try folder.read() }
+}
+
+private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
     do throws(PolicyProblems) {
-        _ = try PolicyDirectory.read(at: path)
+        try body()
         return []
     } catch {
         return error.problems.map { problem in
@@ -26,7 +30,7 @@ private func problems(at path: String) -> [String] {
 @Suite struct `A folder is read as a bundle` {
     @Test func `every file becomes a document under its path`() throws {
         let folder = try ScratchFolder(smallest)
-        let documents = try PolicyDirectory.read(at: folder.path)
+        let documents = try folder.read()
         #expect(
             documents.mapValues(\.json) == [
                 "bundle.yaml": ["files": ["categories.yaml", "notices/promo.1.nb.txt"], "name": "small"],
@@ -39,7 +43,7 @@ private func problems(at path: String) -> [String] {
     }
 
     @Test func `comments, quotes and order do not change the canonical form, and a word does`() throws {
-        let form = PolicyBundle.canonicalForm(of: try PolicyDirectory.read(at: ScratchFolder(smallest).path))
+        let form = PolicyBundle.canonicalForm(of: try ScratchFolder(smallest).read())
         #expect(
             String(decoding: form, as: UTF8.self)
                 == #"{"bundle.yaml":{"files":["categories.yaml","notices/promo.1.nb.txt"],"name":"small"},"#
@@ -49,10 +53,10 @@ private func problems(at path: String) -> [String] {
         other["categories.yaml"] = "# Why.\n\"marketing\":\n  'default': 'off'\n"
         other["bundle.yaml"] = "files: [categories.yaml, notices/promo.1.nb.txt]\nname: small\n"
         #expect(
-            PolicyBundle.canonicalForm(of: try PolicyDirectory.read(at: ScratchFolder(other).path)) == form)
+            PolicyBundle.canonicalForm(of: try ScratchFolder(other).read()) == form)
         other["categories.yaml"] = "marketing: {default: \"on\"}\n"
         #expect(
-            PolicyBundle.canonicalForm(of: try PolicyDirectory.read(at: ScratchFolder(other).path)) != form)
+            PolicyBundle.canonicalForm(of: try ScratchFolder(other).read()) != form)
     }
 
     @Test func `a file the cover page does not list keeps the bundle from being read`() throws {
@@ -61,10 +65,10 @@ private func problems(at path: String) -> [String] {
             let source = repositoryPolicies + "/" + path
             try folder.write(path, Array(try Data(contentsOf: URL(fileURLWithPath: source))))
         }
-        #expect(try PolicyDirectory.readBundle(at: folder.path).version >= 1)
+        #expect(try folder.readBundle().version >= 1)
         try folder.write("cases/stray.yaml", Array("cases: []\n".utf8))
         do throws(PolicyProblems) {
-            _ = try PolicyDirectory.readBundle(at: folder.path)
+            _ = try folder.readBundle()
             Issue.record("the stray page was taken in")
         } catch {
             #expect(error.problems.map(\.file) == ["cases/stray.yaml"])
@@ -75,7 +79,7 @@ private func problems(at path: String) -> [String] {
         var files = smallest
         files["bundle.yaml"] = nil
         files["categories.yaml"] = "a: NO\n"
-        #expect(problems(at: try ScratchFolder(files).path) == ["bundle.yaml: is missing"])
+        #expect(problems(of: try ScratchFolder(files)) == ["bundle.yaml: is missing"])
     }
 
     @Test func `problems of all pages come together, in the order of the files`() throws {
@@ -83,7 +87,7 @@ private func problems(at path: String) -> [String] {
         files["categories.yaml"] = "a: NO\n"
         files["limits.yaml"] = "a: 1\nb: 21:00\n"
         #expect(
-            problems(at: try ScratchFolder(files).path) == [
+            problems(of: try ScratchFolder(files)) == [
                 "categories.yaml:1: `NO` is true or false to some readers of YAML",
                 "limits.yaml:2: `21:00` is a number to base 60 to some readers of YAML",
             ])
@@ -95,7 +99,7 @@ private func problems(at path: String) -> [String] {
         try folder.link("types", to: outside.path)
         try folder.link("limits.yaml", to: outside.path + "/secret.yaml")
         #expect(
-            problems(at: folder.path) == [
+            problems(of: folder) == [
                 "limits.yaml: is a symbolic link, and a bundle holds files only",
                 "types: is a symbolic link, and a bundle holds files only",
             ])
@@ -105,14 +109,16 @@ private func problems(at path: String) -> [String] {
         let folder = try ScratchFolder(smallest)
         let elsewhere = try ScratchFolder()
         try elsewhere.link("current", to: folder.path)
-        #expect(problems(at: elsewhere.path + "/current") == [])
+        defer { withExtendedLifetime((folder, elsewhere)) {} }
+        let link = elsewhere.path + "/current"
+        #expect(try PolicyDirectory.read(at: link).count == smallest.count)
     }
 
     @Test func `a pipe is refused without waiting for its writer`() throws {
         let folder = try ScratchFolder(smallest)
         #expect(mkfifo(folder.path + "/limits.yaml", 0o600) == 0)
         #expect(
-            problems(at: folder.path) == [
+            problems(of: folder) == [
                 "limits.yaml: is neither a file nor a folder, and a bundle holds files only"
             ])
     }
@@ -122,35 +128,38 @@ private func problems(at path: String) -> [String] {
         try folder.write("categories.yaml~", [])
         try folder.write(".categories.yaml.swp", [])
         try folder.write("read me.txt", [])
-        #expect(problems(at: folder.path).filter { $0.contains("has a name that nothing") }.count == 3)
+        #expect(problems(of: folder).filter { $0.contains("has a name that nothing") }.count == 3)
     }
 
     @Test func `help for editors is not part of the bundle`() throws {
         let folder = try ScratchFolder(smallest)
         try folder.write("schema/type.schema.json", Array("{not even JSON".utf8))
-        #expect(try PolicyDirectory.read(at: folder.path).count == smallest.count)
+        #expect(try folder.read().count == smallest.count)
     }
 
     @Test func `folders end somewhere`() throws {
         let folder = try ScratchFolder(smallest)
         try folder.write("a/b/c/d/e.yaml", Array("a: 1\n".utf8))
-        #expect(problems(at: folder.path) == ["a/b/c/d: is a folder more than 4 levels down"])
+        #expect(problems(of: folder) == ["a/b/c/d: is a folder more than 4 levels down"])
     }
 
     @Test func `a path that is no folder says so`() throws {
         #expect(
-            problems(at: "/nonexistent/policies") == [
-                "bundle.yaml: cannot be read: No such file or directory"
-            ])
+            problems { () throws(PolicyProblems) in _ = try PolicyDirectory.read(at: "/nonexistent/policies")
+            }
+                == ["/nonexistent/policies: cannot be read: No such file or directory"])
         let folder = try ScratchFolder(smallest)
+        defer { withExtendedLifetime(folder) {} }
+        let page = folder.path + "/bundle.yaml"
         #expect(
-            problems(at: folder.path + "/bundle.yaml") == ["bundle.yaml: cannot be read: Not a directory"])
+            problems { () throws(PolicyProblems) in _ = try PolicyDirectory.read(at: page) }
+                == ["\(page): cannot be read: Not a directory"])
     }
 
     @Test func `a page that is too long is refused without being read whole`() throws {
         let folder = try ScratchFolder(smallest)
         try folder.write("categories.yaml", [UInt8](repeating: UInt8(ascii: "#"), count: 10_000_000))
-        #expect(problems(at: folder.path) == ["categories.yaml: is longer than 262144 bytes"])
+        #expect(problems(of: folder) == ["categories.yaml: is longer than 262144 bytes"])
     }
 
     @Test func `a bundle that is too long is refused`() throws {
@@ -158,14 +167,14 @@ private func problems(at path: String) -> [String] {
         let page = [UInt8](repeating: UInt8(ascii: "#"), count: PolicyFileLimits.fileByteCountMax)
         for number in 0...256 { try folder.write("types/t\(number).yaml", page) }
         #expect(
-            problems(at: folder.path).contains { $0.hasSuffix("makes the bundle longer than 67108864 bytes") }
+            problems(of: folder).contains { $0.hasSuffix("makes the bundle longer than 67108864 bytes") }
         )
     }
 
     @Test func `a folder of too many files is not taken for a bundle`() throws {
         let folder = try ScratchFolder(smallest)
         for number in 0...PolicyFileLimits.fileCountMax { try folder.write("types/\(number).yaml", []) }
-        #expect(problems(at: folder.path) == ["bundle.yaml: lies in a folder of more than 20000 files"])
+        #expect(problems(of: folder) == ["bundle.yaml: lies in a folder of more than 20000 files"])
     }
 }
 

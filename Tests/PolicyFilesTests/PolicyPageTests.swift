@@ -224,6 +224,9 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
         let longest = "a: " + String(repeating: "x", count: 256 * 1024 - 4) + "\n"
         #expect(try read(longest)["a"] != nil)
         #expect(problems(longest + "#") == ["is longer than 262144 bytes"])
+        // The pages with a line for every type have room for ten thousand of them.
+        #expect(try PolicyPage.read(Array((longest + "#").utf8), file: "bundle.yaml")["a"] != nil)
+        #expect(try PolicyPage.read(Array((longest + "#").utf8), file: "messages/nb.yaml")["a"] != nil)
     }
 
     @Test func `sixteen levels are deep enough`() throws {

@@ -1,4 +1,6 @@
+import CompliancePolicy
 import Foundation
+import PolicyFiles
 
 /// A folder of files that is gone when the test is.
 final class ScratchFolder {
@@ -8,6 +10,19 @@ final class ScratchFolder {
         path = NSTemporaryDirectory() + "sendgate-test-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         for (name, text) in files { try write(name, Array(text.utf8)) }
+    }
+
+    // The two readers keep the folder alive until they are done, which `PolicyDirectory.read(at: folder.path)`
+    // would not: its last use of `folder` is before the call.
+
+    func read() throws(PolicyProblems) -> [String: PolicyNode] {
+        defer { withExtendedLifetime(self) {} }
+        return try PolicyDirectory.read(at: path)
+    }
+
+    func readBundle() throws(PolicyProblems) -> PolicyBundle {
+        defer { withExtendedLifetime(self) {} }
+        return try PolicyDirectory.readBundle(at: path)
     }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
