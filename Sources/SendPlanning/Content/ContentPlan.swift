@@ -1,0 +1,126 @@
+package import CompliancePolicy
+package import GateVocabulary
+import PayloadComposition
+import SealedFormat
+
+/// The payload of one send at one destination, composed in every form its type could take there, so that
+/// its size is a fact before anything is decided.
+package struct ContentPlan: Sendable {
+    package let message: MessageID
+    package let destination: DestinationProfile
+    package let sizes: PayloadSizes
+    /// How strongly the decision will ask to interrupt, should it let the send pass.
+    package let interruption: Interruption
+    private let expiresAt: Instant
+    private let payloads: [(form: BodyForm, payload: ComposedPayload)]
+
+    /// Composes, and writes the sizes into `facts`.
+    ///
+    /// - Parameters:
+    ///   - content: `nil` when nothing can be said (an unknown type, params that do not fit): then no size
+    ///     becomes known and gate 12 fails, after the gate that says why.
+    ///   - facts: Complete but for `sizes`.
+    ///   - unsubscribeLink: Put in where the category asks for one (S1).
+    package init(
+        _ material: SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
+        as message: MessageID, unsubscribeLink: String?, facts: inout Facts, under policy: CompiledPolicy
+    ) {
+        self.message = message
+        self.destination = destination
+        expiresAt = material.expiresAt
+        // Urgency is part of the payload, so it must be known before the payload's size. The decision itself
+        // is asked what it would carry if only the size were right: gate 12 is the one gate that looks at it.
+        var fitting = facts
+        fitting.sizes = PayloadSizes(sealed: 0, generic: 0, full: 0)
+        let preview = decide(material.request, given: fitting, under: policy)
+        interruption =
+            preview.outcome.isPromise
+            ? preview.interruption : policy.behaviour(for: material.request).interruption
+
+        var payloads: [(form: BodyForm, payload: ComposedPayload)] = []
+        var sizes = PayloadSizes()
+        if let content, let needs = policy.needs(for: material.request) {
+            let notification = content.notification(
+                material, message: message, interruption: interruption, privacy: facts.privacy,
+                unsubscribeLink: unsubscribeLink)
+            for form in needs.forms {
+                let (target, canBeSent) = destination.target(for: form)
+                guard let payload = try? compose(notification, for: target, as: form) else { continue }
+                sizes[form] = payload.byteCount
+                if canBeSent { payloads.append((form, payload)) }
+            }
+        }
+        self.payloads = payloads
+        self.sizes = sizes
+        facts.sizes = payloads.isEmpty && sizes == PayloadSizes() ? nil : sizes
+    }
+
+    /// What is to be done about a promise.
+    ///
+    /// - Parameter decision: Made on the facts this plan's sizes are in.
+    /// - Returns: `nil` when nothing goes to this destination now.
+    package func delivery(for decision: Decision) -> DeliveryPlan? {
+        guard decision.outcome == .forward else { return nil }
+        precondition(
+            decision.interruption == interruption,
+            "a payload composed as \(interruption) was decided as \(decision.interruption)")
+        guard let payload = payloads.first(where: { $0.form == decision.form })?.payload else {
+            preconditionFailure("a form that was not composed (\(decision.form)) passed the size gate")
+        }
+        return DeliveryPlan(
+            message: message, destination: destination.tag, form: decision.form, interruption: interruption,
+            headers: payload.headers, body: payload.body, byteCount: payload.byteCount,
+            order: sealOrder(for: payload))
+    }
+
+    private func sealOrder(for payload: ComposedPayload) -> SealOrder? {
+        guard let content = payload.innerContent else { return nil }
+        guard case .device(let device, _, let app, .some(let key)) = destination.kind else {
+            preconditionFailure("a sealed payload was composed for a destination without a key")
+        }
+        // Rounded down, so that a message never opens longer than it was meant to live.
+        return SealOrder(
+            key: key, app: app, device: device, purpose: .notification, message: message,
+            expiresAt: UInt64(max(0, expiresAt.seconds)), content: content)
+    }
+}
+
+extension DestinationProfile {
+    /// - Returns: Where a payload of a form goes, and whether it could. Without a key there is nothing to seal
+    ///   to, and the size of a sealed body is still worth knowing: gate 11 then is the only one that objects.
+    fileprivate func target(for form: BodyForm) -> (PayloadTarget, canBeSent: Bool) {
+        switch kind {
+        case .phone: return (.sms, true)
+        case .mailbox: return (.email, true)
+        case .device(_, let platform, let app, let key):
+            let suite = form == .sealed ? key?.suite ?? .p256 : nil
+            let target: PayloadTarget =
+                switch platform {
+                case .ios: .apns(topic: app, suite: suite)
+                case .android: .fcm(package: app, suite: suite)
+                }
+            return (target, form != .sealed || key != nil)
+        }
+    }
+}
+
+extension PayloadSizes {
+    fileprivate subscript(form: BodyForm) -> Int? {
+        get {
+            switch form {
+            case .sealed: sealed
+            case .generic: generic
+            case .full: full
+            case .never: nil
+            }
+        }
+        set {
+            switch form {
+            case .sealed: sealed = newValue
+            case .generic: generic = newValue
+            case .full: full = newValue
+            case .never: break
+            }
+        }
+    }
+}

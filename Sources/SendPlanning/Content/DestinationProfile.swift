@@ -1,0 +1,34 @@
+package import GateVocabulary
+package import SealedFormat
+
+/// One destination, as far as composing and sealing need to know it.
+package struct DestinationProfile: Hashable, Sendable {
+    /// The key a sealed body is sealed to.
+    package struct SealingKey: Hashable, Sendable {
+        package var id: KeyID
+        package var suite: SealingSuite
+
+        package init(id: KeyID, suite: SealingSuite) {
+            self.id = id
+            self.suite = suite
+        }
+    }
+
+    package enum Kind: Hashable, Sendable {
+        /// - Parameters:
+        ///   - device: The device's id as its owner registered it: part of what an envelope is bound to.
+        ///   - app: Bundle id or package name.
+        ///   - key: `nil` when the device has no usable one.
+        case device(DestinationID, platform: Platform, app: String, key: SealingKey?)
+        case phone
+        case mailbox
+    }
+
+    package var tag: Tag
+    package var kind: Kind
+
+    package init(tag: Tag, kind: Kind) {
+        self.tag = tag
+        self.kind = kind
+    }
+}

@@ -1,0 +1,39 @@
+package import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+
+/// Whether the params fit their type's schema, and where they do not.
+package struct ParamsVerdict: Hashable, Sendable {
+    /// Each with its sentence, for the answer to the producer. Never a value.
+    package let violations: [ParamsViolation]
+
+    package init(_ params: JSONObject, of type: TypeID, under policy: CompiledPolicy) {
+        violations = policy.paramsViolations(params, of: type)
+    }
+
+    package var fact: ParamsFact { violations.isEmpty ? .valid : .invalid }
+
+    /// Pointers recorded; the rest would say nothing new.
+    package static let recordedCountMax = 32
+
+    /// What the trail keeps: pointers as far as the registry knows their names, each once.
+    ///
+    /// A name the type does not have was chosen by the caller and could be anybody's; a pointer ends before
+    /// it, and an unknown param at the top is the whole document.
+    package func recorded(for type: TypeID, under policy: CompiledPolicy) -> [JSONPointer] {
+        let known = policy.type(type)?.params ?? [:]
+        var pointers: [JSONPointer] = []
+        for violation in violations {
+            var tokens: [String] = []
+            for (depth, token) in violation.pointer.tokens.enumerated() {
+                let isOurs = depth == 0 ? known[token] != nil : token == "minor" || token == "currency"
+                guard isOurs else { break }
+                tokens.append(token)
+            }
+            let pointer = JSONPointer(tokens)
+            if !pointers.contains(pointer) { pointers.append(pointer) }
+            if pointers.count == Self.recordedCountMax { break }
+        }
+        return pointers.sorted { CodeUnits.precedes($0.text, $1.text) }
+    }
+}

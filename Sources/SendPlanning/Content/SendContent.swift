@@ -1,0 +1,140 @@
+package import CompliancePolicy
+import CanonicalJSON
+import GateVocabulary
+package import PayloadComposition
+
+/// What a send says to one recipient: its texts in their language, once for all their destinations.
+package struct SendContent: Sendable {
+    let type: NotificationType
+    let category: CategoryRule
+    let texts: NotificationTexts
+    let constantText: NotificationContent.ConstantText
+    let references: JSONObject
+    package let language: LanguageTag
+
+    /// - Parameters:
+    ///   - material: Its params must fit the type: composing is asked for only after ``ParamsVerdict``.
+    ///   - recipientLocale: A BCP 47 tag; used when the send names none, or one nobody wrote texts for.
+    ///   - utcOffsetSeconds: Where the recipient's clocks stand, for moments in a text; `nil` prints UTC.
+    /// - Returns: `nil` for a type that is not in the registry.
+    /// - Throws: When a text cannot be written; the send then has no size and is refused.
+    package init?(
+        _ material: SendMaterial, recipientLocale: String?, utcOffsetSeconds: Int?,
+        under policy: CompiledPolicy
+    ) throws(CompositionError) {
+        guard let type = policy.type(material.request.type) else { return nil }
+        let wishes = LanguageTag.candidates([material.locale, recipientLocale])
+        let chosen = wishes.first { policy.bundle.messages[$0.description] != nil } ?? .last
+        let generic = policy.genericText(type.tier, locale: chosen.description)
+        guard let found = policy.texts(type.messageKey, locale: chosen.description) else { return nil }
+        // The texts may stand further down the chain. Numbers follow the language of the text they are in, and
+        // the region the reader named, when that is of the same language.
+        let textLanguage = LanguageTag(found.locale) ?? .last
+        let reading = wishes.first { $0.language == textLanguage.language } ?? textLanguage
+        let values = ParamValues(
+            Self.values(of: material.params, as: type.params), in: reading, utcOffsetSeconds: utcOffsetSeconds
+        )
+        self.type = type
+        category = policy.category(type.category)
+        texts = try TemplateTexts(found.texts).filled(with: values)
+        constantText = .init(title: generic.title, body: generic.body)
+        references = JSONObject(
+            material.params.filter { type.params[$0.key]?.kind == .uuid }.map { ($0.key, $0.value) })
+        language = reading
+    }
+
+    private static func values(
+        of params: JSONObject, as schemas: [String: ParamSchema]
+    ) -> [(name: String, value: ParamValue)] {
+        var values: [(name: String, value: ParamValue)] = []
+        values.reserveCapacity(params.count)
+        for (name, value) in params {
+            guard let schema = schemas[name] else { continue }
+            switch (schema.kind, value) {
+            case (.money, .object(let money)):
+                guard let minor = money["minor"]?.integerValue, let currency = money["currency"]?.stringValue
+                else {
+                    continue
+                }
+                values.append((name, .money(minor: minor, currency: currency)))
+            case (.timestamp, .string(let text)):
+                guard let moment = Instant(rfc3339: text) else { continue }
+                values.append((name, .moment(moment)))
+            case (.integer, .integer(let number)): values.append((name, .integer(number)))
+            case (_, .string(let text)): values.append((name, .text(text)))
+            default: continue
+            }
+        }
+        return values
+    }
+
+    /// Everything the notification could say and show at one destination.
+    func notification(
+        _ material: SendMaterial, message: MessageID, interruption: Interruption, privacy: PrivacyLevel?,
+        unsubscribeLink: String?
+    ) -> NotificationContent {
+        NotificationContent(
+            send: material.send, message: message, type: type.id, number: type.alertType,
+            category: type.category,
+            texts: texts, constantText: constantText, params: material.params, references: references,
+            deepLink: material.deepLink ?? type.deepLink, thread: Self.thread(of: type.id), sound: type.sound,
+            actionCategory: type.apnsCategory, androidChannel: type.androidChannel, badge: type.badge,
+            interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
+            expiresAt: material.expiresAt, collapse: material.collapse,
+            unsubscribeLink: category.hasUnsubscribeLink ? unsubscribeLink : nil)
+    }
+
+    /// The family of a type, `transaction` of `transaction.failed`: what a device stacks together.
+    private static func thread(of type: TypeID) -> String {
+        String(type.text.prefix { $0 != "." })
+    }
+}
+
+// The bundle's model and the composer are siblings and know nothing of each other; here they meet.
+
+extension TemplateTexts {
+    fileprivate init(_ texts: MessageTexts) {
+        self.init(
+            title: TextVariants(texts.title), body: TextVariants(texts.body),
+            publicTitle: texts.publicTitle.map { TextVariants($0) },
+            publicBody: texts.publicBody.map { TextVariants($0) })
+    }
+}
+
+extension TextVariants {
+    fileprivate init(_ text: MessageText) {
+        switch text {
+        case .plain(let template): self = .always(TextTemplate(template))
+        case .plural(let param, let forms):
+            var counted: [PluralCategory: TextTemplate] = [:]
+            for (form, template) in forms { counted[PluralCategory(form)] = TextTemplate(template) }
+            self = .counted(by: param, counted)
+        }
+    }
+}
+
+extension TextTemplate {
+    fileprivate init(_ template: MessageTemplate) {
+        self.init(
+            template.parts.map { part in
+                switch part {
+                case .text(let text): .text(text)
+                case .param(let name): .param(name)
+                }
+            })
+    }
+}
+
+extension PluralCategory {
+    fileprivate init(_ form: PluralForm) {
+        self =
+            switch form {
+            case .zero: .zero
+            case .one: .one
+            case .two: .two
+            case .few: .few
+            case .many: .many
+            case .other: .other
+            }
+    }
+}

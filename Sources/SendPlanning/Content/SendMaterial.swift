@@ -1,0 +1,72 @@
+package import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+
+/// What one send wants to say, with everything that was chosen for it once: what is needed to compose it now,
+/// or later when it was deferred.
+package struct SendMaterial: Hashable, Sendable {
+    package var send: SendID
+    package var request: AttestedRequest
+    package var params: JSONObject
+    package var deepLink: String?
+    /// The language the send asks for; the recipient's comes after it.
+    package var locale: String?
+    /// A keyed tag of ``collapseText(of:for:)``; the text itself never leaves the gateway.
+    package var collapse: Tag?
+    /// When the send arrived.
+    package var sentAt: Instant
+    package var expiresAt: Instant
+
+    package init(
+        send: SendID, request: AttestedRequest, params: JSONObject, deepLink: String? = nil,
+        locale: String? = nil,
+        collapse: Tag? = nil, sentAt: Instant, expiresAt: Instant
+    ) {
+        self.send = send
+        self.request = request
+        self.params = params
+        self.deepLink = deepLink
+        self.locale = locale
+        self.collapse = collapse
+        self.sentAt = sentAt
+        self.expiresAt = expiresAt
+    }
+
+    /// What two messages share when the newer one replaces the older on the device: the producer's word, or
+    /// the type where the registry says that it collapses.
+    package static func collapseText(of key: String?, for type: NotificationType) -> String? {
+        // A prefix, so that no producer's key can collide with a type's name.
+        if let key { return "key:" + key }
+        return type.collapses ? "type:" + type.id.text : nil
+    }
+}
+
+/// The same as canonical JSON: what a held message keeps in the store, encrypted there.
+extension SendMaterial {
+    package var json: JSONObject {
+        var object: JSONObject = [
+            "expires_at": .integer(expiresAt.milliseconds), "params": .object(params),
+            "request": .object(request.json), "send_id": .string(send.uuidText),
+            "sent_at": .integer(sentAt.milliseconds),
+        ]
+        if let deepLink { object["deep_link"] = .string(deepLink) }
+        if let locale { object["locale"] = .string(locale) }
+        if let collapse { object["collapse"] = .string(collapse.hexadecimal) }
+        return object
+    }
+
+    package init(json: JSONObject) throws(JSONShapeError) {
+        var members = JSONMembers(json, at: .root)
+        let request = try members.required("request", EntryShape.object)
+        self.init(
+            send: try members.required("send_id", EntryShape.uuid),
+            request: try AttestedRequest(json: request, at: .root.appending("request")),
+            params: try members.required("params", EntryShape.object),
+            deepLink: try members.optional("deep_link", JSONShape.text),
+            locale: try members.optional("locale", JSONShape.text),
+            collapse: try members.optional("collapse", EntryShape.hexadecimal),
+            sentAt: try members.required("sent_at", JSONShape.instant),
+            expiresAt: try members.required("expires_at", JSONShape.instant))
+        try members.refuseOthers()
+    }
+}

@@ -1,0 +1,235 @@
+import CanonicalJSON
+import GateVocabulary
+
+/// Which facts, as a set over ``FactFields/all``.
+struct FactSet: OptionSet, Hashable, Sendable {
+    let rawValue: UInt32
+    init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    static let all = FactSet(rawValue: (1 << UInt32(FactFields.all.count)) - 1)
+}
+
+/// One fact: its name in canonical JSON, and how its value is written, read and compared.
+struct FactField: Sendable {
+    let name: String
+    /// `"name":`, ready to be appended.
+    let key: [UInt8]
+    let append: @Sendable (borrowing Facts, inout [UInt8]) -> Void
+    let isPresent: @Sendable (borrowing Facts) -> Bool
+    let isEqual: @Sendable (borrowing Facts, borrowing Facts) -> Bool
+    let take: @Sendable (JSONValue, JSONPointer, inout Facts) throws(JSONShapeError) -> Void
+
+    init<Value: Equatable & Sendable>(
+        _ name: String, _ set: @escaping @Sendable (inout Facts, Value) -> Void,
+        _ get: @escaping @Sendable (borrowing Facts) -> Value?,
+        _ write: @escaping @Sendable (Value, inout [UInt8]) -> Void,
+        _ read: @escaping @Sendable (JSONValue, JSONPointer) throws(JSONShapeError) -> Value
+    ) {
+        self.name = name
+        key = Array("\"\(name)\":".utf8)
+        append = { facts, bytes in if let value = get(facts) { write(value, &bytes) } }
+        isPresent = { get($0) != nil }
+        isEqual = { get($0) == get($1) }
+        take = { value, pointer, facts throws(JSONShapeError) in set(&facts, try read(value, pointer)) }
+    }
+}
+
+/// Facts as bytes without building a tree first: entries are written for every send there is.
+///
+/// The spelling is that of `Facts.json`; a test holds the two against each other over every fact.
+enum FactFields {
+    /// In canonical order, which is that of their names.
+    static let all: [FactField] = [
+        FactField(
+            "account_preference", { $0.accountPreference = $1 }, { $0.accountPreference }, name,
+            JSONShape.name),
+        FactField(
+            "account_region", { $0.accountRegion = $1 }, { $0.accountRegion }, region,
+            RegionObservation.init(json:at:)),
+        FactField(
+            "account_type_preference", { $0.accountTypePreference = $1 }, { $0.accountTypePreference }, name,
+            JSONShape.name),
+        FactField("age", { $0.age = $1 }, { $0.age }, name, JSONShape.name),
+        FactField(
+            "category_count", { $0.categoryCount = $1 }, { $0.categoryCount }, integer, JSONShape.count),
+        FactField("consent", { $0.consent = $1 }, { $0.consent }, consent, ConsentFact.init(json:at:)),
+        FactField(
+            "critical_alerts", { $0.criticalAlerts = $1 }, { $0.criticalAlerts }, boolean, JSONShape.boolean),
+        FactField("destination", { $0.destination = $1 }, { $0.destination }, name, JSONShape.name),
+        FactField(
+            "destination_preference", { $0.destinationPreference = $1 }, { $0.destinationPreference }, name,
+            JSONShape.name),
+        FactField(
+            "destination_type_preference", { $0.destinationTypePreference = $1 },
+            { $0.destinationTypePreference }, name,
+            JSONShape.name),
+        FactField("device_key", { $0.deviceKey = $1 }, { $0.deviceKey }, name, JSONShape.name),
+        FactField("device_regions", { $0.deviceRegions = $1 }, { $0.deviceRegions }, regions, readRegions),
+        FactField("due", { $0.due = $1 }, { $0.due }, instant, JSONShape.instant),
+        FactField("expiry", { $0.expiry = $1 }, { $0.expiry }, instant, JSONShape.instant),
+        FactField("fallback", { $0.fallback = $1 }, { $0.fallback }, name, JSONShape.name),
+        FactField("now", { $0.now = $1 }, { $0.now }, instant, JSONShape.instant),
+        FactField("os_permission", { $0.osPermission = $1 }, { $0.osPermission }, name, JSONShape.name),
+        FactField("params", { $0.params = $1 }, { $0.params }, name, JSONShape.name),
+        FactField("platform", { $0.platform = $1 }, { $0.platform }, name, JSONShape.name),
+        FactField("privacy", { $0.privacy = $1 }, { $0.privacy }, name, JSONShape.name),
+        FactField(
+            "purpose_consent", { $0.purposeConsent = $1 }, { $0.purposeConsent }, consent,
+            ConsentFact.init(json:at:)),
+        FactField("push_enabled", { $0.pushEnabled = $1 }, { $0.pushEnabled }, boolean, JSONShape.boolean),
+        FactField(
+            "quiet_hours", { $0.quietHours = $1 }, { $0.quietHours }, quietHours,
+            QuietHoursFact.init(json:at:)),
+        FactField("recipient", { $0.recipient = $1 }, { $0.recipient }, name, JSONShape.name),
+        FactField("sizes", { $0.sizes = $1 }, { $0.sizes }, sizes, PayloadSizes.init(json:at:)),
+        FactField("type_count", { $0.typeCount = $1 }, { $0.typeCount }, integer, JSONShape.count),
+    ]
+
+    /// The facts that are the same in all of several.
+    ///
+    /// - Parameter several: Not empty.
+    static func shared(_ several: [Facts]) -> FactSet {
+        guard several.count > 1 else { return .all }
+        var shared: UInt32 = 0
+        for (index, field) in all.enumerated()
+        where several.dropFirst().allSatisfy({ field.isEqual(several[0], $0) }) {
+            shared |= 1 << UInt32(index)
+        }
+        return FactSet(rawValue: shared)
+    }
+
+    /// Appends the object of those facts in `set` that somebody knows.
+    static func append(_ facts: borrowing Facts, _ set: FactSet, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "{"))
+        var first = true
+        for index in all.indices where set.rawValue & (1 << UInt32(index)) != 0 && all[index].isPresent(facts)
+        {
+            if !first { bytes.append(UInt8(ascii: ",")) }
+            first = false
+            bytes.append(contentsOf: all[index].key)
+            all[index].append(facts, &bytes)
+        }
+        bytes.append(UInt8(ascii: "}"))
+    }
+
+    /// Reads members into `facts`; an unknown one is an error. Both lists are sorted, so one walk is enough.
+    static func take(
+        _ object: JSONObject, at pointer: JSONPointer, into facts: inout Facts
+    ) throws(JSONShapeError) -> FactSet {
+        var index = 0
+        var taken: UInt32 = 0
+        for member in object.members {
+            while index < all.count, !CodeUnits.equal(all[index].name, member.key) { index += 1 }
+            guard index < all.count else {
+                throw JSONShapeError(pointer.appending(member.key), "nothing of this name is known here")
+            }
+            try all[index].take(member.value, pointer, &facts)
+            taken |= 1 << UInt32(index)
+            index += 1
+        }
+        return FactSet(rawValue: taken)
+    }
+
+    // MARK: Writing values
+
+    private static func name(_ value: some RawRepresentable<String>, _ bytes: inout [UInt8]) {
+        bytes.appendPlain(value.rawValue)
+    }
+
+    private static func integer(_ value: Int, _ bytes: inout [UInt8]) {
+        CanonicalJSON.append(Int64(value), to: &bytes)
+    }
+
+    private static func instant(_ value: Instant, _ bytes: inout [UInt8]) {
+        CanonicalJSON.append(value.milliseconds, to: &bytes)
+    }
+
+    private static func boolean(_ value: Bool, _ bytes: inout [UInt8]) {
+        bytes.append(contentsOf: value ? "true".utf8 : "false".utf8)
+    }
+
+    private static func consent(_ value: ConsentFact, _ bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "{"))
+        if let expiresAt = value.expiresAt {
+            bytes.append(contentsOf: "\"expires_at\":".utf8)
+            instant(expiresAt, &bytes)
+            bytes.append(UInt8(ascii: ","))
+        }
+        if let method = value.method {
+            bytes.append(contentsOf: "\"method\":".utf8)
+            name(method, &bytes)
+            bytes.append(UInt8(ascii: ","))
+        }
+        bytes.append(contentsOf: "\"state\":".utf8)
+        name(value.state, &bytes)
+        bytes.append(UInt8(ascii: "}"))
+    }
+
+    private static func region(_ value: RegionObservation, _ bytes: inout [UInt8]) {
+        bytes.append(contentsOf: "{\"code\":".utf8)
+        bytes.appendPlain(value.code.description)
+        bytes.append(contentsOf: ",\"observed_at\":".utf8)
+        instant(value.observedAt, &bytes)
+        bytes.append(contentsOf: ",\"source\":".utf8)
+        name(value.source, &bytes)
+        bytes.append(UInt8(ascii: "}"))
+    }
+
+    private static func regions(_ value: [RegionObservation], _ bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "["))
+        for (index, observation) in value.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            region(observation, &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
+    private static func quietHours(_ value: QuietHoursFact, _ bytes: inout [UInt8]) {
+        switch value {
+        case .off: bytes.append(contentsOf: #"{"state":"off"}"#.utf8)
+        case .zoneMissing: bytes.append(contentsOf: #"{"state":"zone_missing"}"#.utf8)
+        case .outside: bytes.append(contentsOf: #"{"state":"outside"}"#.utf8)
+        case .inside(let end):
+            bytes.append(contentsOf: #"{"ends_at":"#.utf8)
+            instant(end, &bytes)
+            bytes.append(contentsOf: #","state":"inside"}"#.utf8)
+        }
+    }
+
+    private static func sizes(_ value: PayloadSizes, _ bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "{"))
+        var first = true
+        func put(_ key: String, _ size: Int?) {
+            guard let size else { return }
+            if !first { bytes.append(UInt8(ascii: ",")) }
+            first = false
+            bytes.append(contentsOf: key.utf8)
+            integer(size, &bytes)
+        }
+        put("\"full\":", value.full)
+        put("\"generic\":", value.generic)
+        put("\"sealed\":", value.sealed)
+        bytes.append(UInt8(ascii: "}"))
+    }
+
+    private static func readRegions(
+        _ value: JSONValue, _ pointer: JSONPointer
+    ) throws(JSONShapeError) -> [RegionObservation] {
+        let elements = try EntryShape.array(value, pointer)
+        guard elements.count <= Facts.deviceRegionCountMax else {
+            throw JSONShapeError(pointer, "expected at most \(Facts.deviceRegionCountMax) regions")
+        }
+        var regions: [RegionObservation] = []
+        for element in elements { regions.append(try RegionObservation(json: element, at: pointer)) }
+        return regions
+    }
+}
+
+extension [UInt8] {
+    /// A text of ours that needs no escape, in quotation marks: names, digits, identifiers.
+    mutating func appendPlain(_ text: String) {
+        append(UInt8(ascii: "\""))
+        append(contentsOf: text.utf8)
+        append(UInt8(ascii: "\""))
+    }
+}

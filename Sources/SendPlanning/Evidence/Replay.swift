@@ -1,0 +1,248 @@
+package import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+
+/// What deciding again on the recorded facts gave.
+package enum ReplayResult: Hashable, Sendable {
+    /// Every decision, its trace and the overall answer are byte for byte what was recorded.
+    case same
+    case differs([ReplayDifference])
+    case notReplayable(ReplayObstacle)
+}
+
+/// One member that came out differently.
+package struct ReplayDifference: Hashable, Sendable {
+    /// In the entry, e.g. `/deliveries/0/decision/trace/6`.
+    package var pointer: JSONPointer
+    /// `nil` where there is no such member.
+    package var recorded: JSONValue?
+    package var replayed: JSONValue?
+
+    package init(pointer: JSONPointer, recorded: JSONValue?, replayed: JSONValue?) {
+        self.pointer = pointer
+        self.recorded = recorded
+        self.replayed = replayed
+    }
+}
+
+/// Why an entry cannot be decided again.
+package enum ReplayObstacle: Hashable, Sendable {
+    /// It decides nothing: key events, consents, start and stop.
+    case decidesNothing(kind: String)
+    case unreadable(EntryError)
+    /// No archived bundle has this digest.
+    case policyUnknown(PolicyDigest)
+    /// The other bundle asks for facts that were not looked up, or looked up differently, on that day.
+    case factsNotRecorded(TypeID, [String])
+    /// The other bundle checks the type's params by another schema, and params are not recorded.
+    case schemaChanged(TypeID)
+    /// The other bundle has other texts for the type, and sizes were measured on the old ones.
+    case textsChanged(TypeID)
+}
+
+extension ReplayObstacle: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .decidesNothing(let kind): "an entry of kind `\(kind)` decides nothing"
+        case .unreadable(let error): "\(error)"
+        case .policyUnknown(let digest): "no archived policy has the digest \(digest)"
+        case .factsNotRecorded(let type, let facts):
+            "for `\(type)` the other policy needs facts that were not recorded: \(facts.joined(separator: ", "))"
+        case .schemaChanged(let type): "the params of `\(type)` have another schema in the other policy"
+        case .textsChanged(let type):
+            "`\(type)` has other texts in the other policy, so its size is not known"
+        }
+    }
+}
+
+/// Decides every delivery of an entry again, with the policy of its day.
+///
+/// - Parameters:
+///   - bytes: One entry of any kind, exactly as recorded.
+///   - policies: The archived bundles by digest.
+package func replay(
+    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
+) rethrows -> ReplayResult {
+    let recorded: RecordedDecisions
+    do throws(EntryError) {
+        guard let found = try RecordedDecisions(bytes) else {
+            return .notReplayable(.decidesNothing(kind: try EntryLimits.object(bytes).kind))
+        }
+        recorded = found
+    } catch {
+        return .notReplayable(.unreadable(error))
+    }
+    guard let policy = try policies(recorded.policy) else {
+        return .notReplayable(.policyUnknown(recorded.policy))
+    }
+    return recorded.replayed(under: policy)
+}
+
+/// Decides every delivery of an entry as another policy would have, on the same facts.
+///
+/// - Parameters:
+///   - bytes: One entry of any kind, exactly as recorded.
+///   - policies: The archived bundles by digest: what the facts were gathered for.
+///   - other: The bundle that is asked what it would have done.
+/// - Returns: ``ReplayResult/differs(_:)`` with what would have been otherwise; not replayable where the answer
+///   would rest on something the entry does not hold.
+package func replay(
+    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?, with other: CompiledPolicy
+) rethrows -> ReplayResult {
+    let recorded: RecordedDecisions
+    do throws(EntryError) {
+        guard let found = try RecordedDecisions(bytes) else {
+            return .notReplayable(.decidesNothing(kind: try EntryLimits.object(bytes).kind))
+        }
+        recorded = found
+    } catch {
+        return .notReplayable(.unreadable(error))
+    }
+    if recorded.policy == other.digest { return recorded.replayed(under: other) }
+    guard let policy = try policies(recorded.policy) else {
+        return .notReplayable(.policyUnknown(recorded.policy))
+    }
+    if let obstacle = obstacle(to: recorded.request, from: policy, to: other) {
+        return .notReplayable(obstacle)
+    }
+    return recorded.replayed(under: other)
+}
+
+/// What keeps facts gathered for one bundle from answering for another.
+private func obstacle(
+    to request: AttestedRequest, from policy: CompiledPolicy, to other: CompiledPolicy
+) -> ReplayObstacle? {
+    // A type that only one of them knows: unknown needs nothing, so leaving the registry can be asked about.
+    guard let type = other.type(request.type), let needs = other.needs(for: request) else { return nil }
+    guard let oldType = policy.type(request.type), let oldNeeds = policy.needs(for: request) else {
+        return .factsNotRecorded(request.type, ["everything: the type was not in the registry"])
+    }
+    if type.params != oldType.params { return .schemaChanged(request.type) }
+    var missing: [String] = []
+    if needs.purpose != oldNeeds.purpose { missing.append("consent") }
+    if let purpose = needs.specialPurpose, purpose != oldNeeds.specialPurpose {
+        missing.append("purpose_consent")
+    }
+    if let window = needs.typeWindowSeconds, window != oldNeeds.typeWindowSeconds {
+        missing.append("type_count")
+    }
+    if let window = needs.categoryWindowSeconds, window != oldNeeds.categoryWindowSeconds {
+        missing.append("category_count")
+    }
+    if needs.typePreferences, !oldNeeds.typePreferences { missing.append("account_type_preference") }
+    if needs.deviceKey, !oldNeeds.deviceKey { missing.append("device_key") }
+    if needs.sendingHours != oldNeeds.sendingHours { missing.append("quiet_hours") }
+    if !Set(needs.forms).isSubset(of: oldNeeds.forms) { missing.append("sizes") }
+    if type.category != oldType.category { missing.append("account_preference") }
+    if !missing.isEmpty { return .factsNotRecorded(request.type, missing) }
+    if !haveSameTexts(type, in: other, as: oldType, in: policy) { return .textsChanged(request.type) }
+    return nil
+}
+
+/// Whether both bundles would compose payloads of the same size.
+private func haveSameTexts(
+    _ type: NotificationType, in policy: CompiledPolicy, as oldType: NotificationType,
+    in oldPolicy: CompiledPolicy
+) -> Bool {
+    let shown = { (type: NotificationType) in
+        [
+            type.deepLink, type.androidChannel, type.apnsCategory, type.sound, type.badge.map(String.init),
+            type.alertType.map(String.init), type.interruption.rawValue, "\(type.collapses)",
+        ]
+    }
+    guard shown(type) == shown(oldType), type.tier == oldType.tier,
+        Set(policy.bundle.messages.keys) == Set(oldPolicy.bundle.messages.keys)
+    else { return false }
+    for (locale, messages) in policy.bundle.messages {
+        guard let old = oldPolicy.bundle.messages[locale], old.fallback == messages.fallback,
+            old.generic[type.tier] == messages.generic[type.tier],
+            old.texts[oldType.messageKey] == messages.texts[type.messageKey]
+        else { return false }
+    }
+    return true
+}
+
+/// The decisions of one entry, whatever its kind, with what they were made from.
+private struct RecordedDecisions {
+    var policy: PolicyDigest
+    var request: AttestedRequest
+    /// Each with the place of its decision in the entry.
+    var decisions: [(pointer: JSONPointer, facts: Facts, decision: Decision)]
+    /// Whether the entry also answers for all of them together.
+    var hasOverall: Bool
+
+    /// - Returns: `nil` for an entry that decides nothing.
+    init?(_ bytes: [UInt8]) throws(EntryError) {
+        let (object, kind) = try EntryLimits.object(bytes)
+        switch kind {
+        case SendEntry.kind:
+            let entry = try SendEntry.read(object, bytes: bytes).entry
+            policy = entry.policy
+            request = entry.attested
+            hasOverall = true
+            decisions = entry.deliveries.enumerated().map { position, delivery in
+                (
+                    JSONPointer(["deliveries", String(position), "decision"]), delivery.facts,
+                    delivery.decision
+                )
+            }
+        case RedecisionEntry.kind:
+            let entry = try RedecisionEntry.read(object, bytes: bytes).entry
+            policy = entry.policy
+            request = entry.request
+            hasOverall = false
+            decisions = [(JSONPointer(["decision"]), entry.facts, entry.decision)]
+        default: return nil
+        }
+    }
+
+    func replayed(under policy: CompiledPolicy) -> ReplayResult {
+        var differences: [ReplayDifference] = []
+        var again: [Decision] = []
+        again.reserveCapacity(decisions.count)
+        for (pointer, facts, decision) in decisions {
+            let fresh = decide(request, given: facts, under: policy)
+            again.append(fresh)
+            if EntryWriting.bytes(of: fresh) != EntryWriting.bytes(of: decision) {
+                Self.compare(.object(decision.json), .object(fresh.json), at: pointer, into: &differences)
+            }
+        }
+        if hasOverall, !differences.isEmpty {
+            let (old, new) = (
+                OverallAnswer.best(of: decisions.map(\.decision)), OverallAnswer.best(of: again)
+            )
+            func compare(_ name: String, _ recorded: String?, _ replayed: String?) {
+                guard recorded != replayed else { return }
+                differences.append(
+                    ReplayDifference(
+                        pointer: .root.appending(name), recorded: recorded.map { .string($0) },
+                        replayed: replayed.map { .string($0) }))
+            }
+            compare("outcome", old.outcome.name, new.outcome.name)
+            compare("reason", old.reason.rawValue, new.reason.rawValue)
+            compare("detail", old.detail?.rawValue, new.detail?.rawValue)
+        }
+        return differences.isEmpty ? .same : .differs(differences)
+    }
+
+    /// Every leaf in which two values differ.
+    private static func compare(
+        _ recorded: JSONValue?, _ replayed: JSONValue?, at pointer: JSONPointer,
+        into differences: inout [ReplayDifference]
+    ) {
+        switch (recorded, replayed) {
+        case (.object(let left)?, .object(let right)?):
+            for key in Set(left.keys).union(right.keys).sorted(by: CodeUnits.precedes) {
+                compare(left[key], right[key], at: pointer.appending(key), into: &differences)
+            }
+        case (.array(let left)?, .array(let right)?) where left.count == right.count:
+            for index in left.indices {
+                compare(left[index], right[index], at: pointer.appending(index), into: &differences)
+            }
+        default:
+            if recorded != replayed {
+                differences.append(ReplayDifference(pointer: pointer, recorded: recorded, replayed: replayed))
+            }
+        }
+    }
+}

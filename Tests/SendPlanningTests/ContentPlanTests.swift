@@ -1,0 +1,358 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import PayloadComposition
+import SealedFormat
+import SendPlanning
+import Testing
+
+/// Every type of the book, composed for every kind of destination.
+@Suite struct ContentPlanTests {
+    struct Situation: Sendable, CustomTestStringConvertible {
+        var name: String
+        var channel: Channel
+        var destination: DestinationProfile
+        var key: DeviceKeyFact?
+        var platform: Platform?
+        var testDescription: String { name }
+    }
+
+    static let situations: [Situation] = [
+        Situation(
+            name: "ios, P-256", channel: .push, destination: Sample.device(.ios, .p256), key: .usable,
+            platform: .ios),
+        Situation(
+            name: "ios, X25519", channel: .push, destination: Sample.device(.ios, .x25519), key: .usable,
+            platform: .ios),
+        Situation(
+            name: "ios, no key", channel: .push, destination: Sample.device(.ios, nil),
+            key: DeviceKeyFact.none, platform: .ios),
+        Situation(
+            name: "android, P-256", channel: .push, destination: Sample.device(.android, .p256), key: .usable,
+            platform: .android),
+        Situation(
+            name: "android, X25519", channel: .push, destination: Sample.device(.android, .x25519),
+            key: .usable,
+            platform: .android),
+        Situation(
+            name: "android, revoked key", channel: .push, destination: Sample.device(.android, nil),
+            key: .revoked,
+            platform: .android),
+        Situation(
+            name: "sms", channel: .sms, destination: DestinationProfile(tag: Sample.tag(2), kind: .phone)),
+        Situation(
+            name: "email", channel: .email,
+            destination: DestinationProfile(tag: Sample.tag(3), kind: .mailbox)),
+    ]
+
+    /// One type in one situation, planned and decided.
+    static func plan(
+        _ type: NotificationType, _ situation: Situation, critical: Bool = false,
+        privacy: PrivacyLevel? = .full,
+        locale: String = "nb", params: JSONObject? = nil
+    ) throws -> (plan: ContentPlan, decision: Decision, facts: Facts, material: SendMaterial) {
+        let material = Sample.material(
+            type, on: situation.channel, critical: critical, params: params, locale: locale)
+        var facts = Sample.facts
+        facts.privacy = privacy
+        facts.deviceKey = situation.key
+        facts.platform = situation.platform
+        let content = try SendContent(
+            material, recipientLocale: nil, utcOffsetSeconds: 3600, under: TestBook.policy)
+        let plan = ContentPlan(
+            material, saying: content, to: situation.destination, as: Sample.message,
+            unsubscribeLink: "https://drop.example/u/opaque", facts: &facts, under: TestBook.policy)
+        return (plan, decide(material.request, given: facts, under: TestBook.policy), facts, material)
+    }
+
+    static func envelope(for order: SealOrder) throws -> [UInt8] {
+        let bucket = try #require(SealedLimits.bucket(contentByteCount: order.content.count))
+        return try SealedEnvelope(
+            suite: order.key.suite, keyID: order.key.id.bytes, messageID: order.message.bytes,
+            expiresAt: order.expiresAt,
+            sealed: [UInt8](
+                repeating: 0xA5,
+                count: order.key.suite.publicKeyByteCount + bucket + SealedLimits.tagByteCount)
+        ).bytes
+    }
+
+    @Test(arguments: situations)
+    func `what is forwarded is what was decided, byte for byte as long as its fact`(
+        _ situation: Situation
+    ) throws {
+        var forwarded = 0
+        for type in TestBook.policy.types {
+            for locale in ["nb", "en", "bs"] {
+                for privacy in PrivacyLevel.allCases.map(Optional.some) + [nil] {
+                    let (plan, decision, facts, _) = try Self.plan(
+                        type, situation, privacy: privacy, locale: locale)
+                    guard let delivery = plan.delivery(for: decision) else { continue }
+                    forwarded += 1
+                    let size = try #require(facts.sizes?[decision.form])
+                    #expect(delivery.byteCount == size)
+                    #expect(delivery.form == decision.form)
+                    let body = try delivery.filled(with: try delivery.order.map(Self.envelope))
+                    #expect(CanonicalJSON.isCanonical(body))
+                    if situation.channel != .sms { #expect(body.count == size, "\(type.id) \(locale)") }
+                }
+            }
+        }
+        #expect(forwarded > 20, "only \(forwarded) were forwarded")
+    }
+
+    @Test(arguments: situations) func `outside the seal, and in a generic text, nothing tells`(
+        _ situation: Situation
+    ) throws {
+        var seen: Set<BodyForm> = []
+        for type in TestBook.policy.types {
+            let (plan, decision, _, material) = try Self.plan(type, situation)
+            guard let delivery = plan.delivery(for: decision) else { continue }
+            seen.insert(delivery.form)
+            guard delivery.form != .full else { continue }
+            let outside = (delivery.body.beforeEnvelope + delivery.body.afterEnvelope + delivery.headerBytes)
+                .text
+            for word in Canary.telling(type, material.params, material) {
+                #expect(!outside.contains(word), "`\(word)` of \(type.id) is outside")
+            }
+        }
+        if situation.key == .usable { #expect(seen.contains(.sealed)) }
+        if situation.key == DeviceKeyFact.none || situation.channel == .email {
+            #expect(seen.contains(.generic))
+        }
+    }
+
+    @Test func `inside the seal everything is there`() throws {
+        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let (plan, decision, _, material) = try Self.plan(type, Self.situations[0])
+        let delivery = try #require(plan.delivery(for: decision))
+        let order = try #require(delivery.order)
+        #expect(order.device == DestinationID("d_1"))
+        #expect(order.app == "no.getdrop.app")
+        #expect(order.purpose == .notification)
+        #expect(order.message == Sample.message)
+        #expect(order.expiresAt == UInt64(material.expiresAt.seconds))
+        #expect(delivery.key == KeyID(high: 7, low: 8))
+        let inside = try CanonicalJSON.readCanonical(order.content)
+        #expect(inside["type"] == "transaction.remittance_sent")
+        #expect(inside["params"] == .object(material.params))
+        #expect(inside["deep_link"] == "drop://kanari-link")
+        #expect(inside["body"] == "Du sendte 77\u{A0}318\u{A0}773,18\u{A0}kr til Zyxwvut kanari.")
+        #expect(inside["category"] == "transactional")
+        #expect(inside["thread"] == "transaction")
+    }
+
+    @Test func `S2's number travels beside the type, in the seal when there is one`() throws {
+        let numbered = TestBook.policy.types.filter { $0.alertType != nil && $0.isEnabled }
+        #expect(!numbered.isEmpty)
+        for type in numbered {
+            for situation in Self.situations where situation.channel == .push {
+                let (plan, decision, _, _) = try Self.plan(type, situation)
+                guard let delivery = plan.delivery(for: decision) else { continue }
+                let number = Int64(type.alertType!)
+                switch delivery.form {
+                case .sealed:
+                    #expect(
+                        try CanonicalJSON.readCanonical(delivery.order!.content)["number"] == .integer(number)
+                    )
+                case .full:
+                    let body = try CanonicalJSON.readCanonical(try delivery.filled(with: nil))
+                    let carried = body["number"] ?? body["message"]?["data"]?["number"]
+                    #expect(carried == .integer(number) || carried == .string(String(number)))
+                case .generic, .never: break
+                }
+            }
+        }
+    }
+
+    @Test func `every marketing and social message lets its reader mute it`() throws {
+        var count = 0
+        for type in TestBook.policy.types {
+            let demanded = TestBook.policy.category(type.category).hasUnsubscribeLink
+            for situation in Self.situations {
+                let (plan, decision, _, _) = try Self.plan(type, situation)
+                guard let delivery = plan.delivery(for: decision) else { continue }
+                let everything =
+                    (try delivery.filled(with: try delivery.order.map(Self.envelope))).text
+                    + (delivery.order?.content.text ?? "")
+                #expect(everything.contains("https://drop.example/u/opaque") == demanded, "\(type.id)")
+                if demanded { count += 1 }
+            }
+        }
+        #expect(count > 0)
+    }
+
+    @Test func `a critical alert is composed as critical, or as less where the device allows less`() throws {
+        let type = try #require(TestBook.policy.type(TypeID("suspicious_login")))
+        let caller = try #require(TestBook.policy.bundle.critical.first { $0.type == type.id }?.callers.first)
+        for (allowed, expected) in [(true, Interruption.critical), (false, .timeSensitive)] {
+            var material = Sample.material(type, on: .push, critical: true)
+            material.request.caller = caller
+            var facts = Sample.facts
+            facts.criticalAlerts = allowed
+            let content = try SendContent(
+                material, recipientLocale: nil, utcOffsetSeconds: nil, under: TestBook.policy)
+            let plan = ContentPlan(
+                material, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
+                unsubscribeLink: nil,
+                facts: &facts, under: TestBook.policy)
+            let decision = decide(material.request, given: facts, under: TestBook.policy)
+            let delivery = try #require(plan.delivery(for: decision))
+            #expect(delivery.interruption == expected)
+            let aps = try CanonicalJSON.readCanonical(
+                try delivery.filled(with: try Self.envelope(for: delivery.order!)))["aps"]
+            #expect(aps?["interruption-level"]?.stringValue == (allowed ? "critical" : "time-sensitive"))
+            #expect((aps?["sound"]?.objectValue != nil) == allowed)
+        }
+    }
+
+    @Test func `what cannot be composed has no size, and is refused for its own reason`() throws {
+        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let material = Sample.material(type, on: .push)
+        var facts = Sample.facts
+        facts.params = .invalid
+        facts.sizes = PayloadSizes(sealed: 1, generic: 1, full: 1)
+        let plan = ContentPlan(
+            material, saying: nil, to: Sample.device(.ios, .p256), as: Sample.message, unsubscribeLink: nil,
+            facts: &facts, under: TestBook.policy)
+        #expect(facts.sizes == nil)
+        let decision = decide(material.request, given: facts, under: TestBook.policy)
+        #expect(decision.reason == .invalidParams)
+        #expect(plan.delivery(for: decision) == nil)
+        // An amount in a currency without minor units fits the schema of no text.
+        var gold = material
+        gold.params["amount"] = ["currency": "XAU", "minor": 1]
+        #expect(throws: CompositionError.unknownCurrency("XAU")) {
+            _ = try SendContent(gold, recipientLocale: nil, utcOffsetSeconds: nil, under: TestBook.policy)
+        }
+    }
+
+    @Test func `content too large for any bucket is too large for the channel`() throws {
+        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        var params = Canary.params(of: type)
+        params["recipient_name"] = .string(String(repeating: "x", count: 1400))
+        let (plan, decision, facts, _) = try Self.plan(type, Self.situations[0], params: params)
+        #expect(try #require(facts.sizes?.sealed) > 4096)
+        #expect(decision.reason == .payloadTooLarge)
+        #expect(plan.delivery(for: decision) == nil)
+    }
+
+    @Test func `a device without a key has a known size, so that the key is the one thing missing`() throws {
+        for type in TestBook.policy.types where type.body.push == .sealed && type.isEnabled {
+            let (_, decision, facts, _) = try Self.plan(type, Self.situations[2])
+            #expect(facts.sizes?.sealed != nil)
+            #expect(decision.trace[.size] == .pass)
+            #expect(
+                decision.reason == .genericOnly || decision.reason == .noDeviceKey
+                    || decision.reason.outcome != .forward)
+        }
+    }
+
+    @Test func `a text is in the language the send asks for, else the recipient's, else English`() throws {
+        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        func language(_ wish: String?, _ recipient: String?) throws -> String {
+            let material = Sample.material(type, on: .push, locale: wish)
+            let content = try SendContent(
+                material, recipientLocale: recipient, utcOffsetSeconds: nil, under: TestBook.policy)
+            return try #require(content).language.description
+        }
+        #expect(try language("nb", "en") == "nb")
+        #expect(try language(nil, "nb-NO") == "nb-NO")
+        #expect(try language("nn-NO", nil) == "nb")
+        #expect(try language("xx", "nb") == "nb")
+        #expect(try language("xx", nil) == "en")
+        #expect(try language("en-US", "nb") == "en-US")
+        #expect(try language("not a tag", nil) == "en")
+    }
+}
+
+@Suite struct SendMaterialTests {
+    @Test func `held material reads back as it was`() throws {
+        for type in TestBook.policy.types {
+            var material = Sample.material(type, on: .push, locale: "nb")
+            let bytes = CanonicalJSON.write(material.json)
+            #expect(try SendMaterial(json: try CanonicalJSON.readCanonical(bytes).objectValue!) == material)
+            (material.deepLink, material.locale, material.collapse) = (nil, nil, nil)
+            #expect(try SendMaterial(json: material.json) == material)
+        }
+    }
+
+    @Test func `held material of another shape is refused`() {
+        let type = TestBook.policy.types[0]
+        let json = Sample.material(type, on: .push).json
+        for key in ["expires_at", "params", "request", "send_id", "sent_at"] {
+            var broken = json
+            broken[key] = nil
+            #expect(throws: JSONShapeError.self) { try SendMaterial(json: broken) }
+        }
+        var extra = json
+        extra["token"] = "x"
+        #expect(throws: JSONShapeError.self) { try SendMaterial(json: extra) }
+    }
+
+    @Test func `a producer's collapse key cannot pass for a type's`() throws {
+        let collapsing = try #require(TestBook.policy.types.first { $0.collapses })
+        let other = try #require(TestBook.policy.types.first { !$0.collapses })
+        #expect(SendMaterial.collapseText(of: nil, for: collapsing) == "type:\(collapsing.id)")
+        #expect(SendMaterial.collapseText(of: nil, for: other) == nil)
+        #expect(
+            SendMaterial.collapseText(of: "type:\(collapsing.id)", for: other) == "key:type:\(collapsing.id)")
+    }
+}
+
+@Suite struct ParamsVerdictTests {
+    static let type = TypeID("transaction.remittance_sent")
+
+    @Test func `params that fit are valid, and nothing is recorded of them`() throws {
+        let params = Canary.params(of: try #require(TestBook.policy.type(Self.type)))
+        let verdict = ParamsVerdict(params, of: Self.type, under: TestBook.policy)
+        #expect(verdict.fact == .valid)
+        #expect(verdict.recorded(for: Self.type, under: TestBook.policy).isEmpty)
+    }
+
+    @Test func `a name nobody declared is not recorded`() throws {
+        var params = Canary.params(of: try #require(TestBook.policy.type(Self.type)))
+        params["Ahmad Karimi"] = 1
+        params["recipient_name"] = 5
+        params["amount"] = ["currency": "NOK", "minor": 5, "Ahmad": 1]
+        let verdict = ParamsVerdict(params, of: Self.type, under: TestBook.policy)
+        #expect(verdict.fact == .invalid)
+        let recorded = verdict.recorded(for: Self.type, under: TestBook.policy).map(\.text)
+        #expect(recorded == ["", "/amount", "/recipient_name"])
+    }
+}
+
+@Suite struct OverallAnswerTests {
+    static func decision(_ reason: Reason, at gate: Gate?) -> Decision {
+        var trace = Trace()
+        if let gate { trace[gate] = .fail(reason) }
+        return Decision(
+            outcome: reason.outcome, reason: reason, detail: nil,
+            notBefore: reason.outcome == .defer ? Sample.now : nil, form: .never, interruption: .passive,
+            notes: [],
+            trace: trace)
+    }
+
+    @Test func `the best delivery speaks for the send, whatever their order`() {
+        let ranked = [
+            Self.decision(.allowed, at: nil), Self.decision(.genericOnly, at: .deviceKey),
+            Self.decision(.quietHoursDeferred, at: .quietHours), Self.decision(.digested, at: .caps),
+            Self.decision(.expired, at: .expiry), Self.decision(.userPreference, at: .preferences),
+            Self.decision(.blockedAtOSLevel, at: .osPermission), Self.decision(.unknownType, at: .type),
+            Self.decision(.noDestination, at: .destination), Self.decision(.noDeviceKey, at: .deviceKey),
+            Self.decision(.payloadTooLarge, at: .size),
+        ]
+        for better in ranked.indices {
+            for worse in ranked.indices where worse > better {
+                #expect(OverallAnswer.best(of: [ranked[better], ranked[worse]]) == ranked[better])
+                #expect(OverallAnswer.best(of: [ranked[worse], ranked[better]]) == ranked[better])
+            }
+        }
+    }
+
+    @Test func `among equals the earlier destination speaks`() {
+        let one = Self.decision(.pushDisabled, at: .preferences)
+        let other = Self.decision(.userPreference, at: .preferences)
+        #expect(OverallAnswer.best(of: [one, other]).reason == .pushDisabled)
+        #expect(OverallAnswer.best(of: [other, one]).reason == .userPreference)
+    }
+}

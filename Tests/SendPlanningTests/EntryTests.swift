@@ -1,0 +1,238 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import SendPlanning
+import Testing
+
+@Suite struct SendEntryTests {
+    @Test func `an entry reads back as it was written, for every case of the book`() throws {
+        #expect(TestBook.cases.count > 50)
+        for (position, example) in TestBook.cases.enumerated() {
+            let entry = Sample.entry(example)
+            let bytes = try entry.encode(index: UInt64(position), time: Sample.now)
+            #expect(CanonicalJSON.isCanonical(bytes))
+            let found = try SendEntry.read(bytes)
+            #expect(found.index == UInt64(position))
+            #expect(found.time == Sample.now)
+            #expect(found.entry == entry, "\(example.name)")
+        }
+    }
+
+    @Test func `facts and decisions are spelled in an entry as everywhere else`() throws {
+        for example in TestBook.cases {
+            let bytes = try Sample.entry(example).encode(index: 0, time: Sample.now)
+            let json = try CanonicalJSON.readCanonical(bytes)
+            #expect(json["facts"] == .object(example.facts.json), "\(example.name)")
+            let decision = decide(example.request, given: example.facts, under: TestBook.policy)
+            #expect(
+                json["deliveries"]?[JSONPointer(["0", "decision"])] == .object(decision.json),
+                "\(example.name)")
+        }
+        // Every fact there is, present and absent.
+        var facts = Sample.facts
+        facts.sizes = PayloadSizes(sealed: 1, generic: 2, full: 3)
+        facts.consent = ConsentFact(state: .given, method: .doubleOptIn, expiresAt: Sample.now)
+        facts.quietHours = .inside(endsAt: Sample.now.advanced(bySeconds: 60))
+        #expect(Set(facts.json.keys) == Set(Facts.names))
+        let request = TestBook.cases[0].request
+        for name in [nil] + Facts.names.map(Optional.some) {
+            let facts = name.map { facts.removing($0)! } ?? facts
+            let decision = decide(request, given: facts, under: TestBook.policy)
+            let entry = Sample.entry(
+                [.init(destination: Sample.tag(1), message: nil, facts: facts, decision: decision)],
+                request: request)
+            let json = try CanonicalJSON.readCanonical(try entry.encode(index: 0, time: Sample.now))
+            #expect(json["facts"] == .object(facts.json))
+            #expect(try SendEntry.read(CanonicalJSON.write(json)).entry.deliveries[0].facts == facts)
+        }
+    }
+
+    @Test func `an entry is this text`() throws {
+        let example = try #require(TestBook.cases.first)
+        let bytes = try Sample.entry(example).encode(index: 17, time: Sample.now)
+        let json = try CanonicalJSON.readCanonical(bytes)
+        #expect(
+            json.objectValue.map { Array($0.keys) } == [
+                "caller", "deliveries", "detail", "facts", "index", "kind", "outcome", "params_verdict",
+                "peer", "policy",
+                "reason", "request", "send_id", "subject", "time", "tzdata", "v",
+            ])
+        #expect(json["kind"] == "send")
+        #expect(json["v"] == 1)
+        #expect(json["index"] == 17)
+        #expect(json["time"] == .integer(Sample.now.milliseconds))
+        #expect(json["peer"] == ["gid": 1002, "pid": 4711, "uid": 1001])
+        #expect(json["caller"] == "marketing")
+        #expect(json["outcome"] == "reject")
+        #expect(json["reason"] == "no_gdpr_consent")
+        #expect(json["detail"] == "never_asked")
+        #expect(json["policy"] == .string(TestBook.policy.digest.text))
+        #expect(
+            json["request"] == [
+                "channel": "push", "critical": false, "id_tag": .string(Sample.tag(7).hexadecimal),
+                "locale": "nb",
+                "ttl_seconds": 3600, "type": "promo.offer",
+            ])
+    }
+
+    static func severalDevices() -> SendEntry {
+        let request = AttestedRequest(
+            caller: CallerName("payments"), type: TypeID("transaction.remittance_sent"), channel: .push,
+            critical: false)
+        var deliveries: [SendEntry.DeliveryRecord] = []
+        for number in UInt64(1)...3 {
+            var facts = Sample.facts
+            facts.sizes = PayloadSizes(sealed: 1480)
+            facts.platform = number == 2 ? .android : .ios
+            facts.osPermission = number == 3 ? .denied : .granted
+            // Known of the first only: absence differs too.
+            if number > 1 { facts.criticalAlerts = nil }
+            let decision = decide(request, given: facts, under: TestBook.policy)
+            deliveries.append(
+                .init(
+                    destination: Sample.tag(number),
+                    message: decision.outcome.isPromise ? Sample.message : nil, facts: facts,
+                    decision: decision, key: decision.outcome.isPromise ? KeyID(high: 1, low: number) : nil,
+                    byteCount: 1480))
+        }
+        return Sample.entry(deliveries, request: request)
+    }
+
+    @Test func `a fact that is the same everywhere stands once`() throws {
+        let entry = Self.severalDevices()
+        let bytes = try entry.encode(index: 0, time: Sample.now)
+        let json = try CanonicalJSON.readCanonical(bytes)
+        #expect(json["facts"]?["recipient"] == "registered")
+        for name in ["platform", "os_permission", "critical_alerts"] { #expect(json["facts"]?[name] == nil) }
+        let deliveries = try #require(json["deliveries"]?.arrayValue)
+        #expect(
+            deliveries[0]["facts"] == [
+                "critical_alerts": true, "os_permission": "granted", "platform": "ios",
+            ])
+        #expect(deliveries[1]["facts"] == ["os_permission": "granted", "platform": "android"])
+        #expect(deliveries[2]["facts"] == ["os_permission": "denied", "platform": "ios"])
+        #expect(try SendEntry.read(bytes).entry == entry)
+        #expect(replay(bytes, policies: TestBook.digests) == .same)
+    }
+
+    @Test func `a send to nobody has one delivery without a destination`() throws {
+        var facts = Sample.facts
+        facts.recipient = .unknown
+        facts.destination = nil
+        facts.sizes = nil
+        let request = TestBook.cases[0].request
+        let decision = decide(request, given: facts, under: TestBook.policy)
+        #expect(decision.reason == .unknownRecipient)
+        var entry = Sample.entry(
+            [.init(destination: nil, message: nil, facts: facts, decision: decision)], request: request,
+            subject: nil)
+        entry.request.idTag = nil
+        let bytes = try entry.encode(index: 3, time: Sample.now)
+        #expect(bytes.text.contains(#""destination":null"#))
+        #expect(bytes.text.contains(#""subject":null"#))
+        #expect(try SendEntry.read(bytes).entry == entry)
+        #expect(replay(bytes, policies: TestBook.digests) == .same)
+    }
+
+    @Test func `an entry with every optional member reads back`() throws {
+        var entry = Self.severalDevices()
+        entry.request = .init(
+            type: entry.request.type, channel: .push, critical: false, idTag: Sample.tag(1),
+            destinationTag: Sample.tag(2),
+            fallbackFor: Sample.send, ttlSeconds: 60, collapseTag: Sample.tag(3), deepLinkTag: Sample.tag(4),
+            locale: "nb-NO")
+        entry.paramsVerdict = [JSONPointer(["amount"]), JSONPointer(["amount", "minor"])]
+        entry.replaces = 12
+        #expect(try SendEntry.read(try entry.encode(index: 20, time: Sample.now)).entry == entry)
+    }
+
+    @Test func `an answer that does not follow from the deliveries is found`() throws {
+        let bytes = try Self.severalDevices().encode(index: 0, time: Sample.now)
+        #expect(throws: EntryError.contradictory(what: "outcome")) {
+            try SendEntry.read(
+                bytes.replacing(
+                    #""outcome":"forward","params_verdict""#, with: #""outcome":"reject","params_verdict""#))
+        }
+        #expect(throws: EntryError.contradictory(what: "reason")) {
+            try SendEntry.read(
+                bytes.replacing(#""reason":"allowed","request""#, with: #""reason":"expired","request""#))
+        }
+    }
+
+    @Test(arguments: [
+        (#""v":1"#, #""v":2"#), (#""subject":""#, #""subject":"0"#), (#""index":0,"#, #""index":-1,"#),
+        (#""tzdata":"2026b""#, #""tzdata":5"#),
+        (#""recipient":"registered""#, #""recipient":"maybe""#), (#""kind":"send""#, #""kind":"sent""#),
+        (#""params_verdict":[]"#, #""params_verdict":["a"]"#), (#""peer":{"#, #""peer":{"a":1,"#),
+        (#","time":"#, #", "time":"#),
+        (#""recipient":"registered""#, #""recipient":"registered","recipients":1"#),
+        (#""platform":"ios""#, #""platform":"ios","privacy":"generic""#),
+        (#""push_enabled":true,"#, #""push_enabled":null,"#),
+        (#""sizes":{"sealed":1480}"#, #""sizes":{"sealed":-1}"#),
+        (#""send_id":""#, #""extra":1,"send_id":""#), (#""policy":""#, #""policy":"0"#),
+    ]) func `another spelling is no entry`(_ old: String, _ new: String) throws {
+        let bytes = try Self.severalDevices().encode(index: 0, time: Sample.now)
+        let changed = bytes.replacing(old, with: new)
+        #expect(changed != bytes, "the test changes nothing")
+        #expect(throws: EntryError.self) { try SendEntry.read(changed) }
+    }
+
+    @Test func `no bytes are an entry by accident`() throws {
+        let bytes = try Self.severalDevices().encode(index: 0, time: Sample.now)
+        for count in stride(from: 0, to: bytes.count, by: 13) {
+            #expect(throws: EntryError.self) { try SendEntry.read(Array(bytes.prefix(count))) }
+        }
+        #expect(throws: EntryError.self) { try SendEntry.read(bytes + [0x20]) }
+        #expect(throws: EntryError.otherKind("start")) {
+            try SendEntry.read(Array(#"{"kind":"start"}"#.utf8))
+        }
+    }
+
+    @Test func `twenty devices fit, and too much of anything is refused`() throws {
+        var entry = Self.severalDevices()
+        let one = entry.deliveries[0]
+        entry.deliveries = (UInt64(1)...20).map {
+            var delivery = one
+            delivery.destination = Sample.tag($0)
+            delivery.facts.osPermission = $0 % 2 == 0 ? .denied : .granted
+            return delivery
+        }
+        #expect(try entry.encode(index: 0, time: Sample.now).count < 65_535)
+        entry.tzdata = String(repeating: "x", count: 65_535)
+        #expect(throws: EntryError.self) { try entry.encode(index: 0, time: Sample.now) }
+    }
+}
+
+@Suite struct RedecisionEntryTests {
+    static func entry(_ example: PolicyCase) -> RedecisionEntry {
+        RedecisionEntry(
+            send: Sample.send, message: Sample.message, destination: Sample.tag(1), subject: Sample.subject,
+            request: example.request, facts: example.facts,
+            decision: decide(example.request, given: example.facts, under: TestBook.policy),
+            policy: TestBook.policy.digest,
+            cause: "due")
+    }
+
+    @Test func `a second decision reads back and replays, for every case of the book`() throws {
+        for example in TestBook.cases {
+            let entry = Self.entry(example)
+            let bytes = try entry.encode(index: 5, time: Sample.now)
+            #expect(CanonicalJSON.isCanonical(bytes))
+            let found = try RedecisionEntry.read(bytes)
+            #expect(found.entry == entry)
+            #expect(found.index == 5)
+            #expect(replay(bytes, policies: TestBook.digests) == .same, "\(example.name)")
+        }
+    }
+
+    @Test func `a changed second decision is found`() throws {
+        let allowed = try #require(TestBook.cases.first { $0.expected.outcome == .forward })
+        var entry = Self.entry(allowed)
+        entry.facts.recipient = .unknown
+        guard
+            case .differs(let differences) = replay(
+                try entry.encode(index: 5, time: Sample.now), policies: TestBook.digests)
+        else { return #expect(Bool(false), "nothing was found") }
+        #expect(differences.contains { $0.pointer.text == "/decision/outcome" })
+    }
+}

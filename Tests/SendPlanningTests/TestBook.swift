@@ -1,0 +1,191 @@
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import PolicyFiles
+import SealedFormat
+import SendPlanning
+
+/// The repository's own rule book, and others that differ from it in one place.
+enum TestBook {
+    static let documents: [String: PolicyNode] = {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Policies")
+        return try! PolicyDirectory.read(at: folder.path)
+    }()
+
+    static let policy = compiled(documents)
+
+    static func compiled(_ documents: [String: PolicyNode]) -> CompiledPolicy {
+        CompiledPolicy(try! PolicyBundle.read(documents: documents).get())
+    }
+
+    /// The book with one value changed.
+    static func policy(_ file: String, _ path: [String], _ value: JSONValue?) -> CompiledPolicy {
+        var documents = documents
+        documents[file] = PolicyNode(json: changed(documents[file]!.json, path[...], value))
+        return compiled(documents)
+    }
+
+    private static func changed(_ json: JSONValue, _ path: ArraySlice<String>, _ value: JSONValue?)
+        -> JSONValue
+    {
+        guard case .object(var object) = json, let step = path.first else {
+            preconditionFailure("no such place")
+        }
+        if path.count == 1 {
+            object[step] = value
+        } else {
+            object[step] = changed(object[step] ?? [:], path.dropFirst(), value)
+        }
+        return .object(object)
+    }
+
+    static let digests: @Sendable (PolicyDigest) -> CompiledPolicy? = { $0 == policy.digest ? policy : nil }
+
+    /// Every case of the book: requests and facts with all the variety its authors could think of.
+    static let cases: [PolicyCase] = policy.bundle.cases
+}
+
+/// Params that would be found again anywhere: no word of them occurs in anything of ours.
+enum Canary {
+    static let words = ["Zyxwvut", "8a8a8a8a", "77318", "7_731_8", "kanari", "QQX"]
+
+    static func params(of type: NotificationType) -> JSONObject {
+        JSONObject(
+            type.params.map { name, schema in
+                let value: JSONValue =
+                    switch schema.kind {
+                    case .uuid: "8a8a8a8a-8a8a-4a8a-8a8a-8a8a8a8a8a8a"
+                    case .money: ["currency": "NOK", "minor": 7_731_877_318]
+                    case .text(let most): .string(String("Zyxwvut kanari".prefix(most)))
+                    case .integer(let least, let most): .integer(max(least, min(most, 77_318)))
+                    case .timestamp: "2026-07-31T08:07:31Z"
+                    case .country: "AQ"
+                    case .code: "773187"
+                    case .url: "https://kanari.example/77318"
+                    case .oneOf(let values): .string(values[0])
+                    }
+                return (name, value)
+            })
+    }
+
+    /// Whatever would tell what a notification is about, for one type.
+    static func telling(_ type: NotificationType, _ params: JSONObject, _ material: SendMaterial) -> [String]
+    {
+        var words = words + [type.id.text, "kanari-link", "kanari-key"]
+        for (_, value) in params {
+            if let text = value.stringValue, text.utf8.count > 3 { words.append(text) }
+        }
+        for text in [type.deepLink, type.apnsCategory, type.androidChannel, material.deepLink] {
+            // A name as short as `default` is in every payload.
+            if let text, text != "default", text.utf8.count > 3 { words.append("\"\(text)\"") }
+        }
+        return words
+    }
+}
+
+enum Sample {
+    static let now = Instant(rfc3339: "2026-11-10T12:00:00Z")!
+    static let send = SendID(uuidText: "0b0f7f3a-6a3e-4b0e-9d5e-111111111111")!
+    static let message = MessageID(uuidText: "5c1e9f64-2f0e-4a53-8b7a-222222222222")!
+    static let subject = SubjectID(high: 1, low: 2)
+    static let peer = SendEntry.PeerEvidence(userID: 1001, groupID: 1002, processID: 4711)
+
+    static func tag(_ number: UInt64) -> Tag { Tag(high: 0xAAAA, low: number) }
+
+    /// Everything known, everything in favour.
+    static var facts: Facts {
+        var facts = Facts()
+        facts.now = now
+        facts.due = now
+        facts.expiry = now.advanced(bySeconds: 3600)
+        facts.params = .valid
+        facts.fallback = .notFallback
+        facts.recipient = .registered
+        facts.age = .adult
+        let region = RegionObservation(
+            code: RegionCode("NO")!, source: .kyc, observedAt: now.advanced(bySeconds: -86_400))
+        facts.accountRegion = region
+        facts.deviceRegions = [region]
+        facts.privacy = .generic
+        facts.consent = ConsentFact(state: .given, method: .writtenConsent)
+        facts.purposeConsent = ConsentFact(state: .given, method: .inAppToggle)
+        facts.pushEnabled = true
+        facts.accountPreference = .default
+        facts.destinationPreference = .default
+        facts.accountTypePreference = .default
+        facts.destinationTypePreference = .default
+        facts.quietHours = .off
+        facts.destination = .active
+        facts.platform = .ios
+        facts.osPermission = .granted
+        facts.criticalAlerts = true
+        facts.deviceKey = .usable
+        facts.typeCount = 0
+        facts.categoryCount = 0
+        return facts
+    }
+
+    static func caller(of type: NotificationType) -> CallerName {
+        let policy = TestBook.policy
+        let names = policy.bundle.callers.keys.sorted()
+        return names.first {
+            let request = AttestedRequest(caller: $0, type: type.id, channel: .push, critical: false)
+            return policy.behaviour(for: request).marks.contains(.typeGranted)
+        } ?? names[0]
+    }
+
+    static func material(
+        _ type: NotificationType, on channel: Channel, critical: Bool = false, params: JSONObject? = nil,
+        locale: String? = nil
+    ) -> SendMaterial {
+        SendMaterial(
+            send: send,
+            request: AttestedRequest(
+                caller: caller(of: type), type: type.id, channel: channel, critical: critical),
+            params: params ?? Canary.params(of: type), deepLink: "drop://kanari-link", locale: locale,
+            collapse: tag(99), sentAt: now, expiresAt: now.advanced(bySeconds: 3600))
+    }
+
+    static func device(_ platform: Platform, _ suite: SealingSuite?) -> DestinationProfile {
+        DestinationProfile(
+            tag: tag(1),
+            kind: .device(
+                DestinationID("d_1"), platform: platform, app: "no.getdrop.app",
+                key: suite.map { .init(id: KeyID(high: 7, low: 8), suite: $0) }))
+    }
+
+    static func entry(
+        _ deliveries: [SendEntry.DeliveryRecord], request: AttestedRequest, subject: SubjectID? = subject
+    )
+        -> SendEntry
+    {
+        SendEntry(
+            send: send, subject: subject, caller: request.caller, peer: peer,
+            request: .init(
+                type: request.type, channel: request.channel, critical: request.critical, idTag: tag(7),
+                ttlSeconds: 3600, locale: "nb"),
+            paramsVerdict: [], deliveries: deliveries, policy: TestBook.policy.digest, tzdata: "2026b")
+    }
+
+    /// An entry of one delivery, decided by the book.
+    static func entry(_ example: PolicyCase) -> SendEntry {
+        let decision = decide(example.request, given: example.facts, under: TestBook.policy)
+        return entry(
+            [
+                .init(
+                    destination: example.facts.destination == .active ? tag(1) : nil,
+                    message: decision.outcome.isPromise ? message : nil, facts: example.facts,
+                    decision: decision,
+                    byteCount: example.facts.sizes?[decision.form])
+            ], request: example.request)
+    }
+}
+
+extension [UInt8] {
+    var text: String { String(decoding: self, as: UTF8.self) }
+
+    /// The same bytes with one text replaced.
+    func replacing(_ old: String, with new: String) -> [UInt8] { Array(text.replacing(old, with: new).utf8) }
+}
