@@ -15,6 +15,20 @@ package struct ConsentBody: WireBody, Hashable {
         /// 64 lower-case hexadecimal digits.
         package var sha256: String
         package var language: String
+
+        package init(id: String, version: String, sha256: String, language: String) {
+            self.id = id
+            self.version = version
+            self.sha256 = sha256
+            self.language = language
+        }
+
+        package var json: JSONObject {
+            [
+                "id": .string(id), "language": .string(language), "sha256": .string(sha256),
+                "version": .string(version),
+            ]
+        }
     }
 
     /// The reporter's id for the record: the same id with the same content is recorded once.
@@ -31,14 +45,21 @@ package struct ConsentBody: WireBody, Hashable {
     package var expiresAt: Instant?
 
     private static let members: [ObjectShape.Member] = [
-        .required("id", .text(.identifier), "The reporter's id for this record; the same id with the same content is recorded once."),
+        .required(
+            "id", .identifier,
+            "The reporter's id for this record; the same id with the same content is recorded once."),
         .optional("state", .choice(of: State.self), default: "given", "What the person said."),
-        .required("purpose", .text(.purpose), "A category's name, or a special purpose such as `intervention`."),
-        .required("event_time", .text(.instant), "When the person spoke. Never in the future; older than 24 hours needs `consents.import`."),
-        .required("method", .choice(of: ConsentMethod.self), "How. The caller's configuration says which it may assert."),
+        .required(
+            "purpose", .text(.purpose), "A category's name, or a special purpose such as `intervention`."),
+        .required(
+            "event_time", .instant,
+            "When the person spoke. Never in the future; older than 24 hours needs `consents.import`."),
+        .required(
+            "method", .choice(of: ConsentMethod.self),
+            "How. The caller's configuration says which it may assert."),
         .required("jurisdiction", .text(.region), "Whose law the consent was asked under."),
         .required("notice", .named("ConsentNotice", .object(notice)), "The text that was shown."),
-        .optional("expires_at", .nullable(.text(.instant)), "When it stops counting; never when absent."),
+        .optional("expires_at", .nullable(.instant), "When it stops counting; never when absent."),
     ]
 
     private static let notice = ObjectShape(
@@ -46,7 +67,7 @@ package struct ConsentBody: WireBody, Hashable {
         [
             .required("id", .text(.noticePart), "Its name."),
             .required("version", .text(.noticePart), "Its version."),
-            .required("sha256", .text(.sha256), "SHA-256 of the text as shown."),
+            .required("sha256", .sha256, "SHA-256 of the text as shown."),
             .required("language", .text(.locale), "Its language."),
         ])
 
@@ -69,7 +90,9 @@ package struct ConsentBody: WireBody, Hashable {
                         ObjectShape(
                             "Consent for one phone number or e-mail address.",
                             members + [
-                                .required("address", .text(.identifier), "The address as registered under `…/addresses`.")
+                                .required(
+                                    "address", .identifier,
+                                    "The address as registered under `…/addresses`.")
                             ])
                     ),
                 ])))
@@ -115,7 +138,7 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
             ObjectShape(
                 "When and how consent was withdrawn. An empty object, or no body, says now.",
                 [
-                    .optional("event_time", .text(.instant), "When the person spoke; now when absent."),
+                    .optional("event_time", .instant, "When the person spoke; now when absent."),
                     .optional("method", .choice(of: ConsentMethod.self), "How; as it was given when absent."),
                 ])))
 
@@ -163,7 +186,9 @@ package struct PreferenceBody: WireBody, Hashable {
 
     private static let members: [ObjectShape.Member] = [
         .required("state", .choice(of: State.self), "The choice; `default` takes an earlier one back."),
-        .required("source", .choice(of: Source.self), "Where it was made. Only `in_app_step_up` switches security off."),
+        .required(
+            "source", .choice(of: Source.self),
+            "Where it was made. Only `in_app_step_up` switches security off."),
     ]
 
     package static let shape = Shape.named(
@@ -176,13 +201,19 @@ package struct PreferenceBody: WireBody, Hashable {
                         ["push"],
                         ObjectShape(
                             "A choice about push.",
-                            members + [.optional("device", .text(.identifier), "One device; the account when absent.")])
+                            members + [
+                                .optional(
+                                    "device", .identifier, "One device; the account when absent.")
+                            ])
                     ),
                     (
                         ["sms", "email"],
                         ObjectShape(
                             "A choice about SMS or e-mail.",
-                            members + [.optional("address", .text(.identifier), "One address; the account when absent.")])
+                            members + [
+                                .optional(
+                                    "address", .identifier, "One address; the account when absent.")
+                            ])
                     ),
                 ])))
 
@@ -217,9 +248,10 @@ package struct PermissionPromptBody: WireBody, Hashable {
             ObjectShape(
                 "The operating system's permission prompt was shown on a device. It can be shown once.",
                 [
-                    .required("device", .text(.identifier), "On which device."),
-                    .optional("shown_at", .text(.instant), "When; now when absent."),
-                    .optional("answer", .choice(of: Answer.self), "What the person chose; absent while unknown."),
+                    .required("device", .identifier, "On which device."),
+                    .optional("shown_at", .instant, "When; now when absent."),
+                    .optional(
+                        "answer", .choice(of: Answer.self), "What the person chose; absent while unknown."),
                 ])))
 
     package static let example: JSONValue = [

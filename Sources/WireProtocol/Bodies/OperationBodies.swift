@@ -32,12 +32,12 @@ package struct ReceiptBody: WireBody, Hashable {
             ObjectShape(
                 "Something observed of a send at one destination.",
                 [
-                    .required("send", .text(.uuid), "The `send_id`."),
-                    .required("destination", .text(.identifier), "The device or address."),
+                    .required("send", .uuid, "The `send_id`."),
+                    .required("destination", .identifier, "The device or address."),
                     .required("event", .choice(of: Event.self), "What was observed."),
-                    .optional("action", .text(.identifier), "What the person did, in the app's words."),
+                    .optional("action", .identifier, "What the person did, in the app's words."),
                     .optional("reason", .text(.providerReason), "The provider's name for an error."),
-                    .required("at", .text(.instant), "When it was observed."),
+                    .required("at", .instant, "When it was observed."),
                 ])))
 
     package static let example: JSONValue = [
@@ -73,7 +73,11 @@ package struct KeyRevokeBody: WireBody, Hashable {
         .object(
             ObjectShape(
                 "Why a key is revoked. The next decision already refuses it.",
-                [.required("cause", .choice(of: Cause.self), "`compromised` marks everything it signed or opened as doubtful.")])))
+                [
+                    .required(
+                        "cause", .choice(of: Cause.self),
+                        "`compromised` marks everything it signed or opened as doubtful.")
+                ])))
 
     package static let example: JSONValue = ["cause": "compromised"]
 
@@ -94,7 +98,7 @@ package struct PolicyActivateBody: WireBody, Hashable {
                 "Which bundle to put in force.",
                 [
                     .required(
-                        "digest", .text(.sha256),
+                        "digest", .sha256,
                         "The digest of the bundle that was reviewed, as `sendgate policy show` prints it. The gateway reads its configured folder and refuses with 409 when it holds another."
                     )
                 ])))
@@ -110,7 +114,8 @@ package struct PolicyActivateBody: WireBody, Hashable {
 
 /// Where a route takes nothing: no body, or `{}`.
 package struct EmptyBody: WireBody, Hashable {
-    package static let shape = Shape.named("Empty", .object(ObjectShape("Nothing; the body may be left out.", [])))
+    package static let shape = Shape.named(
+        "Empty", .object(ObjectShape("Nothing; the body may be left out.", [])))
 
     package static let example: JSONValue = [:]
 

@@ -21,17 +21,21 @@ package struct RecipientBody: WireBody, Hashable {
             ObjectShape(
                 "What is known of a person. Replaces what was registered; a member left out is unknown again.",
                 [
-                    .optional("region", .text(.region), "Where the person lives. Unknown counts as the strictest law."),
+                    .optional(
+                        "region", .text(.region),
+                        "Where the person lives. Unknown counts as the strictest law."),
                     .optional(
                         "region_source", .choice(of: RegionSource.self), default: "user_declared",
                         "How the region became known; policy says how long each stays fresh."),
-                    .optional("region_at", .text(.instant), "When the region was observed; now when absent."),
+                    .optional("region_at", .instant, "When the region was observed; now when absent."),
                     .optional("locale", .text(.locale), "The language of texts."),
                     .optional("time_zone", .text(.timeZone), "For quiet hours where a device gives none."),
                     .optional(
                         "privacy", .choice(of: PrivacyLevel.self), default: "generic",
                         "How much a lock screen may show."),
-                    .optional("age", .choice(of: AgeFact.self), "A minor gets no marketing; unknown gets none either."),
+                    .optional(
+                        "age", .choice(of: AgeFact.self),
+                        "A minor gets no marketing; unknown gets none either."),
                     .optional("push_enabled", .boolean, default: true, "The master switch for push."),
                     .optional("quiet_hours", QuietHoursBody.shape, "In the local time of each destination."),
                 ],
@@ -72,6 +76,15 @@ package struct QuietHoursBody: Hashable, Sendable {
                     .required("end", .text(.minuteOfDay), "When it ends."),
                 ])))
 
+    package init(startMinute: Int, endMinute: Int) {
+        self.startMinute = startMinute
+        self.endMinute = endMinute
+    }
+
+    package var json: JSONObject {
+        ["end": .string(Self.text(minute: endMinute)), "start": .string(Self.text(minute: startMinute))]
+    }
+
     init(checked members: CheckedMembers) {
         startMinute = Self.minute(members.requiredText("start"))
         endMinute = Self.minute(members.requiredText("end"))
@@ -84,7 +97,7 @@ package struct QuietHoursBody: Hashable, Sendable {
     }
 
     /// `HH:MM`.
-    package static func text(minute: Int) -> String {
+    private static func text(minute: Int) -> String {
         let (hours, minutes) = (minute / 60, minute % 60)
         return "\(hours < 10 ? "0" : "")\(hours):\(minutes < 10 ? "0" : "")\(minutes)"
     }
@@ -110,18 +123,22 @@ package struct DeviceBody: WireBody, Hashable {
                 [
                     .required("platform", .choice(of: Platform.self), "Which push service it listens to."),
                     .required("app", .text(.app), "The app's bundle id or package name; the push topic."),
-                    .required("token", .text(.token), "The push service's token, stored encrypted and shown to nobody."),
+                    .required(
+                        "token", .text(.token),
+                        "The push service's token. Stored encrypted, and used only at hand-over."),
                     .required(
                         "os_permission", .choice(of: OSPermission.self),
                         "What the operating system lets the app do, as the app sees it now."),
                     .optional(
                         "critical_alerts", .boolean, default: false,
                         "Whether the app has the critical-alerts entitlement and the user granted it."),
-                    .optional("region", .text(.region), "Where the device is; a traveller is protected by both laws."),
+                    .optional(
+                        "region", .text(.region),
+                        "Where the device is; a traveller is protected by both laws."),
                     .optional(
                         "region_source", .choice(["device", "ip", "sim"]), default: "device",
                         "How the region became known."),
-                    .optional("region_at", .text(.instant), "When the region was observed; now when absent."),
+                    .optional("region_at", .instant, "When the region was observed; now when absent."),
                     .optional("time_zone", .text(.timeZone), "For quiet hours."),
                 ],
                 rules: [.needs("region_source", "region"), .needs("region_at", "region")])))
@@ -156,7 +173,7 @@ package struct AddressBody: WireBody, Hashable {
     package var verifiedAt: Instant?
 
     private static let verifiedAt = ObjectShape.Member.optional(
-        "verified_at", .nullable(.text(.instant)),
+        "verified_at", .nullable(.instant),
         "When the recipient proved it theirs. Without it nothing is sent there.")
 
     package static let shape = Shape.named(
@@ -169,12 +186,16 @@ package struct AddressBody: WireBody, Hashable {
                         ["sms"],
                         ObjectShape(
                             "A phone number.",
-                            [.required("value", .text(.phoneNumber), "The number in E.164 form."), verifiedAt])
+                            [
+                                .required("value", .text(.phoneNumber), "The number in E.164 form."),
+                                verifiedAt,
+                            ])
                     ),
                     (
                         ["email"],
                         ObjectShape(
-                            "An e-mail address.", [.required("value", .text(.email), "The address."), verifiedAt])
+                            "An e-mail address.",
+                            [.required("value", .text(.email), "The address."), verifiedAt])
                     ),
                 ])))
 

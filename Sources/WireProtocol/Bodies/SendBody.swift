@@ -9,9 +9,12 @@ enum SendMembers {
             ObjectShape(
                 "Whom to notify. Without `device` or `address`: every active destination of the channel.",
                 [
-                    .required("user", .text(.identifier), "The person, as registered under `/v1/recipients`."),
-                    .optional("device", .text(.identifier), "One device, for `push`."),
-                    .optional("address", .text(.identifier), "One phone number or e-mail address, for `sms` and `email`."),
+                    .required(
+                        "user", .identifier, "The person, as registered under `/v1/recipients`."),
+                    .optional("device", .identifier, "One device, for `push`."),
+                    .optional(
+                        "address", .identifier,
+                        "One phone number or e-mail address, for `sms` and `email`."),
                 ],
                 rules: [.notBoth("address", "device")])))
 
@@ -21,14 +24,14 @@ enum SendMembers {
 
     /// Everything but `id` and `recipient`, which only a real send must have.
     static let content: [ObjectShape.Member] = [
-        .required("type", .text(.identifier), "A notification type of the registry; see `GET /v1/types`."),
+        .required("type", .identifier, "A notification type of the registry; see `GET /v1/types`."),
         .optional(
             "params", params, default: [:],
             "What the texts are made of. Their names and forms are the type's; what does not fit is refused as `invalid_params`, with an entry in the trail."
         ),
         .optional("channel", .choice(of: Channel.self), default: "push", "How the notification travels."),
         .optional(
-            "fallback_for", .text(.uuid),
+            "fallback_for", .uuid,
             "The `send_id` of the failed push this send replaces: the same caller's, to the same recipient."),
         .optional(
             "critical", .boolean, default: false,
@@ -39,7 +42,7 @@ enum SendMembers {
             "How long the notification is worth something, from its arrival; the type's own time to live when absent."
         ),
         .optional(
-            "collapse_key", .text(.identifier),
+            "collapse_key", .identifier,
             "Sends of one key replace each other on the device. Leaves the gateway only as a keyed tag."),
         .optional("deep_link", .text(.deepLink), "Where a tap leads."),
         .optional("locale", .text(.locale), "The language of the text; the recipient's when absent."),
@@ -54,7 +57,7 @@ extension SendRequest: WireBody {
                 "One notification to one recipient. There is no field for the sender: the kernel names it.",
                 SendMembers.content + [
                     .required(
-                        "id", .text(.identifier),
+                        "id", .identifier,
                         "The caller's own id for this send, and its idempotency key: the same id with the same content is answered again and sent once."
                     ),
                     .required("recipient", SendMembers.recipient, "Whom to notify."),
@@ -124,16 +127,23 @@ package struct ExplainBody: WireBody, Hashable {
             ObjectShape(
                 "A send to explain: any body of `POST /v1/sends`, or one with `facts` in place of a stored recipient.",
                 SendMembers.content + [
-                    .optional("id", .text(.identifier), "Accepted, so that a send can be asked about as it is; binds nothing."),
-                    .optional("recipient", SendMembers.recipient, "Whose facts to decide on; needs `subjects.read`."),
+                    .optional(
+                        "id", .identifier,
+                        "Accepted, so that a send can be asked about as it is; binds nothing."),
+                    .optional(
+                        "recipient", SendMembers.recipient, "Whose facts to decide on; needs `subjects.read`."
+                    ),
                     .optional(
                         "facts", FactsShape.shape,
                         "Facts to decide on. Given, nothing is read from the store and no grant is needed; what is absent counts as unknown."
                     ),
                     .optional(
-                        "caller", .text(.identifier),
-                        "The caller to ask as; the asking one when absent. Lends no grant: this is a question."),
-                    .optional("policy", .text(.sha256), "The digest of an archived bundle; the one in force when absent."),
+                        "caller", .identifier,
+                        "The caller to ask as; the asking one when absent. Lends no grant: this is a question."
+                    ),
+                    .optional(
+                        "policy", .sha256,
+                        "The digest of an archived bundle; the one in force when absent."),
                 ],
                 rules: [.anyOf(["facts", "recipient"])])))
 
@@ -197,7 +207,10 @@ enum FactsShape {
     static let quietHours = VariantShape(
         "state", "Where the moment lies.",
         [
-            (["off", "outside", "zone_missing"], ObjectShape("Not inside the quiet hours, or nobody can tell.", [])),
+            (
+                ["off", "outside", "zone_missing"],
+                ObjectShape("Not inside the quiet hours, or nobody can tell.", [])
+            ),
             (
                 ["inside"],
                 ObjectShape(
@@ -235,9 +248,11 @@ enum FactsShape {
                     .optional("consent", .object(consent), "On the category's purpose."),
                     .optional("purpose_consent", .object(consent), "On the special purpose a type names."),
                     .optional("push_enabled", .boolean, "The recipient's master switch for push."),
-                    .optional("account_preference", .choice(of: PreferenceState.self), "The account's choice."),
                     .optional(
-                        "destination_preference", .choice(of: PreferenceState.self), "The destination's choice."),
+                        "account_preference", .choice(of: PreferenceState.self), "The account's choice."),
+                    .optional(
+                        "destination_preference", .choice(of: PreferenceState.self),
+                        "The destination's choice."),
                     .optional(
                         "account_type_preference", .choice(of: PreferenceState.self),
                         "The account's choice on the type alone."),
@@ -247,7 +262,8 @@ enum FactsShape {
                     .optional("quiet_hours", .variants(quietHours), "The quiet hours at the destination."),
                     .optional("destination", .choice(of: DestinationFact.self), "Whether it can be reached."),
                     .optional("platform", .choice(of: Platform.self), "The push service."),
-                    .optional("os_permission", .choice(of: OSPermission.self), "What the OS lets the app do."),
+                    .optional(
+                        "os_permission", .choice(of: OSPermission.self), "What the OS lets the app do."),
                     .optional("critical_alerts", .boolean, "Whether the device grants critical alerts."),
                     .optional("device_key", .choice(of: DeviceKeyFact.self), "The device's key."),
                     .optional("sizes", .object(sizes), "Sizes of the composed payload."),

@@ -118,7 +118,8 @@ package struct CheckedMembers {
     func requiredText(_ key: String) -> String { required(text(key), key) }
 
     private func broken(_ key: String) -> Never {
-        preconditionFailure("a body's shape let the member `\(key)` through in a form its reader does not know")
+        preconditionFailure(
+            "a body's shape let the member `\(key)` through in a form its reader does not know")
     }
 }
 

@@ -14,7 +14,8 @@ struct RequestTarget {
     static func read(_ target: String) -> Result<RequestTarget, Malformed> {
         guard target.utf8.count <= WireLimits.targetByteCountMax else {
             return .failure(
-                Malformed(message: "the request target is longer than \(WireLimits.targetByteCountMax) bytes"))
+                Malformed(message: "the request target is longer than \(WireLimits.targetByteCountMax) bytes")
+            )
         }
         for byte in target.utf8 where !isAllowed(byte) {
             return .failure(
@@ -189,7 +190,8 @@ struct RouteArguments {
         if let path = PercentEncoding.decode(encoded).flatMap({ TilePath($0) }) { return path }
         violations.append(
             Violation(
-                .path(name), "expected a tile such as `0/x001/234`, `0/000.p/5` or `entries/000` (C2SP tlog-tiles)"))
+                .path(name),
+                "expected a tile such as `0/x001/234`, `0/000.p/5` or `entries/000` (C2SP tlog-tiles)"))
         return nil
     }
 
@@ -212,7 +214,8 @@ struct RouteArguments {
     mutating func integer(_ name: String, in range: ClosedRange<Int64>) -> Int64? {
         parameter(name, "an integer from \(range.lowerBound) to \(range.upperBound)") { text in
             // One spelling: no sign, no leading zero.
-            guard text.utf8.allSatisfy(\.isDigit), text.utf8.count == 1 || text.utf8.first != UInt8(ascii: "0"),
+            guard text.utf8.allSatisfy(\.isDigit),
+                text.utf8.count == 1 || text.utf8.first != UInt8(ascii: "0"),
                 let integer = Int64(text), range.contains(integer)
             else { return nil }
             return integer
@@ -220,7 +223,9 @@ struct RouteArguments {
     }
 
     mutating func instant(_ name: String) -> Instant? {
-        parameter(name, TextRule.instant.expectation + ", with `+` as `%2B` where a client would make it a space") {
+        parameter(
+            name, TextRule.instant.expectation + ", with `+` as `%2B` where a client would make it a space"
+        ) {
             Instant(rfc3339: $0)
         }
     }

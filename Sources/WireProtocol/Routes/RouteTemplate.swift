@@ -144,7 +144,12 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
     package var conditions: [(grant: Grant, when: String)] {
         switch self {
         case .postSend, .streamSends:
-            [(.sendCritical, "when the send asks for `critical`; without it the answer is 403 `critical_not_permitted`")]
+            [
+                (
+                    .sendCritical,
+                    "when the send asks for `critical`; without it the answer is 403 `critical_not_permitted`"
+                )
+            ]
         case .explainSend:
             [(.subjectsRead, "when the body names a stored recipient; with inline `facts` none is needed")]
         case .getSend:

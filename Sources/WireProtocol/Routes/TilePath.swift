@@ -33,7 +33,8 @@ package struct TilePath: Hashable, Sendable, CustomStringConvertible {
         if first.elementsEqual("entries".utf8) {
             level = .entries
         } else {
-            guard let number = Self.number(first, digitCount: 1...2), number <= 63, first.count == 1 || number >= 10
+            guard let number = Self.number(first, digitCount: 1...2), number <= 63,
+                first.count == 1 || number >= 10
             else { return nil }
             level = .hashes(Int(number))
         }
@@ -78,7 +79,9 @@ package struct TilePath: Hashable, Sendable, CustomStringConvertible {
         return ([start] + groups.reversed()).joined(separator: "/") + (width < 256 ? ".p/\(width)" : "")
     }
 
-    private static func number(_ digits: Substring.UTF8View.SubSequence, digitCount: ClosedRange<Int>) -> UInt64? {
+    private static func number(_ digits: Substring.UTF8View.SubSequence, digitCount: ClosedRange<Int>)
+        -> UInt64?
+    {
         guard digitCount.contains(digits.count) else { return nil }
         var number: UInt64 = 0
         for digit in digits {

@@ -3,6 +3,8 @@ package import CanonicalJSON
 /// Shapes named in the document, gathered while it is printed.
 package struct SchemaComponents {
     package private(set) var schemas: [String: JSONValue] = [:]
+    /// Answers that many routes share, by a name made of what is in them.
+    var responses: [String: JSONValue] = [:]
 
     package init() {}
 
@@ -50,6 +52,8 @@ package struct SchemaComponents {
             }
         case .named(let name, let shape):
             return reference(to: name) { components in components.schema(of: shape) }
+        case .foreign:
+            return ["type": "object"]
         case .either(let shapes):
             var choices: [JSONValue] = []
             for shape in shapes { choices.append(.object(schema(of: shape))) }
@@ -57,15 +61,16 @@ package struct SchemaComponents {
         }
     }
 
+    /// - Precondition: Whatever has this name looks the same everywhere; two shapes under one name would
+    ///   make the document say something false about one of them.
     private mutating func reference(
         to name: String, _ make: (inout SchemaComponents) -> JSONObject
     ) -> JSONObject {
-        if schemas[name] == nil {
-            // Holds the place, so that a shape inside itself would end here and not recurse.
-            schemas[name] = .null
-            let made = make(&self)
-            schemas[name] = .object(made)
+        let made = JSONValue.object(make(&self))
+        if let known = schemas[name] {
+            precondition(known == made, "two different shapes are named `\(name)` in the reference")
         }
+        schemas[name] = made
         return ["$ref": .string("#/components/schemas/\(name)")]
     }
 

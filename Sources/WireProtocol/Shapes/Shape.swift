@@ -26,10 +26,22 @@ package indirect enum Shape: Sendable {
     case named(String, Shape)
     /// One of several; only answers use it, and only the document reads it.
     case either([Shape])
+    /// An object that another standard describes; only answers use it.
+    case foreign
 
-    package static func choice<Value: RawRepresentable<String> & CaseIterable>(of _: Value.Type) -> Shape {
-        .choice(Value.allCases.map(\.rawValue))
+    /// One of a closed enum's names, shown in the document under the enum's own name.
+    package static func choice<Value: RawRepresentable<String> & CaseIterable>(of type: Value.Type) -> Shape {
+        // With the types it is nested in, because `Source` alone says nothing; without the module.
+        let name = String(reflecting: type).split(separator: ".").dropFirst().joined()
+        return .named(name, .choice(Value.allCases.map(\.rawValue)))
     }
+
+    /// An id somebody chose.
+    package static let identifier = Shape.named("Identifier", .text(.identifier))
+    package static let instant = Shape.named("Instant", .text(.instant))
+    package static let sha256 = Shape.named("SHA256", .text(.sha256))
+    package static let uuid = Shape.named("UUID", .text(.uuid))
+    package static let keyID = Shape.named("KeyID", .text(.keyID))
 
     /// How many of something.
     package static let count = Shape.integer(0...CanonicalJSON.integerMax)
@@ -149,6 +161,9 @@ extension Shape {
             return Self.violations(ofAnything: value, depthMax: depthMax)
         case .named(_, let shape):
             return shape.violations(of: value)
+        case .foreign:
+            if case .object = value { return [] }
+            return [.expected("an object", found: value)]
         case .either(let shapes):
             var first: [Violation] = []
             for shape in shapes {
@@ -326,7 +341,7 @@ extension Shape {
         case .nullable(let shape): shape.summary + ", or null"
         case .null: "expected null"
         case .list: "expected an array"
-        case .map, .object, .variants: "expected an object"
+        case .map, .object, .variants, .foreign: "expected an object"
         case .anything: "expected a value"
         case .named(_, let shape): shape.summary
         case .either(let shapes): shapes.first?.summary ?? "expected a value"
@@ -338,7 +353,8 @@ extension Violation {
     static func here(_ message: String) -> Violation { Violation(.body(.root), message) }
 
     static func expected(_ what: String, found value: JSONValue) -> Violation {
-        let article = value.shapeName == "integer" || value.shapeName == "array" || value.shapeName == "object"
+        let article =
+            value.shapeName == "integer" || value.shapeName == "array" || value.shapeName == "object"
         return .here(
             "expected \(what), found \(value.isNull ? "null" : (article ? "an " : "a ") + value.shapeName)")
     }

@@ -51,7 +51,8 @@ extension TextRule {
             if byte & 0xC0 != 0x80 { characterCount += 1 }
         }
         guard isASCII || characterCount <= WireLimits.identifierCharacterCountMax else { return false }
-        return !(bytes[0] == UInt8(ascii: ".")
+        return
+            !(bytes[0] == UInt8(ascii: ".")
             && (bytes.count == 1 || (bytes.count == 2 && bytes[1] == UInt8(ascii: "."))))
     }
 
@@ -395,7 +396,9 @@ extension UInt8 {
     var isVisible: Bool { self >= 0x21 && self <= 0x7E }
 
     func isOneOf(_ characters: StaticString) -> Bool {
-        for index in 0..<characters.utf8CodeUnitCount where characters.utf8Start[index] == self { return true }
+        for index in 0..<characters.utf8CodeUnitCount where characters.utf8Start[index] == self {
+            return true
+        }
         return false
     }
 }

@@ -1,0 +1,75 @@
+package import CanonicalJSON
+
+/// What goes back to the caller; the endpoint adds framing.
+package struct Answer: Hashable, Sendable {
+    package struct Header: Hashable, Sendable {
+        package var name: String
+        package var value: String
+    }
+
+    package var status: Int
+    package var contentType: String
+    package var headers: [Header]
+    package var body: [UInt8]
+
+    package init(status: Int, contentType: String, headers: [Header] = [], body: [UInt8]) {
+        self.status = status
+        self.contentType = contentType
+        self.headers = headers
+        self.body = body
+    }
+
+    package init(status: Int = 200, json: JSONObject) {
+        self.init(status: status, contentType: MediaType.json, body: CanonicalJSON.write(json))
+    }
+}
+
+/// Media types this gateway speaks.
+package enum MediaType {
+    package static let json = "application/json"
+    package static let problem = "application/problem+json"
+    package static let lines = "application/x-ndjson"
+    package static let text = "text/plain; charset=utf-8"
+    package static let bytes = "application/octet-stream"
+
+    /// Whether a `Content-Type` names `mediaType`, whatever its case; of parameters only a `charset` of
+    /// UTF-8 is known (RFC 9110 section 8.3.1), because any other would be a second way to read the bytes.
+    package static func matches(_ header: String, _ mediaType: String) -> Bool {
+        let parts = header.split(separator: ";", omittingEmptySubsequences: false).map { trimmed($0) }
+        guard parts[0].lowercased() == mediaType else { return false }
+        return parts.dropFirst().allSatisfy { parameter in
+            let parameter = parameter.lowercased()
+            return parameter.isEmpty || parameter == "charset=utf-8" || parameter == "charset=\"utf-8\""
+        }
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var text = text
+        while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
+        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+        return text
+    }
+}
+
+extension JSONObject {
+    /// The members that have a value.
+    init(present members: KeyValuePairs<String, JSONValue?>) {
+        self.init(members.compactMap { member in member.value.map { (member.key, $0) } })
+    }
+}
+
+extension TextRule {
+    /// Any text, in answers: what the gateway says, it need not check.
+    static let anyText = TextRule("a text", schema: [:]) { _ in true }
+}
+
+extension Shape {
+    /// How an answer names an object: in the document under its name.
+    static func answer(_ name: String, _ means: String, _ members: [ObjectShape.Member]) -> Shape {
+        .named(name, .object(ObjectShape(means, members)))
+    }
+
+    static let anyText = Shape.text(.anyText)
+    /// A list in an answer; bounded by what the store holds and the query asks.
+    static func all(_ shape: Shape) -> Shape { .list(of: shape, countMax: 100_000) }
+}

@@ -1,0 +1,646 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// `GET /v1/recipients/{user}`: all that is held of a person (GDPR Art. 15).
+package struct RecipientAnswer: Hashable, Sendable {
+    package struct Device: Hashable, Sendable {
+        package var device: String
+        package var platform: Platform
+        package var app: String
+        /// Shown only here: the person may see what is held, and nobody else asks this route.
+        package var token: String
+        package var region: RegionObservation?
+        package var timeZone: String?
+        package var osPermission: OSPermission
+        package var criticalAlerts: Bool
+        package var isActive: Bool
+        package var seenAt: Instant
+        package var keys: [Key]
+
+        package init(
+            device: String, platform: Platform, app: String, token: String, region: RegionObservation?,
+            timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool, isActive: Bool,
+            seenAt: Instant, keys: [Key]
+        ) {
+            self.device = device
+            self.platform = platform
+            self.app = app
+            self.token = token
+            self.region = region
+            self.timeZone = timeZone
+            self.osPermission = osPermission
+            self.criticalAlerts = criticalAlerts
+            self.isActive = isActive
+            self.seenAt = seenAt
+            self.keys = keys
+        }
+
+        var json: JSONObject {
+            JSONObject(present: [
+                "device": .string(device), "platform": .string(platform.rawValue), "app": .string(app),
+                "token": .string(token), "region": region.map { .object($0.answer) },
+                "time_zone": timeZone.map { .string($0) }, "os_permission": .string(osPermission.rawValue),
+                "critical_alerts": .boolean(criticalAlerts), "active": .boolean(isActive),
+                "seen_at": .string(seenAt.rfc3339), "keys": .array(keys.map { .object($0.json) }),
+            ])
+        }
+    }
+
+    package struct Key: Hashable, Sendable {
+        package var key: KeyID
+        package var suite: String
+        package var state: String
+        package var createdAt: Instant
+
+        package init(key: KeyID, suite: String, state: String, createdAt: Instant) {
+            self.key = key
+            self.suite = suite
+            self.state = state
+            self.createdAt = createdAt
+        }
+
+        var json: JSONObject {
+            [
+                "created_at": .string(createdAt.rfc3339), "key_id": .string(key.hexadecimal),
+                "state": .string(state), "suite": .string(suite),
+            ]
+        }
+    }
+
+    package struct Address: Hashable, Sendable {
+        package var address: String
+        package var channel: Channel
+        package var value: String
+        package var verifiedAt: Instant?
+
+        package init(address: String, channel: Channel, value: String, verifiedAt: Instant?) {
+            self.address = address
+            self.channel = channel
+            self.value = value
+            self.verifiedAt = verifiedAt
+        }
+
+        var json: JSONObject {
+            JSONObject(present: [
+                "address": .string(address), "kind": .string(channel.rawValue), "value": .string(value),
+                "verified_at": verifiedAt.map { .string($0.rfc3339) },
+            ])
+        }
+    }
+
+    package struct Prompt: Hashable, Sendable {
+        package var device: String
+        package var shownAt: Instant
+        package var answer: String?
+
+        package init(device: String, shownAt: Instant, answer: String?) {
+            self.device = device
+            self.shownAt = shownAt
+            self.answer = answer
+        }
+
+        var json: JSONObject {
+            JSONObject(present: [
+                "device": .string(device), "shown_at": .string(shownAt.rfc3339),
+                "answer": answer.map { .string($0) },
+            ])
+        }
+    }
+
+    package var user: UserID
+    package var registeredAt: Instant
+    package var updatedAt: Instant
+    package var region: RegionObservation?
+    package var age: AgeFact?
+    package var locale: String?
+    package var timeZone: String?
+    package var privacy: PrivacyLevel
+    package var pushEnabled: Bool
+    package var quietHours: QuietHoursBody?
+    package var devices: [Device]
+    package var addresses: [Address]
+    package var consents: [ConsentsAnswer.Record]
+    package var preferences: [PreferencesAnswer.Transition]
+    package var prompts: [Prompt]
+    /// Newest first.
+    package var decisions: [DecisionsAnswer.Row]
+
+    package init(
+        user: UserID, registeredAt: Instant, updatedAt: Instant, region: RegionObservation?, age: AgeFact?,
+        locale: String?, timeZone: String?, privacy: PrivacyLevel, pushEnabled: Bool,
+        quietHours: QuietHoursBody?, devices: [Device], addresses: [Address],
+        consents: [ConsentsAnswer.Record], preferences: [PreferencesAnswer.Transition], prompts: [Prompt],
+        decisions: [DecisionsAnswer.Row]
+    ) {
+        self.user = user
+        self.registeredAt = registeredAt
+        self.updatedAt = updatedAt
+        self.region = region
+        self.age = age
+        self.locale = locale
+        self.timeZone = timeZone
+        self.privacy = privacy
+        self.pushEnabled = pushEnabled
+        self.quietHours = quietHours
+        self.devices = devices
+        self.addresses = addresses
+        self.consents = consents
+        self.preferences = preferences
+        self.prompts = prompts
+        self.decisions = decisions
+    }
+
+    package var json: JSONObject {
+        var object = JSONObject(present: [
+            "user": .string(user.text), "registered_at": .string(registeredAt.rfc3339),
+            "updated_at": .string(updatedAt.rfc3339), "region": region.map { .object($0.answer) },
+            "age": age.map { .string($0.rawValue) }, "locale": locale.map { .string($0) },
+            "time_zone": timeZone.map { .string($0) }, "privacy": .string(privacy.rawValue),
+            "push_enabled": .boolean(pushEnabled),
+            "quiet_hours": quietHours.map { .object($0.json) },
+        ])
+        object["devices"] = .array(devices.map { .object($0.json) })
+        object["addresses"] = .array(addresses.map { .object($0.json) })
+        object["consents"] = .array(consents.map { .object($0.json) })
+        object["preferences"] = .array(preferences.map { .object($0.json) })
+        object["permission_prompts"] = .array(prompts.map { .object($0.json) })
+        object["decisions"] = .array(decisions.map { .object($0.json) })
+        return object
+    }
+
+    private static let region = Shape.answer(
+        "ObservedRegion", "Where somebody was believed to be.",
+        [
+            .required("code", .text(.region), "ISO 3166."),
+            .required("source", .choice(of: RegionSource.self), "How it became known."),
+            .required("observed_at", .anyText, "RFC 3339."),
+        ])
+
+    private static let key = Shape.answer(
+        "HeldKey", "A device's public key.",
+        [
+            .required("key_id", .keyID, "Its id."), .required("suite", .anyText, "Its HPKE suite."),
+            .required("state", .anyText, "Its state (NIST SP 800-57)."),
+            .required("created_at", .anyText, "RFC 3339."),
+        ])
+
+    private static let device = Shape.answer(
+        "HeldDevice", "A device as it is registered.",
+        [
+            .required("device", .anyText, "Its id."),
+            .required("platform", .choice(of: Platform.self), "Its push service."),
+            .required("app", .anyText, "The app."), .required("token", .anyText, "The push token held."),
+            .optional("region", region, "Where it was seen."),
+            .optional("time_zone", .anyText, "Its time zone."),
+            .required("os_permission", .choice(of: OSPermission.self), "What its operating system allows."),
+            .required("critical_alerts", .boolean, "Whether it grants critical alerts."),
+            .required("active", .boolean, "Whether it is pushed to."),
+            .required("seen_at", .anyText, "RFC 3339."), .required("keys", .all(key), "Its keys."),
+        ])
+
+    private static let address = Shape.answer(
+        "HeldAddress", "A phone number or e-mail address as it is registered.",
+        [
+            .required("address", .anyText, "Its id."),
+            .required("kind", .choice(["sms", "email"]), "What it is."),
+            .required("value", .anyText, "The number or address."),
+            .optional("verified_at", .anyText, "RFC 3339."),
+        ])
+
+    private static let prompt = Shape.answer(
+        "HeldPrompt", "The operating system's prompt was shown.",
+        [
+            .required("device", .anyText, "On which device."), .required("shown_at", .anyText, "RFC 3339."),
+            .optional("answer", .anyText, "What was chosen."),
+        ])
+
+    static let shape = Shape.answer(
+        "HeldRecipient", "All that is held of a person (GDPR Art. 15).",
+        [
+            .required("user", .anyText, "The person."), .required("registered_at", .anyText, "RFC 3339."),
+            .required("updated_at", .anyText, "RFC 3339."),
+            .optional("region", region, "The account's region."),
+            .optional("age", .choice(of: AgeFact.self), "Adult or minor."),
+            .optional("locale", .anyText, "The language of texts."),
+            .optional("time_zone", .anyText, "The account's time zone."),
+            .required("privacy", .choice(of: PrivacyLevel.self), "What a lock screen may show."),
+            .required("push_enabled", .boolean, "The master switch."),
+            .optional("quiet_hours", QuietHoursBody.shape, "The quiet hours."),
+            .required("devices", .all(device), "Devices."),
+            .required("addresses", .all(address), "Addresses."),
+            .required("consents", .all(ConsentsAnswer.Record.shape), "The consent ledger, oldest first."),
+            .required("preferences", .all(PreferencesAnswer.Transition.shape), "Every choice, oldest first."),
+            .required("permission_prompts", .all(prompt), "Prompts shown."),
+            .required("decisions", .all(DecisionsAnswer.Row.shape), "What was decided, newest first."),
+        ])
+}
+
+extension RegionObservation {
+    /// For a person: the moment as RFC 3339, where the facts' own form has milliseconds.
+    fileprivate var answer: JSONObject {
+        [
+            "code": .string(code.description), "observed_at": .string(observedAt.rfc3339),
+            "source": .string(source.rawValue),
+        ]
+    }
+}
+
+/// `GET …/consents`: the ledger as it stood, and what it adds up to.
+package struct ConsentsAnswer: Hashable, Sendable {
+    package struct Record: Hashable, Sendable {
+        package var sequence: Int64
+        package var id: String
+        package var purpose: Purpose
+        package var channel: Channel
+        package var address: String?
+        /// `given`, `refused`, `withdrawn`.
+        package var state: String
+        package var eventTime: Instant
+        package var receivedAt: Instant
+        package var method: ConsentMethod
+        package var source: CallerName
+        package var jurisdiction: String?
+        package var notice: ConsentBody.Notice?
+        package var expiresAt: Instant?
+        /// The record a withdrawal withdraws.
+        package var withdraws: String?
+        /// SHA-256 of the record before, hexadecimal; empty for the first.
+        package var previousHash: String
+
+        package init(
+            sequence: Int64, id: String, purpose: Purpose, channel: Channel, address: String?, state: String,
+            eventTime: Instant, receivedAt: Instant, method: ConsentMethod, source: CallerName,
+            jurisdiction: String?, notice: ConsentBody.Notice?, expiresAt: Instant?, withdraws: String?,
+            previousHash: String
+        ) {
+            self.sequence = sequence
+            self.id = id
+            self.purpose = purpose
+            self.channel = channel
+            self.address = address
+            self.state = state
+            self.eventTime = eventTime
+            self.receivedAt = receivedAt
+            self.method = method
+            self.source = source
+            self.jurisdiction = jurisdiction
+            self.notice = notice
+            self.expiresAt = expiresAt
+            self.withdraws = withdraws
+            self.previousHash = previousHash
+        }
+
+        package var json: JSONObject {
+            JSONObject(present: [
+                "sequence": .integer(sequence), "id": .string(id), "purpose": .string(purpose.text),
+                "channel": .string(channel.rawValue), "address": address.map { .string($0) },
+                "state": .string(state), "event_time": .string(eventTime.rfc3339),
+                "received_at": .string(receivedAt.rfc3339), "method": .string(method.rawValue),
+                "source": .string(source.text), "jurisdiction": jurisdiction.map { .string($0) },
+                "notice": notice.map { .object($0.json) },
+                "expires_at": expiresAt.map { .string($0.rfc3339) },
+                "withdraws": withdraws.map { .string($0) }, "previous_hash": .string(previousHash),
+            ])
+        }
+
+        private static let notice = Shape.answer(
+            "ShownNotice", "The text that was shown.",
+            [
+                .required("id", .anyText, "Its name."), .required("version", .anyText, "Its version."),
+                .required("sha256", .sha256, "Its digest."),
+                .required("language", .anyText, "Its language."),
+            ])
+
+        static let shape = Shape.answer(
+            "ConsentRecord", "One record of the ledger. Nothing in it is ever changed.",
+            [
+                .required("sequence", .count, "Its position."),
+                .required("id", .anyText, "The reporter's id."),
+                .required("purpose", .anyText, "What for."),
+                .required("channel", .choice(of: Channel.self), "Which channel."),
+                .optional("address", .anyText, "Which number or e-mail address."),
+                .required("state", .choice(["given", "refused", "withdrawn"]), "What was said."),
+                .required("event_time", .anyText, "RFC 3339; when the person spoke."),
+                .required("received_at", .anyText, "RFC 3339; when the gate heard of it."),
+                .required("method", .choice(of: ConsentMethod.self), "How."),
+                .required("source", .anyText, "The caller that reported it."),
+                .optional("jurisdiction", .anyText, "Whose law."),
+                .optional("notice", notice, "What was shown."),
+                .optional("expires_at", .anyText, "RFC 3339; when it stops counting."),
+                .optional("withdraws", .anyText, "The record it withdraws."),
+                .required("previous_hash", .anyText, "SHA-256 of the record before; empty for the first."),
+            ])
+    }
+
+    /// What the records add up to for one purpose, channel and address.
+    package struct Standing: Hashable, Sendable {
+        package var purpose: Purpose
+        package var channel: Channel
+        package var address: String?
+        package var consent: ConsentFact
+
+        package init(purpose: Purpose, channel: Channel, address: String?, consent: ConsentFact) {
+            self.purpose = purpose
+            self.channel = channel
+            self.address = address
+            self.consent = consent
+        }
+
+        var json: JSONObject {
+            JSONObject(present: [
+                "purpose": .string(purpose.text), "channel": .string(channel.rawValue),
+                "address": address.map { .string($0) }, "state": .string(consent.state.rawValue),
+                "method": consent.method.map { .string($0.rawValue) },
+                "expires_at": consent.expiresAt.map { .string($0.rfc3339) },
+            ])
+        }
+
+        static let shape = Shape.answer(
+            "ConsentStanding",
+            "What the records add up to: the newest event counts, a tie counts as withdrawn.",
+            [
+                .required("purpose", .anyText, "What for."),
+                .required("channel", .choice(of: Channel.self), "Which channel."),
+                .optional("address", .anyText, "Which number or e-mail address."),
+                .required("state", .choice(of: ConsentState.self), "Where it stands."),
+                .optional("method", .choice(of: ConsentMethod.self), "How it was given."),
+                .optional("expires_at", .anyText, "RFC 3339; when it stops counting."),
+            ])
+    }
+
+    package var query: ConsentsQuery
+    /// Oldest first.
+    package var records: [Record]
+    package var standing: [Standing]
+
+    package init(query: ConsentsQuery, records: [Record], standing: [Standing]) {
+        self.query = query
+        self.records = records
+        self.standing = standing
+    }
+
+    package var json: JSONObject {
+        JSONObject(present: [
+            "as_of": query.asOf.map { .string($0.rfc3339) },
+            "known_at": query.knownAt.map { .string($0.rfc3339) },
+            "records": .array(records.map { .object($0.json) }),
+            "standing": .array(standing.map { .object($0.json) }),
+        ])
+    }
+
+    static let shape = Shape.answer(
+        "Consents", "The ledger as it stood, and what it adds up to.",
+        [
+            .optional("as_of", .anyText, "RFC 3339; events up to then."),
+            .optional("known_at", .anyText, "RFC 3339; heard of by then."),
+            .required("records", .all(Record.shape), "Oldest first."),
+            .required("standing", .all(Standing.shape), "What they add up to."),
+        ])
+}
+
+/// `GET …/preferences`: chosen, effective, why, and how to change it.
+package struct PreferencesAnswer: Hashable, Sendable {
+    /// One choice as it was made.
+    package struct Transition: Hashable, Sendable {
+        package var scope: String
+        package var channel: Channel
+        /// `nil` for the account.
+        package var destination: String?
+        package var state: PreferenceState
+        package var source: String
+        package var at: Instant
+        package var caller: CallerName
+
+        package init(
+            scope: String, channel: Channel, destination: String?, state: PreferenceState, source: String,
+            at: Instant, caller: CallerName
+        ) {
+            self.scope = scope
+            self.channel = channel
+            self.destination = destination
+            self.state = state
+            self.source = source
+            self.at = at
+            self.caller = caller
+        }
+
+        package var json: JSONObject {
+            JSONObject(present: [
+                "scope": .string(scope), "channel": .string(channel.rawValue),
+                "destination": destination.map { .string($0) }, "state": .string(state.rawValue),
+                "source": .string(source), "at": .string(at.rfc3339), "caller": .string(caller.text),
+            ])
+        }
+
+        static let shape = Shape.answer(
+            "PreferenceTransition", "One choice as it was made.",
+            [
+                .required("scope", .anyText, "A category or a type."),
+                .required("channel", .choice(of: Channel.self), "Which channel."),
+                .optional("destination", .anyText, "One device or address; the account when absent."),
+                .required("state", .choice(of: PreferenceState.self), "What was chosen."),
+                .required("source", .anyText, "Where it was chosen."), .required("at", .anyText, "RFC 3339."),
+                .required("caller", .anyText, "The caller that reported it."),
+            ])
+    }
+
+    /// What one preference comes to.
+    package struct Row: Hashable, Sendable {
+        package var scope: String
+        package var channel: Channel
+        package var destination: String?
+        package var chosen: PreferenceState
+        /// Whether notifications of the scope get through now.
+        package var isEffectivelyOn: Bool
+        /// Why, when that is not what was chosen or nothing was: a reason's name, or `default`, `chosen`.
+        package var why: String
+        /// What the person can do about it, in a sentence.
+        package var howToFix: String?
+        package var source: String?
+        package var at: Instant?
+
+        package init(
+            scope: String, channel: Channel, destination: String?, chosen: PreferenceState,
+            isEffectivelyOn: Bool, why: String, howToFix: String?, source: String?, at: Instant?
+        ) {
+            self.scope = scope
+            self.channel = channel
+            self.destination = destination
+            self.chosen = chosen
+            self.isEffectivelyOn = isEffectivelyOn
+            self.why = why
+            self.howToFix = howToFix
+            self.source = source
+            self.at = at
+        }
+
+        var json: JSONObject {
+            JSONObject(present: [
+                "scope": .string(scope), "channel": .string(channel.rawValue),
+                "destination": destination.map { .string($0) }, "chosen": .string(chosen.rawValue),
+                "effective": .string(isEffectivelyOn ? "on" : "off"), "why": .string(why),
+                "how_to_fix": howToFix.map { .string($0) }, "source": source.map { .string($0) },
+                "at": at.map { .string($0.rfc3339) },
+            ])
+        }
+
+        static let shape = Shape.answer(
+            "PreferenceStanding", "One preference: what was chosen, what it comes to, and why.",
+            [
+                .required("scope", .anyText, "A category or a type."),
+                .required("channel", .choice(of: Channel.self), "Which channel."),
+                .optional("destination", .anyText, "One device or address; the account when absent."),
+                .required(
+                    "chosen", .choice(of: PreferenceState.self),
+                    "What was chosen; `default` when nothing was."),
+                .required("effective", .choice(["on", "off"]), "Whether notifications get through."),
+                .required("why", .anyText, "`chosen`, `default`, or the reason that stops them."),
+                .optional("how_to_fix", .anyText, "What the person can do about it."),
+                .optional("source", .anyText, "Where it was chosen."), .optional("at", .anyText, "RFC 3339."),
+            ])
+    }
+
+    package var rows: [Row]
+
+    package init(rows: [Row]) { self.rows = rows }
+
+    package var json: JSONObject { ["preferences": .array(rows.map { .object($0.json) })] }
+
+    static let shape = Shape.answer(
+        "Preferences", "Every preference of a person.",
+        [.required("preferences", .all(Row.shape), "By scope, channel and destination.")])
+}
+
+/// `GET …/decisions`: why things did and did not arrive.
+package struct DecisionsAnswer: Hashable, Sendable {
+    package struct Row: Hashable, Sendable {
+        package var send: SendID
+        package var caller: CallerName
+        package var type: TypeID
+        package var channel: Channel
+        package var at: Instant
+        package var outcome: Outcome
+        package var reason: Reason
+        package var detail: Detail?
+        /// One sentence a support agent can read out.
+        package var sentence: String
+        package var deliveries: [SendAnswer.Delivery]
+        package var trail: TrailReference
+
+        package init(
+            send: SendID, caller: CallerName, type: TypeID, channel: Channel, at: Instant, outcome: Outcome,
+            reason: Reason, detail: Detail?, sentence: String, deliveries: [SendAnswer.Delivery],
+            trail: TrailReference
+        ) {
+            self.send = send
+            self.caller = caller
+            self.type = type
+            self.channel = channel
+            self.at = at
+            self.outcome = outcome
+            self.reason = reason
+            self.detail = detail
+            self.sentence = sentence
+            self.deliveries = deliveries
+            self.trail = trail
+        }
+
+        package var json: JSONObject {
+            let listed = deliveries.filter { $0.destination != nil }
+            return JSONObject(present: [
+                "send_id": .string(send.uuidText), "caller": .string(caller.text), "type": .string(type.text),
+                "channel": .string(channel.rawValue), "at": .string(at.rfc3339),
+                "outcome": .string(outcome.name), "reason": .string(reason.rawValue),
+                "detail": detail.map { .string($0.rawValue) },
+                "who_can_fix": .string(reason.whoCanFix.rawValue), "explanation": .string(sentence),
+                "deliveries": .array(listed.map { .object($0.json) }), "trail": .object(trail.json),
+            ])
+        }
+
+        static let shape = Shape.answer(
+            "DecisionRow", "One send to this person, and why it did or did not arrive.",
+            [
+                .required("send_id", .uuid, "The send."),
+                .required("caller", .anyText, "Who sent it."),
+                .required("type", .anyText, "The type."),
+                .required("channel", .choice(of: Channel.self), "The channel."),
+                .required("at", .anyText, "RFC 3339."),
+                .required("outcome", .choice(Outcome.allCases.map(\.name)), "The best of the deliveries."),
+                .required("reason", .choice(of: Reason.self), "Why."),
+                .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
+                .required(
+                    "who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
+                .required("explanation", .anyText, "The same in a sentence."),
+                .required(
+                    "deliveries",
+                    .list(of: SendAnswer.Delivery.shape, countMax: WireLimits.destinationCountMax),
+                    "One per destination."),
+                .required("trail", TrailReference.shape, "The evidence."),
+            ])
+    }
+
+    /// Newest first.
+    package var rows: [Row]
+
+    package init(rows: [Row]) { self.rows = rows }
+
+    package var json: JSONObject { ["decisions": .array(rows.map { .object($0.json) })] }
+
+    static let shape = Shape.answer(
+        "Decisions", "Why things did and did not arrive, newest first.",
+        [
+            .required(
+                "decisions", .list(of: Row.shape, countMax: Int(WireLimits.decisionCountMax)), "Newest first."
+            )
+        ])
+}
+
+/// `POST …/devices/{device}/keys`: the key's id, and what the device must open to prove it holds the key.
+package struct KeyChallengeAnswer: Hashable, Sendable {
+    package var key: KeyID
+    /// An envelope of purpose 2 to the new key (DESIGN section 8).
+    package var challenge: JSONObject
+    /// The same to the device's earlier active key, which must answer too.
+    package var oldKeyChallenge: JSONObject?
+    package var expiresAt: Instant
+    package var trail: TrailReference
+
+    package init(
+        key: KeyID, challenge: JSONObject, oldKeyChallenge: JSONObject?, expiresAt: Instant,
+        trail: TrailReference
+    ) {
+        self.key = key
+        self.challenge = challenge
+        self.oldKeyChallenge = oldKeyChallenge
+        self.expiresAt = expiresAt
+        self.trail = trail
+    }
+
+    package var json: JSONObject {
+        JSONObject(present: [
+            "key_id": .string(key.hexadecimal), "challenge": .object(challenge),
+            "old_key_challenge": oldKeyChallenge.map { .object($0) },
+            "expires_at": .string(expiresAt.rfc3339), "trail": .object(trail.json),
+        ])
+    }
+
+    private static let envelope = Shape.answer(
+        "Envelope", "A sealed envelope, to be opened with the device's private key.",
+        [
+            .required("v", .integer(1...1), "The format's version."),
+            .required("s", .choice(of: DeviceKeyBody.Suite.self), "The HPKE suite."),
+            .required("kid", .anyText, "The key."), .required("mid", .anyText, "The message."),
+            .required("exp", .count, "Unix seconds after which it must not be opened."),
+            .required("ct", .anyText, "Encapsulated key and ciphertext in base64url."),
+        ])
+
+    static let shape = Shape.answer(
+        "KeyChallenge", "The key is registered but unproved; answer the challenge to make it usable.",
+        [
+            .required("key_id", .keyID, "The new key's id."),
+            .required("challenge", envelope, "For the new key."),
+            .optional("old_key_challenge", envelope, "For the earlier active key, which must answer too."),
+            .required("expires_at", .anyText, "RFC 3339; five minutes from now."),
+            .required("trail", TrailReference.shape, "The evidence."),
+        ])
+}

@@ -1,0 +1,281 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// Where in the trail something is recorded: a producer's own piece of evidence.
+package struct TrailReference: Hashable, Sendable {
+    /// The log's name, as its checkpoints sign it.
+    package var origin: String
+    package var index: UInt64
+    /// SHA-256(0x00 ‖ entry), 32 bytes.
+    package var leaf: [UInt8]
+
+    package init(origin: String, index: UInt64, leaf: [UInt8]) {
+        self.origin = origin
+        self.index = index
+        self.leaf = leaf
+    }
+
+    package var json: JSONObject {
+        [
+            "index": .integer(Int64(index)), "leaf": .string(Hexadecimal.encode(leaf)),
+            "origin": .string(origin),
+        ]
+    }
+
+    static let shape = Shape.answer(
+        "TrailReference", "Where in the trail this is recorded, durably, before the answer was given.",
+        [
+            .required("origin", .anyText, "The log's name, as its checkpoints sign it."),
+            .required("index", .count, "The entry's index."),
+            .required("leaf", .sha256, "SHA-256 of 0x00 and the entry (RFC 6962)."),
+        ])
+}
+
+/// What the gate answers to one send.
+///
+/// 202 when at least one destination will get it now, later or in a summary; 403 as a problem document
+/// when none will, so that a client that looks only at the status never believes in a send that was not.
+package struct SendAnswer: Hashable, Sendable {
+    /// What became of the send at one destination.
+    package struct Delivery: Hashable, Sendable {
+        /// As its owner calls it; `nil` stands for "no destination at all".
+        package var destination: String?
+        package var outcome: Outcome
+        package var reason: Reason
+        package var detail: Detail?
+        /// The lowest gate that decided; `nil` when none objected.
+        package var gate: Gate?
+        /// Set when something was put in the outbox.
+        package var messageID: MessageID?
+        /// The device key the body is sealed to.
+        package var keyID: KeyID?
+        package var notBefore: Instant?
+
+        package init(
+            destination: String?, outcome: Outcome, reason: Reason, detail: Detail?, gate: Gate?,
+            messageID: MessageID? = nil, keyID: KeyID? = nil, notBefore: Instant? = nil
+        ) {
+            self.destination = destination
+            self.outcome = outcome
+            self.reason = reason
+            self.detail = detail
+            self.gate = gate
+            self.messageID = messageID
+            self.keyID = keyID
+            self.notBefore = notBefore
+        }
+
+        package init(
+            destination: String?, decision: Decision, messageID: MessageID? = nil, keyID: KeyID? = nil
+        ) {
+            self.init(
+                destination: destination, outcome: decision.outcome, reason: decision.reason,
+                detail: decision.detail, gate: decision.decidingGate, messageID: messageID, keyID: keyID,
+                notBefore: decision.notBefore)
+        }
+
+        /// Whether this delivery speaks for the whole send before `other` does: the better outcome, then the
+        /// lower gate (a send no gate objected to before any other), then the destination's name.
+        package func precedes(_ other: Delivery) -> Bool {
+            if outcome != other.outcome { return outcome < other.outcome }
+            let (left, right) = (
+                gate.map { Int($0.rawValue) } ?? -1, other.gate.map { Int($0.rawValue) } ?? -1
+            )
+            if left != right { return left < right }
+            switch (destination, other.destination) {
+            case (.none, .none): return false
+            case (.none, .some): return true
+            case (.some, .none): return false
+            // UTF-8 order, because Swift's own would follow Unicode equivalence.
+            case (.some(let left), .some(let right)): return left.utf8.lexicographicallyPrecedes(right.utf8)
+            }
+        }
+
+        package var json: JSONObject {
+            JSONObject(present: [
+                "destination": destination.map { .string($0) },
+                "outcome": .string(outcome.name),
+                "reason": .string(reason.rawValue),
+                "detail": detail.map { .string($0.rawValue) },
+                "message_id": messageID.map { .string($0.uuidText) },
+                "key_id": keyID.map { .string($0.hexadecimal) },
+                "not_before": notBefore.map { .string($0.rfc3339) },
+            ])
+        }
+
+        static let members: [ObjectShape.Member] = [
+            .required("destination", .anyText, "The device or address."),
+            .required("outcome", .choice(Outcome.allCases.map(\.name)), "What becomes of it there."),
+            .required("reason", .choice(of: Reason.self), "Why."),
+            .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
+            .optional(
+                "message_id", .uuid, "Stable over every retry; `apns-id` and the envelope's `mid`."),
+            .optional("key_id", .keyID, "The device key the body is sealed to."),
+            .optional("not_before", .anyText, "RFC 3339; the earliest time it goes on, for a `defer`."),
+        ]
+
+        static let shape = Shape.answer("Delivery", "What becomes of the send at one destination.", members)
+    }
+
+    package var id: RequestID
+    package var sendID: SendID
+    package var outcome: Outcome
+    package var reason: Reason
+    package var detail: Detail?
+    package var policy: PolicyDigest
+    /// Empty when the gates refused before anything about the recipient was asked.
+    package private(set) var deliveries: [Delivery]
+    package var trail: TrailReference
+    /// This answers an earlier request with the same id and content; nothing was sent again.
+    package var isReplayed: Bool
+
+    /// - Parameters:
+    ///   - deliveries: At least one; the one that ``Delivery/precedes(_:)`` all others gives the top level.
+    ///     One with no destination stands for a send that has none, and is not listed.
+    ///   - hidesRecipient: Whether one of gates 1 to 3 refused (``refusedBeforeRecipient(_:)``): the answer
+    ///     then says nothing about the recipient, or a caller without rights could ask who has devices.
+    package init(
+        id: RequestID, sendID: SendID, policy: PolicyDigest, deliveries: [Delivery], hidesRecipient: Bool,
+        trail: TrailReference, isReplayed: Bool = false
+    ) {
+        guard let best = deliveries.min(by: { $0.precedes($1) }) else {
+            preconditionFailure("the send \(sendID) was answered without a single decision")
+        }
+        self.id = id
+        self.sendID = sendID
+        outcome = best.outcome
+        reason = best.reason
+        detail = best.detail
+        self.policy = policy
+        self.deliveries =
+            hidesRecipient
+            ? [] : deliveries.filter { $0.destination != nil }.sorted { $0.isListed(before: $1) }
+        self.trail = trail
+        self.isReplayed = isReplayed
+    }
+
+    /// Whether the send itself was refused, whoever it was for: gates 1 to 3.
+    package static func refusedBeforeRecipient(_ trace: Trace) -> Bool {
+        trace[.type].verdict == .fail || trace[.caller].verdict == .fail || trace[.critical].verdict == .fail
+    }
+
+    /// The one place where an outcome becomes a status.
+    package var status: Int { outcome.isPromise ? 202 : 403 }
+
+    /// - Parameter isStreamLine: A line of a stream has no status line, so its body carries `status`.
+    package func json(isStreamLine: Bool = false) -> JSONObject {
+        let isRefusal = !outcome.isPromise
+        return JSONObject(present: [
+            "type": isRefusal ? .string("urn:sendgate:reason:\(reason.rawValue)") : nil,
+            "title": isRefusal ? .string(reason.title) : nil,
+            "status": isRefusal || isStreamLine ? .integer(Int64(status)) : nil,
+            "id": .string(id.text),
+            "send_id": .string(sendID.uuidText),
+            "outcome": .string(outcome.name),
+            "reason": .string(reason.rawValue),
+            "detail": detail.map { .string($0.rawValue) },
+            "who_can_fix": .string(reason.whoCanFix.rawValue),
+            "policy": .string(policy.text),
+            "deliveries": .array(deliveries.map { .object($0.json) }),
+            "trail": .object(trail.json),
+            "replayed": isReplayed ? true : nil,
+        ])
+    }
+
+    package func answer(isStreamLine: Bool = false) -> Answer {
+        Answer(
+            status: status, contentType: outcome.isPromise ? MediaType.json : MediaType.problem,
+            body: CanonicalJSON.write(json(isStreamLine: isStreamLine)))
+    }
+
+    private static let common: [ObjectShape.Member] = [
+        .required("id", .anyText, "The caller's id."),
+        .required("send_id", .uuid, "The gateway's id; paths and references use it."),
+        .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
+        .required("who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
+        .required("policy", .sha256, "Digest of the bundle that decided."),
+        .required(
+            "deliveries", .list(of: Delivery.shape, countMax: WireLimits.destinationCountMax),
+            "One per destination; empty when the send itself was refused."),
+        .required("trail", TrailReference.shape, "The evidence."),
+        .optional(
+            "replayed", .boolean, "True when this answers an earlier request with the same id and content."),
+    ]
+
+    static let acceptedShape = Shape.answer(
+        "SendAccepted",
+        "At least one destination will get it: now, later (`defer`) or in a summary (`digest`).",
+        common + [
+            .required(
+                "outcome", .choice(Outcome.allCases.filter(\.isPromise).map(\.name)),
+                "The best of the deliveries."),
+            .required(
+                "reason", .choice(Reason.allCases.filter(\.outcome.isPromise).map(\.rawValue)),
+                "The reason of the best."),
+            .optional("status", .integer(202...202), "In a line of a stream."),
+        ])
+
+    static let refusedShape = Shape.answer(
+        "SendRefused",
+        "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone.",
+        common + [
+            .required(
+                "type",
+                .choice(
+                    Reason.allCases.filter { !$0.outcome.isPromise }.map {
+                        "urn:sendgate:reason:\($0.rawValue)"
+                    }),
+                "The reason as a URN."),
+            .required("title", .anyText, "The reason in words."),
+            .required("status", .integer(403...403), "The HTTP status."),
+            .required(
+                "outcome", .choice(Outcome.allCases.filter { !$0.isPromise }.map(\.name)),
+                "The best of the deliveries."),
+            .required(
+                "reason", .choice(Reason.allCases.filter { !$0.outcome.isPromise }.map(\.rawValue)),
+                "The reason of the best."),
+        ])
+}
+
+extension SendAnswer.Delivery {
+    fileprivate func isListed(before other: SendAnswer.Delivery) -> Bool {
+        (destination ?? "").utf8.lexicographicallyPrecedes((other.destination ?? "").utf8)
+    }
+}
+
+extension Reason {
+    /// For `title` of a problem document: one sentence without a full stop, the same every time.
+    package var title: String {
+        switch self {
+        case .expired: "The notification is past its time to live"
+        case .expiresBeforeDue: "The notification would expire before it may go out"
+        case .unknownType: "The registry has no notification type of this name"
+        case .typeDisabled: "The notification type is disabled"
+        case .invalidParams: "The params do not fit the notification type"
+        case .callerNotPermitted: "The caller may not send this type"
+        case .criticalNotPermitted: "Critical delivery is not permitted here"
+        case .smsFallbackForbidden: "This send may not fall back to SMS"
+        case .channelNotAllowed: "The notification type does not travel on this channel"
+        case .unknownRecipient: "The recipient is not registered"
+        case .noDestination: "The recipient has no destination that can take this"
+        case .factMissing: "A fact the decision needs is not known"
+        case .noGDPRConsent: "The recipient's law asks for consent that is not there"
+        case .noMarketingOptIn: "The recipient has not opted in to marketing"
+        case .noSMSConsent: "The recipient has not consented to SMS"
+        case .noEmailConsent: "The recipient has not consented to e-mail"
+        case .minor: "The recipient is a minor"
+        case .pushDisabled: "The recipient has switched push off"
+        case .userPreference: "The recipient has switched this off"
+        case .blockedAtOSLevel: "The device's operating system does not let the app notify"
+        case .quietHoursDropped: "It is the recipient's quiet time"
+        case .quietHoursZoneMissing: "The recipient has quiet hours but no known time zone"
+        case .quietHoursDeferred: "The notification waits for the end of the recipient's quiet hours"
+        case .frequencyCap: "The recipient has had as many of these as the limits allow"
+        case .digested: "The notification goes into the recipient's next summary"
+        case .noDeviceKey: "No device has a key to seal this notification to"
+        case .genericOnly: "Only a generic text goes out, because no device key can be used"
+        case .payloadTooLarge: "The composed notification is larger than its channel takes"
+        case .allowed: "The notification goes out"
+        }
+    }
+}

@@ -1,0 +1,206 @@
+import CanonicalJSON
+import GateVocabulary
+
+/// The example answers of the reference: real values, encoded by the code that encodes real answers.
+enum Samples {
+    static let moment = Instant(milliseconds: 1_795_237_200_000)
+    static let policy = PolicyDigest("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
+    static let sendID = SendID(high: 0x7d1c_0d52_93a1_4f0e, low: 0x8d7b_2f3f_1f0a_9c11)
+    static let messageID = MessageID(high: 0x0c9f_5a3e_6c1b_4e52, low: 0x9a1f_3f6f_3d1f_7a10)
+    static let keyID = KeyID(high: 0x5b1d_9f04_77aa_4c31, low: 0x8c02_f3d1_90be_6a55)
+    static let trail = TrailReference(
+        origin: "sendgate.example/trail", index: 41_873, leaf: (0..<32).map { UInt8($0) &* 7 &+ 11 })
+    static let recorded = RecordedAnswer(trail: trail)
+
+    static let forwarded = SendAnswer(
+        id: RequestID("rem-8812736-sent"), sendID: sendID, policy: policy,
+        deliveries: [
+            SendAnswer.Delivery(
+                destination: "d_1", outcome: .forward, reason: .allowed, detail: nil, gate: nil,
+                messageID: messageID, keyID: keyID),
+            SendAnswer.Delivery(
+                destination: "d_2", outcome: .suppress, reason: .blockedAtOSLevel, detail: nil,
+                gate: .osPermission),
+        ],
+        hidesRecipient: false, trail: trail)
+
+    static let deferred = SendAnswer(
+        id: RequestID("rem-8812737-sent"), sendID: sendID, policy: policy,
+        deliveries: [
+            SendAnswer.Delivery(
+                destination: "d_1", outcome: .defer, reason: .quietHoursDeferred, detail: nil,
+                gate: .quietHours, messageID: messageID, notBefore: moment.advanced(bySeconds: 25_200))
+        ],
+        hidesRecipient: false, trail: trail)
+
+    static let refused = SendAnswer(
+        id: RequestID("promo-2026-11"), sendID: sendID, policy: policy,
+        deliveries: [
+            SendAnswer.Delivery(
+                destination: "d_1", outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked,
+                gate: .permission)
+        ],
+        hidesRecipient: false, trail: trail)
+
+    static let event = SendEvent(
+        cursor: 912, send: sendID, event: "accepted_by_provider", destination: "d_1", at: moment, reason: nil)
+
+    static let status = SendStatusAnswer(
+        decision: forwarded, type: TypeID("transaction.remittance_sent"), channel: .push, receivedAt: moment,
+        waiting: [], events: [event])
+
+    static let cancelled = CancelAnswer(sendID: sendID, withdrawn: ["d_1"], gone: [], trail: trail)
+
+    static let explanation = ExplainAnswer(
+        policy: policy,
+        request: AttestedRequest(
+            caller: CallerName("marketing"), type: TypeID("promo.offer"), channel: .push, critical: false),
+        deliveries: [
+            {
+                var facts = Facts()
+                facts.now = moment
+                facts.recipient = .registered
+                facts.consent = ConsentFact(state: .neverAsked)
+                var trace = Trace()
+                for gate in Gate.allCases { trace[gate] = .pass }
+                trace[.permission] = .fail(.noGDPRConsent, .neverAsked)
+                trace[.deviceKey] = .notApplicable
+                return ExplainAnswer.Delivery(
+                    destination: "d_1", facts: facts,
+                    decision: Decision(
+                        outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked, notBefore: nil,
+                        form: .never, interruption: .passive, notes: [], trace: trace),
+                    sentence: "The person was never asked whether they want marketing by push.")
+            }()
+        ])
+
+    static let type = TypeAnswer(
+        type: TypeID("transaction.remittance_sent"), means: "Money the customer sent abroad is on its way.",
+        category: .transactional, tier: .important, sensitivity: .high, isEnabled: true, disabledHint: nil,
+        isMandatory: false, isCriticalAllowed: false, isPermitted: true,
+        channels: [.push: .sealed, .email: .generic], purpose: nil, ttlSeconds: 86_400,
+        params: [
+            "type": "object", "additionalProperties": false, "required": ["transaction_id"],
+            "properties": ["transaction_id": ["type": "string", "format": "uuid"]],
+        ],
+        example: [
+            "id": "rem-8812736-sent", "type": "transaction.remittance_sent", "recipient": ["user": "u_42"],
+            "params": ["transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"],
+        ])
+
+    static let consent = ConsentsAnswer.Record(
+        sequence: 1, id: "c-20261120-1", purpose: .marketing, channel: .push, address: nil, state: "given",
+        eventTime: moment, receivedAt: moment, method: .inAppToggle, source: CallerName("product"),
+        jurisdiction: "DE",
+        notice: ConsentBody.Notice(
+            id: "promo", version: "3",
+            sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", language: "nb"),
+        expiresAt: nil, withdraws: nil, previousHash: "")
+
+    static let consents = ConsentsAnswer(
+        query: ConsentsQuery(asOf: moment, knownAt: nil), records: [consent],
+        standing: [
+            ConsentsAnswer.Standing(
+                purpose: .marketing, channel: .push, address: nil,
+                consent: ConsentFact(state: .given, method: .inAppToggle))
+        ])
+
+    static let transition = PreferencesAnswer.Transition(
+        scope: "marketing", channel: .push, destination: "d_1", state: .userOff, source: "in_app_settings",
+        at: moment, caller: CallerName("product"))
+
+    static let preferences = PreferencesAnswer(rows: [
+        PreferencesAnswer.Row(
+            scope: "marketing", channel: .push, destination: "d_1", chosen: .userOff, isEffectivelyOn: false,
+            why: "chosen", howToFix: "Switch marketing on for this device in the app's settings.",
+            source: "in_app_settings", at: moment)
+    ])
+
+    static let decision = DecisionsAnswer.Row(
+        send: sendID, caller: CallerName("marketing"), type: TypeID("promo.offer"), channel: .push,
+        at: moment,
+        outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked,
+        sentence: "The person was never asked whether they want marketing by push.",
+        deliveries: refused.deliveries, trail: trail)
+
+    static let recipient = RecipientAnswer(
+        user: UserID("u_42"), registeredAt: moment, updatedAt: moment,
+        region: RegionCode("DE").map { RegionObservation(code: $0, source: .kyc, observedAt: moment) },
+        age: .adult, locale: "nb", timeZone: "Europe/Berlin", privacy: .generic, pushEnabled: true,
+        quietHours: QuietHoursBody(startMinute: 1260, endMinute: 480),
+        devices: [
+            RecipientAnswer.Device(
+                device: "d_1", platform: .ios, app: "no.getdrop.app",
+                token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad", region: nil,
+                timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: true, isActive: true,
+                seenAt: moment,
+                keys: [
+                    RecipientAnswer.Key(
+                        key: keyID, suite: DeviceKeyBody.Suite.p256.rawValue, state: "active",
+                        createdAt: moment)
+                ])
+        ],
+        addresses: [
+            RecipientAnswer.Address(
+                address: "a_1", channel: .sms, value: "+4790000000", verifiedAt: moment)
+        ],
+        consents: [consent], preferences: [transition],
+        prompts: [RecipientAnswer.Prompt(device: "d_1", shownAt: moment, answer: "granted")],
+        decisions: [decision])
+
+    static let challenge = KeyChallengeAnswer(
+        key: keyID,
+        challenge: [
+            "v": 1, "s": .string(DeviceKeyBody.Suite.p256.rawValue), "kid": .string(keyID.hexadecimal),
+            "mid": .string(messageID.hexadecimal), "exp": 1_795_237_500, "ct": "BGsX0fLhLEJH",
+        ],
+        oldKeyChallenge: nil, expiresAt: moment.advanced(bySeconds: 300), trail: trail)
+
+    static let keys = KeysAnswer(keys: [
+        KeyAnswer(
+            key: "origin-2026", purpose: "origin", suite: "Ed25519", state: "active", createdAt: moment,
+            changedAt: moment, publicKey: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")
+    ])
+
+    static let keyChanged = KeyChangedAnswer(key: "origin-2026", state: "active", trail: trail)
+    static let policyActivated = PolicyActivatedAnswer(policy: policy, previous: nil, trail: trail)
+
+    static let readiness = ReadinessAnswer(checks: [
+        .init(name: "store", isPassed: true, detail: nil), .init(name: "trail", isPassed: true, detail: nil),
+    ])
+
+    static let unready = ReadinessAnswer(checks: [
+        .init(name: "store", isPassed: true, detail: nil),
+        .init(
+            name: "trail", isPassed: false,
+            detail: "the published trail is 7 s behind; check the disk of the trail directory"),
+    ])
+
+    static let checkpoint = """
+        sendgate.example/trail
+        41874
+        nND/nri/U0xuHUrYSy0HtMeal2vzD9V4k/BO79C+QeI=
+
+        — sendgate.example/trail 5b1d9f0477aa4c31
+
+        """
+
+    static func problem(_ name: ProblemName) -> Problem {
+        switch name {
+        case .invalidRequest:
+            Problem(
+                name,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["recipient", "user"])),
+                        "the member is missing; expected \(TextRule.identifier.expectation)")
+                ])
+        case .malformedJSON:
+            Problem(name, detail: "expected `,` or `}` at byte 57 (`/recipient`)")
+        case .bodyTooLarge:
+            Problem(
+                name, detail: "the body has 65537 bytes; at most \(WireLimits.bodyByteCountMax) are accepted")
+        default: Problem(name)
+        }
+    }
+}
