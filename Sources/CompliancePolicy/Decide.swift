@@ -25,65 +25,72 @@ package func decide(
 package func decide(
     given facts: Facts, in territory: Territory, under behaviour: Behaviour
 ) -> Decision {
-    var notes: DecisionNotes = []
-    var trace = Trace()
+    var notes = DecisionNotes(rawValue: 0)
     let form = payloadForm(given: facts, under: behaviour)
-    let hours = quietHoursGate(facts, behaviour)
-    let quietHours = behaviour.passing(.mandatoryPassesQuietHours, hours, noting: &notes)
-
-    trace[.expiry] = expiryGate(facts, waiting: quietHours.reason == .quietHoursDeferred)
-    trace[.type] = typeGate(facts, behaviour)
-    trace[.caller] = callerGate(behaviour)
-    trace[.critical] = criticalGate(behaviour)
-    trace[.fallback] = fallbackGate(facts, behaviour)
-    trace[.destination] = destinationGate(facts)
-    trace[.permission] = permissionGate(facts, territory, behaviour)
-    trace[.preferences] = behaviour.passing(
+    let preferences = behaviour.passing(
         .mandatoryPassesPreferences, preferencesGate(facts, territory, behaviour), noting: &notes)
-    trace[.osPermission] = osPermissionGate(facts, behaviour)
-    trace[.quietHours] = quietHours
-    trace[.caps] = behaviour.passing(.mandatoryPassesCaps, capsGate(facts, behaviour), noting: &notes)
-    trace[.deviceKey] = deviceKeyGate(facts, behaviour)
-    trace[.size] = sizeGate(facts, behaviour, form: form)
-
-    return conclude(trace, notes: notes, form: form, given: facts, under: behaviour)
+    let quietHours = behaviour.passing(
+        .mandatoryPassesQuietHours, quietHoursGate(facts, behaviour), noting: &notes)
+    let caps = behaviour.passing(.mandatoryPassesCaps, capsGate(facts, behaviour), noting: &notes)
+    let results: InlineArray<13, GateResult> = [
+        expiryGate(facts, waiting: isDeferral(quietHours)),
+        typeGate(facts, behaviour),
+        callerGate(behaviour),
+        criticalGate(behaviour),
+        fallbackGate(facts, behaviour),
+        destinationGate(facts),
+        permissionGate(facts, territory, behaviour),
+        preferences,
+        osPermissionGate(facts, behaviour),
+        quietHours,
+        caps,
+        deviceKeyGate(facts, behaviour),
+        sizeGate(facts, behaviour, form: form),
+    ]
+    return conclude(results, notes: notes, form: form, given: facts, under: behaviour)
 }
 
 /// Finds the gate that decides, and says what a promise carries.
+@inline(__always)
 private func conclude(
-    _ trace: Trace, notes: DecisionNotes, form: BodyForm, given facts: Facts, under behaviour: Behaviour
+    _ results: InlineArray<13, GateResult>, notes: DecisionNotes, form: BodyForm, given facts: Facts,
+    under behaviour: Behaviour
 ) -> Decision {
-    var deciding = GateResult.pass
+    let trace = Trace(results)
+    var deciding: GateResult?
     var outcome = Outcome.forward
-    for index in UInt8(0)..<UInt8(13) {
-        let result = trace[Gate(rawValue: index)!]
-        guard result.verdict == .fail, let reason = result.reason else { continue }
+    for position in results.indices {
+        let result = results[position]
+        // A reason is there exactly when the gate failed.
+        guard let reason = result.reason else { continue }
         let here = reason.outcome
         if !here.isPromise {
             return Decision(
                 outcome: here, reason: reason, detail: result.detail, notBefore: nil, form: .never,
-                interruption: .passive, notes: [], trace: trace)
+                interruption: .passive, notes: DecisionNotes(rawValue: 0), trace: trace)
         }
         // `forward` here is generic_only: it decides only when nothing waits.
-        if deciding.verdict == .pass || (outcome == .forward && here != .forward) {
+        let waits = if case .forward = here { false } else { true }
+        let nothingWaits = if case .forward = outcome { true } else { false }
+        if deciding == nil || (nothingWaits && waits) {
             deciding = result
             outcome = here
         }
     }
     var notBefore: Instant?
-    if outcome == .defer, case .inside(let end) = facts.quietHours { notBefore = end }
+    if case .defer = outcome, case .inside(let end) = facts.quietHours { notBefore = end }
     var notes = notes
     var interruption = behaviour.interruption
-    if behaviour.isCriticalPermitted, behaviour.channel == .push {
+    if behaviour.isCriticalPermitted, case .push = behaviour.channel {
         if facts.criticalAlerts == true {
             interruption = .critical
         } else {
             interruption = .timeSensitive
-            notes.insert(.criticalDowngraded)
+            notes.formUnion(.criticalDowngraded)
         }
     }
     return Decision(
-        outcome: outcome, reason: deciding.reason ?? .allowed, detail: deciding.detail,
+        outcome: outcome, reason: deciding?.reason ?? .allowed, detail: deciding?.detail,
         notBefore: notBefore, form: form, interruption: interruption, notes: notes, trace: trace)
 }
 
@@ -95,14 +102,16 @@ private func payloadForm(given facts: Facts, under behaviour: Behaviour) -> Body
     switch behaviour.body {
     case .sealed:
         let fallsBack = behaviour.marks.contains(.genericWithoutKey)
-        guard let key = facts.deviceKey, key != .usable, fallsBack else { return .sealed }
-        return .generic
+        switch facts.deviceKey {
+        case .usable, nil: return .sealed
+        case .none?, .unconfirmed, .revoked: return fallsBack ? .generic : .sealed
+        }
     case .full:
         // Nobody's choice known: personal content stays off the screen, open content says nothing of anybody.
-        let privacy = facts.privacy ?? (behaviour.sensitivity == .open ? .full : .generic)
-        switch (behaviour.sensitivity, privacy) {
-        case (.open, .full), (.open, .generic), (.personal, .full): return .full
-        case (.open, .hidden), (.personal, .generic), (.personal, .hidden), (.high, _): return .generic
+        switch (behaviour.sensitivity, facts.privacy) {
+        case (.open, .full), (.open, .generic), (.open, nil), (.personal, .full): return .full
+        case (.open, .hidden), (.personal, .generic), (.personal, .hidden), (.personal, nil), (.high, _):
+            return .generic
         }
     case .generic: return .generic
     case .never: return .never
@@ -115,8 +124,13 @@ extension Behaviour {
     fileprivate func passing(
         _ mark: Marks, _ result: GateResult, noting notes: inout DecisionNotes
     ) -> GateResult {
-        guard result.verdict == .fail, marks.contains(mark) else { return result }
-        if result.reason != .factMissing { notes.insert(.mandatoryPassed) }
+        guard let reason = result.reason, marks.contains(mark) else { return result }
+        if case .factMissing = reason { return .pass }
+        notes.formUnion(.mandatoryPassed)
         return .pass
     }
+}
+
+private func isDeferral(_ result: GateResult) -> Bool {
+    if case .quietHoursDeferred = result.reason { true } else { false }
 }

@@ -4,6 +4,9 @@ import GateVocabulary
 // that lacks a fact it needs fails with `fact_missing`; a gate that does not need a fact ignores its
 // absence. Where several things are wrong at one gate, what is known to be wrong is said before what is
 // not known.
+//
+// Enums are matched and moments compared by their milliseconds: an operator of another module is a call
+// through its conformance, and there would be dozens of them in a decision.
 
 /// 0. Not past its expiry, and not due after it.
 ///
@@ -11,9 +14,11 @@ import GateVocabulary
 func expiryGate(_ facts: Facts, waiting: Bool) -> GateResult {
     guard let now = facts.now else { return .fail(.factMissing, .now) }
     guard let expiry = facts.expiry, let due = facts.due else { return .fail(.factMissing, .expiry) }
-    if now > expiry { return .fail(.expired) }
-    if due > expiry { return .fail(.expiresBeforeDue) }
-    if waiting, case .inside(let end) = facts.quietHours, end > expiry { return .fail(.expiresBeforeDue) }
+    if now.milliseconds > expiry.milliseconds { return .fail(.expired) }
+    if due.milliseconds > expiry.milliseconds { return .fail(.expiresBeforeDue) }
+    if waiting, case .inside(let end) = facts.quietHours, end.milliseconds > expiry.milliseconds {
+        return .fail(.expiresBeforeDue)
+    }
     return .pass
 }
 
@@ -53,12 +58,14 @@ func fallbackGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     switch facts.fallback {
     case .mismatch:
         return .fail(.smsFallbackForbidden, .fallbackMismatch)
-    case .replacesOwnSend
-    where behaviour.channel == .sms && behaviour.marks.contains(.smsFallbackForbidden):
-        return .fail(.smsFallbackForbidden, behaviour.category == .marketing ? .marketing : nil)
-    case .replacesOwnSend, .notFallback, nil:
-        if behaviour.body == .never { return .fail(.channelNotAllowed) }
-        return facts.fallback == nil ? .fail(.factMissing, .fallback) : .pass
+    case .replacesOwnSend where behaviour.isSMS && behaviour.marks.contains(.smsFallbackForbidden):
+        return .fail(.smsFallbackForbidden, behaviour.isMarketing ? .marketing : nil)
+    case .replacesOwnSend, .notFallback:
+        if case .never = behaviour.body { return .fail(.channelNotAllowed) }
+        return .pass
+    case nil:
+        if case .never = behaviour.body { return .fail(.channelNotAllowed) }
+        return .fail(.factMissing, .fallback)
     }
 }
 
@@ -82,23 +89,28 @@ func destinationGate(_ facts: Facts) -> GateResult {
 /// 6. Consent or another permission, by category, channel and regime; nothing passes it.
 func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
-    if behaviour.marks.contains(.refusesMinors), facts.age == .minor { return .fail(.minor) }
+    if behaviour.marks.contains(.refusesMinors), case .minor = facts.age { return .fail(.minor) }
     var rule = territory.rule
-    if behaviour.channel == .sms, facts.fallback == .replacesOwnSend {
+    if behaviour.isSMS, case .replacesOwnSend = facts.fallback {
         // Whatever the table says, a text in place of a push needs the number's own consent (S1).
         rule = max(rule, .optIn)
     }
     if let objection = objection(to: facts.consent, under: rule, now: facts.now) {
-        if objection == .consent || objection == .now { return .fail(.factMissing, objection) }
-        let isUnknown = objection == .neverAsked && territory.isStrictForWantOfRegion
         let reason = permissionReason(territory, behaviour)
-        return .fail(reason, isUnknown && reason == .noGDPRConsent ? .regionUnknown : objection)
+        switch (objection, reason) {
+        case (.consent, _), (.now, _): return .fail(.factMissing, objection)
+        case (.neverAsked, .noGDPRConsent) where territory.isStrictForWantOfRegion:
+            return .fail(reason, .regionUnknown)
+        default: return .fail(reason, objection)
+        }
     }
     if behaviour.marks.contains(.needsPurpose),
         let objection = objection(to: facts.purposeConsent, under: .optIn, now: facts.now)
     {
-        if objection == .consent || objection == .now { return .fail(.factMissing, objection) }
-        return .fail(.noGDPRConsent, objection)
+        switch objection {
+        case .consent, .now: return .fail(.factMissing, objection)
+        default: return .fail(.noGDPRConsent, objection)
+        }
     }
     if behaviour.marks.contains(.refusesMinors), facts.age == nil { return .fail(.factMissing, .age) }
     return .pass
@@ -108,9 +120,9 @@ func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavio
 ///
 /// - Returns: A detail of the consent reasons, or `.consent` or `.now` when that fact is missing.
 private func objection(to consent: ConsentFact?, under rule: PermissionRule, now: Instant?) -> Detail? {
-    if rule == .noneNeeded { return nil }
+    if case .noneNeeded = rule { return nil }
     guard let consent else { return .consent }
-    if rule == .optOut {
+    if case .optOut = rule {
         switch consent.state {
         case .refused: return .refused
         case .withdrawn: return .withdrawn
@@ -127,17 +139,18 @@ private func objection(to consent: ConsentFact?, under rule: PermissionRule, now
     }
     if let end = consent.expiresAt {
         guard let now else { return .now }
-        if now >= end { return .expired }
+        if now.milliseconds >= end.milliseconds { return .expired }
     }
-    if rule == .optInOrExistingCustomer { return nil }
+    if case .optInOrExistingCustomer = rule { return nil }
     // How it was given decides here, so not knowing it is not knowing whether it was given.
     guard let method = consent.method else { return .consent }
     return rule.accepts(method) ? nil : .methodInsufficient
 }
 
 private func permissionReason(_ territory: Territory, _ behaviour: Behaviour) -> Reason {
-    if behaviour.category == .marketing {
-        return territory.regime == .other ? .noMarketingOptIn : .noGDPRConsent
+    if behaviour.isMarketing {
+        if case .other = territory.regime { return .noMarketingOptIn }
+        return .noGDPRConsent
     }
     switch behaviour.channel {
     case .sms: return .noSMSConsent
@@ -157,36 +170,28 @@ func preferencesGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavi
     let accountType = isMutableAlone ? facts.accountTypePreference : .default
     let destinationType = isMutableAlone ? facts.destinationTypePreference : .default
 
-    if marks.contains(.stepUpToSwitchOff) || behaviour.isCriticalPermitted {
-        // A plain off, the master switch included, does not silence what keeps the account theirs.
-        if account == .userOffStepUp { return .fail(.userPreference, .accountOff) }
-        if destination == .userOffStepUp { return .fail(.userPreference, .destinationOff) }
-        if accountType == .userOffStepUp || destinationType == .userOffStepUp {
-            return .fail(.userPreference, .typeOff)
+    let needsStepUp = marks.contains(.stepUpToSwitchOff) || behaviour.isCriticalPermitted
+    if !needsStepUp, behaviour.isPush, facts.pushEnabled == false { return .fail(.pushDisabled) }
+    // A plain off, the master switch included, does not silence what keeps the account theirs.
+    func isOff(_ preference: PreferenceState?) -> Bool {
+        switch preference {
+        case .userOffStepUp: true
+        case .userOff: !needsStepUp
+        case .default, .userOn, nil: false
         }
-        guard account != nil, destination != nil, accountType != nil, destinationType != nil else {
-            return .fail(.factMissing, .preferences)
-        }
-        return .pass
     }
-
-    if behaviour.channel == .push, facts.pushEnabled == false { return .fail(.pushDisabled) }
-    if account?.isOff == true { return .fail(.userPreference, .accountOff) }
-    if destination?.isOff == true { return .fail(.userPreference, .destinationOff) }
-    if accountType?.isOff == true || destinationType?.isOff == true {
-        return .fail(.userPreference, .typeOff)
+    if isOff(account) { return .fail(.userPreference, .accountOff) }
+    if isOff(destination) { return .fail(.userPreference, .destinationOff) }
+    if isOff(accountType) || isOff(destinationType) { return .fail(.userPreference, .typeOff) }
+    guard let account, let destination, let accountType, let destinationType else {
+        return .fail(.factMissing, .preferences)
     }
-    guard let account, let destination, let accountType, let destinationType,
-        behaviour.channel != .push || facts.pushEnabled != nil
-    else { return .fail(.factMissing, .preferences) }
-
-    let nothingChosen =
-        account == .default && destination == .default && accountType == .default
-        && destinationType == .default
-    if nothingChosen, !marks.contains(.onByDefault), !isWanted(facts, territory, behaviour) {
-        return .fail(.userPreference, .accountOff)
-    }
-    return .pass
+    if needsStepUp { return .pass }
+    if behaviour.isPush, facts.pushEnabled == nil { return .fail(.factMissing, .preferences) }
+    if marks.contains(.onByDefault) { return .pass }
+    guard case (.default, .default, .default, .default) = (account, destination, accountType, destinationType)
+    else { return .pass }
+    return isWanted(facts, territory, behaviour) ? .pass : .fail(.userPreference, .accountOff)
 }
 
 /// Whether a category that is off by default is on for this recipient although they touched no switch.
@@ -194,18 +199,18 @@ func preferencesGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavi
 /// Consent and preference are one will: a consent that was given and still counts is the switch. Where a
 /// law lets us write until somebody objects, and only there, silence is not an off.
 private func isWanted(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> Bool {
-    if territory.isKnown, territory.rule == .optOut { return true }
-    guard behaviour.category == .marketing, let consent = facts.consent, consent.state == .given else {
+    if territory.isKnown, case .optOut = territory.rule { return true }
+    guard behaviour.isMarketing, let consent = facts.consent, case .given = consent.state else {
         return false
     }
     guard let end = consent.expiresAt else { return true }
     guard let now = facts.now else { return false }
-    return now < end
+    return now.milliseconds < end.milliseconds
 }
 
 /// 8. What the device's operating system allows. Nothing passes it: what it blocks is not shown.
 func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.channel == .push else { return .notApplicable }
+    guard behaviour.isPush else { return .notApplicable }
     switch facts.osPermission {
     case .granted, .provisional: return .pass
     case .denied, .notDetermined: return .fail(.blockedAtOSLevel)
@@ -215,16 +220,18 @@ func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 
 /// 9. The recipient's quiet hours, by category.
 func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.marks.contains(.typeKnown), behaviour.quietHours != .pass else { return .notApplicable }
+    guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
+    if case .pass = behaviour.quietHours { return .notApplicable }
     if behaviour.isCriticalPermitted { return .pass }
+    let isDropped = if case .drop = behaviour.quietHours { true } else { false }
     switch facts.quietHours {
     case nil: return .fail(.factMissing, .quietHours)
     case .off, .outside: return .pass
     case .zoneMissing:
         // A payment notice is not lost for want of a zone; an offer is not worth waking anybody for.
-        return behaviour.quietHours == .drop ? .fail(.quietHoursZoneMissing) : .pass
+        return isDropped ? .fail(.quietHoursZoneMissing) : .pass
     case .inside:
-        return .fail(behaviour.quietHours == .drop ? .quietHoursDropped : .quietHoursDeferred)
+        return .fail(isDropped ? .quietHoursDropped : .quietHoursDeferred)
     }
 }
 
@@ -232,10 +239,14 @@ func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 func capsGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     let hasTypeCap = behaviour.typeCap > 0
     let hasCategoryCap = behaviour.categoryCap > 0
-    guard behaviour.marks.contains(.typeKnown), behaviour.overflow != .allow, hasTypeCap || hasCategoryCap
-    else { return .notApplicable }
+    guard behaviour.marks.contains(.typeKnown), hasTypeCap || hasCategoryCap else { return .notApplicable }
+    let reason: Reason
+    switch behaviour.overflow {
+    case .allow: return .notApplicable
+    case .digest: reason = .digested
+    case .drop: reason = .frequencyCap
+    }
     if behaviour.isCriticalPermitted { return .pass }
-    let reason: Reason = behaviour.overflow == .digest ? .digested : .frequencyCap
     if hasTypeCap && facts.typeCount == nil || hasCategoryCap && facts.categoryCount == nil {
         return .fail(.factMissing, .counts)
     }
@@ -250,7 +261,7 @@ func capsGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 
 /// 11. A usable device key when the body is sealed; without one, what the type says.
 func deviceKeyGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.channel == .push, behaviour.body == .sealed else { return .notApplicable }
+    guard behaviour.isPush, case .sealed = behaviour.body else { return .notApplicable }
     let reason: Reason = behaviour.marks.contains(.genericWithoutKey) ? .genericOnly : .noDeviceKey
     switch facts.deviceKey {
     case nil: return .fail(.factMissing, .deviceKey)
@@ -263,17 +274,23 @@ func deviceKeyGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 
 /// 12. The composed payload fits the channel.
 func sizeGate(_ facts: Facts, _ behaviour: Behaviour, form: BodyForm) -> GateResult {
-    guard form != .never else { return .notApplicable }
+    if case .never = form { return .notApplicable }
     let most = Int(behaviour.payloadByteCountMax)
     guard let size = facts.sizes?[form] else { return .fail(.factMissing, .size) }
     if size > most { return .fail(.payloadTooLarge) }
-    if behaviour.body == .full, facts.privacy == nil {
+    if case .full = behaviour.body, facts.privacy == nil {
         // Which of the two texts goes out hangs on a choice nobody knows, so both have to fit: forgetting
         // the choice must not make a text fit that did not.
-        guard let other = facts.sizes?[form == .full ? .generic : .full] else {
+        guard let full = facts.sizes?.full, let generic = facts.sizes?.generic else {
             return .fail(.factMissing, .size)
         }
-        if other > most { return .fail(.payloadTooLarge) }
+        if max(full, generic) > most { return .fail(.payloadTooLarge) }
     }
     return .pass
+}
+
+extension Behaviour {
+    fileprivate var isPush: Bool { if case .push = channel { true } else { false } }
+    fileprivate var isSMS: Bool { if case .sms = channel { true } else { false } }
+    fileprivate var isMarketing: Bool { if case .marketing = category { true } else { false } }
 }

@@ -15,15 +15,16 @@ struct RegionMap: Sendable {
 
     private struct Row: Sendable {
         var region: UInt64
-        var channel: Channel
+        var channels: UInt8
         var categories: UInt8
         var rule: PermissionRule
         /// Milliseconds since 1970 from which the row counts.
         var from: Int64
 
         func applies(to behaviour: Behaviour, at now: Int64) -> Bool {
-            channel == behaviour.channel && categories & RegionMap.bit(behaviour.category) != 0
-                && from <= now
+            // Bits instead of enums: see the note at the top of Gates.swift.
+            channels & RegionMap.bit(behaviour.channel) != 0
+                && categories & RegionMap.bit(behaviour.category) != 0 && from <= now
         }
     }
 
@@ -64,7 +65,7 @@ struct RegionMap: Sendable {
         rows = rules.permissionRows
             .map { row in
                 Row(
-                    region: row.region.packed, channel: row.channel,
+                    region: row.region.packed, channels: Self.bit(row.channel),
                     categories: row.categories.reduce(0) { $0 | Self.bit($1) }, rule: row.rule,
                     from: row.from?.instant.milliseconds ?? .min)
             }
@@ -84,6 +85,14 @@ struct RegionMap: Sendable {
         case .security: 2
         case .social: 4
         case .marketing: 8
+        }
+    }
+
+    private static func bit(_ channel: Channel) -> UInt8 {
+        switch channel {
+        case .push: 1
+        case .sms: 2
+        case .email: 4
         }
     }
 
@@ -151,7 +160,7 @@ struct RegionMap: Sendable {
                     continue
                 }
                 if let regime = regime(entry(observation.code)) {
-                    known = known?.stricter(of: regime) ?? regime
+                    known = known.map { $0.stricter(of: regime) } ?? regime
                 } else {
                     isKnown = false
                 }
@@ -175,7 +184,7 @@ struct RegionMap: Sendable {
         }
         var rule = row(of: region, for: behaviour, at: now) ?? table[account]
         // A device under a stricter law adds that law's demand; it never softens the account's.
-        if places.regime != account { rule = max(rule, table[places.regime]) }
+        if places.regime.strictness > account.strictness { rule = max(rule, table[places.regime]) }
         return Territory(
             regime: places.regime, isKnown: true, isStrictForWantOfRegion: false, rule: rule)
     }

@@ -17,8 +17,12 @@ package struct GateResult: Hashable, Sendable {
         self.detail = detail
     }
 
-    package static let pass = GateResult(verdict: .pass, reason: nil, detail: nil)
-    package static let notApplicable = GateResult(verdict: .notApplicable, reason: nil, detail: nil)
+    // Computed: a stored static would be fetched through a lazy initializer thirteen times a decision.
+    package static var pass: GateResult { GateResult(verdict: .pass, reason: nil, detail: nil) }
+
+    package static var notApplicable: GateResult {
+        GateResult(verdict: .notApplicable, reason: nil, detail: nil)
+    }
 
     package static func fail(_ reason: Reason, _ detail: Detail? = nil) -> GateResult {
         GateResult(verdict: .fail, reason: reason, detail: detail)
@@ -28,6 +32,9 @@ package struct GateResult: Hashable, Sendable {
 /// The result of every gate, in order, held inline so that deciding allocates nothing.
 package struct Trace: Hashable, Sendable {
     private var results: InlineArray<13, GateResult>
+
+    /// - Parameter results: In the order of the gates.
+    package init(_ results: InlineArray<13, GateResult>) { self.results = results }
 
     package init() {
         results = InlineArray(repeating: .notApplicable)
@@ -58,12 +65,13 @@ package enum Interruption: String, CaseIterable, Sendable, Hashable {
 /// Things a decision wants remembered that are neither outcome nor reason.
 package struct DecisionNotes: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
+
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Critical was asked and permitted, but the device has no entitlement or grant: an OS limit, not a policy one.
-    package static let criticalDowngraded = DecisionNotes(rawValue: 1)
+    package static var criticalDowngraded: DecisionNotes { DecisionNotes(rawValue: 1) }
     /// A mandatory notice passed something the recipient had set.
-    package static let mandatoryPassed = DecisionNotes(rawValue: 2)
+    package static var mandatoryPassed: DecisionNotes { DecisionNotes(rawValue: 2) }
 
     /// Each note with its name in the trail, in a fixed order.
     package static let names: [(note: DecisionNotes, name: String)] = [

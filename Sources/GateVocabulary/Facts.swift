@@ -133,6 +133,7 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
 
     /// The country a subdivision lies in; itself for a country.
     package var country: RegionCode {
+        if packed <= 0xFFFF { return self }
         var packed = packed
         while packed > 0xFFFF { packed >>= 8 }
         return RegionCode(packed: packed)
@@ -221,7 +222,12 @@ package enum PreferenceState: String, CaseIterable, Sendable, Hashable {
     /// Switched off through the step-up flow, the only way to switch security off.
     case userOffStepUp = "user_off_step_up"
 
-    package var isOff: Bool { self == .userOff || self == .userOffStepUp }
+    package var isOff: Bool {
+        switch self {
+        case .userOff, .userOffStepUp: true
+        case .default, .userOn: false
+        }
+    }
 }
 
 package enum DestinationFact: String, CaseIterable, Sendable, Hashable {

@@ -9,7 +9,12 @@ package enum Outcome: UInt8, CaseIterable, Sendable, Hashable, Comparable {
     package static func < (better: Outcome, worse: Outcome) -> Bool { better.rawValue < worse.rawValue }
 
     /// Whether at least this destination will get it: now, later or in a summary.
-    package var isPromise: Bool { self < .suppress }
+    package var isPromise: Bool {
+        switch self {
+        case .forward, .defer, .digest: true
+        case .suppress, .reject: false
+        }
+    }
 
     package var name: String {
         switch self {
