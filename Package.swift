@@ -32,11 +32,6 @@ let lifecycle: Target.Dependency = .product(
 
 let package = Package(
     name: "sendgate",
-    products: [
-        .executable(name: "sendgate", targets: ["sendgate"]),
-        .library(name: "SendgateClient", targets: ["SendgateClient"]),
-        .library(name: "SealedPush", targets: ["SealedPush"]),
-    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
@@ -49,9 +44,65 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
+        // The stone under the ground floor: OpenSSL's headers, and the one spelling of everything we write.
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        room("CanonicalJSON"),
+
         // Layer 0: values and primitives. No I/O, no clock, no randomness but OpenSSL's own.
-        room("GateVocabulary"),
+        room("GateVocabulary", ["CanonicalJSON"]),
+        room("SealedFormat"),
+        room("OpenSSLCrypto", ["COpenSSL"]),
+
+        // Layer 1: one meaning each, pure, siblings that never import each other.
+        room("WireProtocol", ["CanonicalJSON", "GateVocabulary"]),
+        room("CompliancePolicy", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        room("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
+        room("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        room("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        room("KeyLifecycle"),
+
+        // Layer 2: everything known becomes everything to do.
+        room(
+            "SendPlanning",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
+                "SealedFormat",
+            ]),
+
+        // Layer 3: the steps once, in order; the ports they need; one way to speak over a Unix socket.
+        room(
+            "GatewayPipeline",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
+                "OpenSSLCrypto", "PayloadSealing", "SealedFormat", "SendPlanning", "WireProtocol",
+            ]),
+        room("UnixHTTPClient", ["GateVocabulary", nio, nioPosix, nioHTTP1]),
+
+        // Layer 4: the world, each room named for what it touches.
+        room(
+            "UnixSocketEndpoint",
+            ["GatewayPipeline", "GateVocabulary", nio, nioPosix, nioHTTP1, logging, lifecycle]),
+        room(
+            "SQLiteStore",
+            [
+                "CanonicalJSON", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]),
+        room(
+            "TrailDirectory",
+            ["AuditTrail", "CanonicalJSON", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto"]),
+        room(
+            "PolicyFiles",
+            [
+                "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
+                .product(name: "Yams", package: "Yams"),
+            ]),
+        room("KeyFiles", ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto"]),
+        room(
+            "DeliveryRelay",
+            ["CanonicalJSON", "GatewayPipeline", "GateVocabulary", "UnixHTTPClient", logging, lifecycle]),
+
+        // Layer 5: the one binary.
     ]
 )

@@ -56,7 +56,7 @@ package struct DeliveryRelay: Service {
                 let room = Self.concurrencyMax(of: lane) - underWay.withLock { $0 }
                 guard room > 0 else {
                     // A report is a commit, and every commit raises the version.
-                    await feed.waitForWork(after: version)
+                    await feed.waitForWork(lane: lane, after: version)
                     continue
                 }
                 guard await hop.isReachable() else {
@@ -78,7 +78,7 @@ package struct DeliveryRelay: Service {
                             underWay.withLock { $0 -= 1 }
                         }
                     }
-                    if batch.isEmpty { await feed.waitForWork(after: version) }
+                    if batch.isEmpty { await feed.waitForWork(lane: lane, after: version) }
                 } catch {
                     // The store cannot take it now. Nothing is lost: what waits goes on waiting.
                     logger.error("cannot work on the outbox: \(error)")

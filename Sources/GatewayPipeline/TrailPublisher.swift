@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-package import GateVocabulary
+import GateVocabulary
 import Synchronization
 
 /// Brings durable entries into the published tree, in the background.

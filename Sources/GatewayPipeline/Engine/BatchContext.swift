@@ -1,8 +1,9 @@
-package import AuditTrail
-package import CanonicalJSON
+import OpenSSLCrypto
+import AuditTrail
+import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
-package import OpenSSLCrypto
+package import WireProtocol
 
 /// What an operation works with: the open transaction, the policy in force, the time, and a place for
 /// what it wants recorded and sent.
@@ -17,6 +18,7 @@ package final class BatchContext {
     /// Which operation staged what, so that a failed seal refuses the right one.
     var currentOperation = 0
     private var nextIndex: UInt64
+    private var knownFreeByteCount: Int64?
     private var newestTime: Instant?
 
     init(store: any StoreTransaction, policy: CompiledPolicy, surroundings: EngineSurroundings) throws {
@@ -44,20 +46,28 @@ package final class BatchContext {
     /// The index the next recorded entry will have.
     package var upcomingIndex: UInt64 { nextIndex }
 
+    /// Bytes left on the disk; asked once per batch.
+    func freeByteCount() throws -> Int64 {
+        if let known = knownFreeByteCount { return known }
+        let free = try surroundings.freeDiskByteCount()
+        knownFreeByteCount = free
+        return free
+    }
+
     /// Writes one entry; its index is final as soon as the batch commits.
     ///
     /// - Parameter encode: Gives the canonical bytes for an index and a time.
     @discardableResult
     package func record(
         at time: Instant, _ encode: (_ index: UInt64, _ time: Instant) throws -> [UInt8]
-    ) throws -> TrailReceipt {
+    ) throws -> TrailReference {
         let bytes = try encode(nextIndex, time)
-        let leaf = MerkleHash.leaf(bytes)
+        let leaf = TreeHash.leaf(bytes)
         try store.appendEntry(StoredEntry(index: nextIndex, time: time, bytes: bytes, leaf: leaf.bytes))
-        let receipt = TrailReceipt(origin: surroundings.trailOrigin, index: nextIndex, leaf: leaf.bytes)
+        let reference = TrailReference(origin: surroundings.trailOrigin, index: nextIndex, leaf: leaf.bytes)
         nextIndex += 1
         newestTime = time
-        return receipt
+        return reference
     }
 
     /// Puts a message in the outbox. When it must be sealed, sealing starts now on another thread and the
@@ -95,18 +105,4 @@ struct StagedMessage {
     var record: OutboxRecord
     var ticket: SealerPool.Ticket
     var fill: BodyFilling
-}
-
-/// Where an entry stands: what a producer keeps as evidence.
-package struct TrailReceipt: Hashable, Sendable {
-    package var origin: String
-    package var index: UInt64
-    /// SHA-256(0x00 ‖ entry), 32 bytes.
-    package var leaf: [UInt8]
-
-    package init(origin: String, index: UInt64, leaf: [UInt8]) {
-        self.origin = origin
-        self.index = index
-        self.leaf = leaf
-    }
 }

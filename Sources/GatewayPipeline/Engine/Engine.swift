@@ -1,7 +1,7 @@
 package import CompliancePolicy
 import Dispatch
 import Foundation
-package import GateVocabulary
+import GateVocabulary
 import Synchronization
 
 /// The one writer.
@@ -175,6 +175,15 @@ package struct EngineSurroundings: Sendable {
     /// The name in the checkpoint's first line.
     package var trailOrigin: String
     package var keys: GateKeys
+    package var sealingKeys: SealingKeys
+    /// Where a one-tap unsubscribe lands; the message id is appended.
+    package var unsubscribeURL: String
+    /// How far the published trail is behind, in milliseconds.
+    package var publishLagMilliseconds: @Sendable () -> Int64
+    /// Bytes left where the store lives.
+    package var freeDiskByteCount: @Sendable () throws -> Int64
+    /// An entry the store no longer holds, from the published tree.
+    package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
     /// Called after every commit, on the engine's thread: wakes publisher and relay. Must not block.
     package var committed: @Sendable () -> Void
     /// Called when a commit's durability is unknown; must end the process.
@@ -182,7 +191,11 @@ package struct EngineSurroundings: Sendable {
 
     package init(
         limits: EngineLimits, clock: any Clock, identifiers: any IdentifierSource, sealers: SealerPool,
-        trailOrigin: String, keys: GateKeys, committed: @escaping @Sendable () -> Void,
+        trailOrigin: String, keys: GateKeys, sealingKeys: SealingKeys, unsubscribeURL: String,
+        publishLagMilliseconds: @escaping @Sendable () -> Int64,
+        freeDiskByteCount: @escaping @Sendable () throws -> Int64,
+        publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
+        committed: @escaping @Sendable () -> Void,
         durabilityLost: @escaping @Sendable (String) -> Void
     ) {
         self.limits = limits
@@ -191,6 +204,11 @@ package struct EngineSurroundings: Sendable {
         self.sealers = sealers
         self.trailOrigin = trailOrigin
         self.keys = keys
+        self.sealingKeys = sealingKeys
+        self.unsubscribeURL = unsubscribeURL
+        self.publishLagMilliseconds = publishLagMilliseconds
+        self.freeDiskByteCount = freeDiskByteCount
+        self.publishedEntry = publishedEntry
         self.committed = committed
         self.durabilityLost = durabilityLost
     }

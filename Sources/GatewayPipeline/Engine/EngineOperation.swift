@@ -32,10 +32,14 @@ package enum EngineLane: Sendable, Hashable {
 package enum EngineFailure: Error, Equatable, Sendable {
     /// 429: too much waits already.
     case overloaded
+    /// 429: the outbox has reached its bound.
+    case outboxFull
     /// 503: the gateway is draining.
     case stopping
     /// 503: the store or the trail cannot take it; the text says what to look at.
     case unavailable(String)
+    /// 503: the published trail is this far behind, in milliseconds.
+    case trailBehind(milliseconds: Int64)
     /// 503: the clock stands before the newest entry by so many milliseconds.
     case clockWentBack(milliseconds: Int64)
     /// 503: this one send could not be sealed.

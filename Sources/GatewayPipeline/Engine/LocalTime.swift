@@ -34,6 +34,13 @@ package struct LocalTime: Sendable {
         return .inside(endsAt: nextMoment(localMinute: end, after: now, in: zone))
     }
 
+    /// Seconds east of Greenwich in the first known of `zones`; `nil` when none is.
+    package static func offsetSeconds(at now: Instant, zones: [String?]) -> Int? {
+        zones.lazy.compactMap { $0.flatMap(TimeZone.init(identifier:)) }.first.map {
+            Int(offsetSeconds($0, at: now))
+        }
+    }
+
     private static func offsetSeconds(_ zone: TimeZone, at instant: Instant) -> Int64 {
         Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(instant.seconds))))
     }

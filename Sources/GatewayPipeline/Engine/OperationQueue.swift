@@ -1,5 +1,5 @@
 import Dispatch
-package import GateVocabulary
+import GateVocabulary
 import Synchronization
 
 /// What waits for the engine: two lanes, bounded in total and per caller.

@@ -50,6 +50,8 @@ package protocol StoreReading {
 
     /// The pseudonym and tag key of a user; `nil` for one never registered, or erased.
     func subject(of user: UserID) throws -> Subject?
+    /// The same person, found by the pseudonym; `nil` once erased.
+    func subject(_ id: SubjectID) throws -> Subject?
     func recipient(_ subject: SubjectID) throws -> RecipientRecord?
     /// Every device that is not removed, ordered by its tag. At most 20.
     func devices(of subject: SubjectID) throws -> [DeviceRecord]
@@ -81,13 +83,18 @@ package protocol StoreReading {
     func outbox(_ message: MessageID) throws -> OutboxRecord?
     /// Rows of this person that wait.
     func outbox(of subject: SubjectID) throws -> [OutboxRecord]
-    /// Rows whose time has come, by lane then age: at most `limit`, none of `excluding`.
-    func dueOutbox(at now: Instant, limit: Int, excluding: Set<MessageID>) throws -> [OutboxRecord]
-    /// When the next row that waits becomes due; `nil` when none waits.
-    func nextOutboxDue() throws -> Instant?
+    /// Rows of a lane whose time has come, by tier, then fairly over callers, then by age: at most `limit`,
+    /// none of `excluding`.
+    func dueOutbox(
+        at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
+    ) throws -> [OutboxRecord]
+    /// When the next row of a lane becomes due, `excluding` left out; `nil` when none waits.
+    func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant?
     func outboxDepth() throws -> OutboxDepth
     /// Outcomes of a caller's own sends after a cursor, oldest first.
     func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord]
+    /// What became of one send, oldest first.
+    func events(of send: SendID) throws -> [EventRecord]
 
     // MARK: Trail
 

@@ -74,7 +74,7 @@ package protocol OutboxFeed: Sendable {
     func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery]
     /// - Parameter retryAt: When to try again; `nil` ends the message, with whatever the result says.
     func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) async throws
-    /// Returns when ``workVersion`` is above `version`, when the next waiting message is due, or when the
+    /// Returns when ``workVersion`` is above `version`, when the lane's next waiting message is due, or when the
     /// task is cancelled.
-    func waitForWork(after version: UInt64) async
+    func waitForWork(lane: DeliveryLane, after version: UInt64) async
 }

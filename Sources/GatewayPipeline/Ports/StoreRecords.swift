@@ -202,6 +202,8 @@ package struct ConsentEvent: Hashable, Sendable {
     package var withdraws: Tag?
     /// SHA-256 over the canonical form of the previous record of this subject, hex; empty for the first.
     package var previousHash: String
+    /// The entry that records it.
+    package var entryIndex: UInt64
 
     package struct NoticeReference: Hashable, Sendable {
         package var id: String
@@ -222,7 +224,7 @@ package struct ConsentEvent: Hashable, Sendable {
         sequence: Int64 = 0, subject: SubjectID, id: String, idTag: Tag, purpose: Purpose, channel: Channel,
         address: Tag?, state: State, eventTime: Instant, receivedAt: Instant, method: ConsentMethod,
         source: CallerName, jurisdiction: String?, notice: NoticeReference?, expiresAt: Instant?,
-        withdraws: Tag?, previousHash: String
+        withdraws: Tag?, previousHash: String, entryIndex: UInt64 = 0
     ) {
         self.sequence = sequence
         self.subject = subject
@@ -241,6 +243,7 @@ package struct ConsentEvent: Hashable, Sendable {
         self.expiresAt = expiresAt
         self.withdraws = withdraws
         self.previousHash = previousHash
+        self.entryIndex = entryIndex
     }
 }
 

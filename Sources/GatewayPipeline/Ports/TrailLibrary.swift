@@ -8,6 +8,9 @@ package import GateVocabulary
 ///   so a restart simply begins again at the last size the store knows.
 /// - Concurrency: one publisher; reading from any thread.
 package protocol TrailLibrary: Sendable {
+    /// First line of every checkpoint.
+    var origin: String { get }
+
     /// Takes entries with consecutive indices, starting at or below the current size.
     ///
     /// - Returns: The size of the tree whose tiles are durable now.

@@ -1,0 +1,46 @@
+# Two commands matter: `make demo` and `make test`. Both install what they need.
+
+SWIFT_FLAGS := --explicit-target-dependency-import-check error
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+# libssl and libsqlite3 are linked; the zone data resolves quiet hours.
+RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata
+# Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
+# log, strace for the order of sync and answer, iso-codes for the list of countries.
+TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes golang-go golang-golang-x-mod-dev
+PYTHON_PACKAGES := pyhpke==0.6.5 httpx schemathesis jsonschema openapi-spec-validator pyyaml
+PEERS := .build/peers
+
+.PHONY: demo test build lint install-run install-test peers clean
+
+demo: install-run
+	swift build $(SWIFT_FLAGS) --product sendgate
+	.build/debug/sendgate demo
+
+test: install-test peers lint
+	swift build $(SWIFT_FLAGS) --build-tests
+	SENDGATE_PEERS="$(abspath $(PEERS))" SWIFT_BACKTRACE=enable=no swift test $(SWIFT_FLAGS) --skip-build
+
+build: install-run
+	swift build $(SWIFT_FLAGS) -c release --product sendgate
+
+lint:
+	swift format lint --strict --recursive Package.swift Sources Tests
+
+install-run:
+	@missing=$$(for p in $(RUN_PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
+
+install-test:
+	@missing=$$(for p in $(TEST_PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
+
+# A Python environment of our own, made once, so that nothing outside the build folder changes.
+peers: $(PEERS)/.installed
+$(PEERS)/.installed: Makefile
+	python3 -m venv $(PEERS)
+	$(PEERS)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
+	touch $@
+
+clean:
+	rm -rf .build

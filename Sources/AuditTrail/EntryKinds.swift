@@ -1,0 +1,170 @@
+import GateVocabulary
+
+/// The kinds of entry there are. A kind is added here, with its members, or it does not exist.
+extension EntryKind {
+    /// One send, all its destinations inside.
+    package static let send = EntryKind("send")
+    /// A message that waits was looked at again.
+    package static let redecision = EntryKind("redecision")
+    /// A message that waited was taken out without being decided again.
+    package static let unsent = EntryKind("unsent")
+    /// What the next hop made of a message.
+    package static let delivery = EntryKind("delivery")
+    package static let cancel = EntryKind("cancel")
+    /// What the delivery layer or the app observed.
+    package static let receipt = EntryKind("receipt")
+    package static let recipient = EntryKind("recipient")
+    package static let device = EntryKind("device")
+    package static let address = EntryKind("address")
+    package static let permissionPrompt = EntryKind("permission_prompt")
+    package static let deviceKey = EntryKind("device_key")
+    package static let consent = EntryKind("consent")
+    package static let preference = EntryKind("preference")
+    package static let erasure = EntryKind("erasure")
+    /// A bundle came into force.
+    package static let policy = EntryKind("policy")
+    /// A peer that matched no caller.
+    package static let unknownPeer = EntryKind("unknown_peer")
+    /// Decisions about stored people were explained, aggregated.
+    package static let explain = EntryKind("explain")
+    package static let start = EntryKind("start")
+    package static let stop = EntryKind("stop")
+}
+
+extension EntrySchema {
+    /// The closed table of the trail's format, version 1 (handbook, "Audit format").
+    ///
+    /// Texts and params are in none of them. A person is a pseudonym (16 bytes), whatever a caller or a
+    /// recipient chose is a keyed tag (16 bytes).
+    package static let version1 = EntrySchema([
+        .send: EntryMembers(
+            required: [
+                "caller": .name,
+                "deliveries": .array(
+                    of: .object(
+                        EntryMembers(
+                            required: ["decision": decision, "destination": .nullable(tag), "facts": facts],
+                            optional: ["byte_count": count, "key_id": tag, "message_id": .uuid])),
+                    countMax: 20),
+                "facts": facts, "outcome": code,
+                "params_verdict": .array(of: .text(byteCountMax: 256), countMax: 32),
+                "peer": .object(EntryMembers(required: ["gid": uid, "pid": count, "uid": uid])),
+                "policy": digest, "reason": code,
+                "request": .object(
+                    EntryMembers(
+                        required: ["channel": code, "critical": .boolean, "type": typeName],
+                        optional: [
+                            "collapse_tag": tag, "deep_link_tag": tag, "destination_tag": tag,
+                            "fallback_for": .uuid, "id_tag": tag, "locale": .text(byteCountMax: 35),
+                            "ttl_seconds": count,
+                        ])),
+                "send_id": .uuid, "subject": .nullable(tag), "tzdata": .text(byteCountMax: 32),
+            ], optional: ["detail": code, "replaces": count]),
+        .redecision: EntryMembers(required: [
+            "cause": code, "decision": decision, "destination": tag, "facts": facts, "message_id": .uuid,
+            "policy": digest,
+            "request": .object(
+                EntryMembers(required: [
+                    "caller": .name, "channel": code, "critical": .boolean, "type": typeName,
+                ])), "send_id": .uuid, "subject": tag,
+        ]),
+        .unsent: EntryMembers(required: [
+            "cause": code, "destination": tag, "message_id": .uuid, "send_id": .uuid, "subject": tag,
+        ]),
+        .delivery: EntryMembers(
+            required: [
+                "attempts": count, "destination": tag, "message_id": .uuid, "result": code, "send_id": .uuid,
+                "subject": tag,
+            ], optional: ["status": .integer(100...599)]),
+        .cancel: EntryMembers(required: ["caller": .name, "send_id": .uuid, "withdrawn": count]),
+        .receipt: EntryMembers(
+            required: [
+                "at": moment, "caller": .name, "destination": tag, "event": code, "send_id": .uuid,
+            ], optional: ["subject": tag]),
+        .recipient: EntryMembers(
+            required: [
+                "action": code, "caller": .name, "privacy": code, "push_enabled": .boolean, "subject": tag,
+            ], optional: ["age": code, "region": region]),
+        .device: EntryMembers(
+            required: ["action": code, "caller": .name, "device": tag, "subject": tag],
+            optional: [
+                "critical_alerts": .boolean, "os_permission": code, "platform": code, "region": region,
+            ]),
+        .address: EntryMembers(
+            required: ["action": code, "address": tag, "caller": .name, "subject": tag],
+            optional: ["channel": code, "verified": .boolean]),
+        .permissionPrompt: EntryMembers(
+            required: ["action": code, "caller": .name, "device": tag, "subject": tag],
+            optional: ["answer": code]),
+        .deviceKey: EntryMembers(
+            required: [
+                "caller": .name, "device": tag, "key_id": tag, "state": code, "subject": tag,
+                "suite": .text(byteCountMax: 64),
+            ], optional: ["proof": code]),
+        .consent: EntryMembers(
+            required: [
+                "caller": .name, "channel": code, "consent": tag, "event_time": moment, "method": code,
+                "previous": .text(byteCountMax: 64), "purpose": .name, "state": code, "subject": tag,
+            ],
+            optional: [
+                "address": tag, "expires_at": moment, "jurisdiction": .text(byteCountMax: 6),
+                "notice": .object(
+                    EntryMembers(required: [
+                        "id": .name, "language": .text(byteCountMax: 35), "sha256": digest, "version": .name,
+                    ])), "withdraws": tag,
+            ]),
+        .preference: EntryMembers(
+            required: [
+                "caller": .name, "channel": code, "scope": typeName, "source": code, "state": code,
+                "subject": tag,
+            ], optional: ["destination": tag]),
+        .erasure: EntryMembers(required: ["caller": .name, "subject": tag]),
+        .policy: EntryMembers(required: ["policy": digest], optional: ["caller": .name]),
+        .unknownPeer: EntryMembers(required: [
+            "count": count, "gid": uid, "listener": count, "pid": count, "uid": uid,
+        ]),
+        .explain: EntryMembers(required: ["caller": .name, "count": count]),
+        .start: EntryMembers(required: [
+            "policy": digest, "tzdata": .text(byteCountMax: 32), "version": .name,
+        ]),
+        .stop: EntryMembers(required: ["policy": digest]),
+    ])
+
+    /// A pseudonym, a key id or a keyed tag.
+    private static let tag = EntryShape.hexadecimal(byteCount: 16)
+    private static let digest = EntryShape.hexadecimal(byteCount: 32)
+    private static let count = EntryShape.integer(0...9_007_199_254_740_991)
+    private static let moment = EntryShape.integer(-9_007_199_254_740_991...9_007_199_254_740_991)
+    private static let uid = EntryShape.integer(0...4_294_967_295)
+    /// A name out of one of our own closed lists.
+    private static let code = EntryShape.name
+    /// A type as it was asked for, known or not. At most 128 bytes (`WireProtocol`).
+    private static let typeName = EntryShape.text(byteCountMax: 128)
+    private static let region = EntryShape.object(
+        EntryMembers(required: [
+            "code": .text(byteCountMax: 6), "observed_at": moment, "source": code,
+        ]))
+    private static let consentFact = EntryShape.object(
+        EntryMembers(required: ["state": code], optional: ["expires_at": moment, "method": code]))
+
+    private static let decision = EntryShape.object(
+        EntryMembers(
+            required: [
+                "form": code, "interruption": code, "notes": .array(of: code, countMax: 8), "outcome": code,
+                "reason": code, "trace": .array(of: .text(byteCountMax: 64), countMax: 13),
+            ], optional: ["detail": code, "not_before": moment]))
+
+    private static let facts = EntryShape.object(
+        EntryMembers(optional: [
+            "account_preference": code, "account_region": region, "account_type_preference": code,
+            "age": code, "category_count": count, "consent": consentFact, "critical_alerts": .boolean,
+            "destination": code, "destination_preference": code, "destination_type_preference": code,
+            "device_key": code, "device_regions": .array(of: region, countMax: 64), "due": moment,
+            "expiry": moment, "fallback": code, "now": moment, "os_permission": code, "params": code,
+            "platform": code, "privacy": code, "purpose_consent": consentFact, "push_enabled": .boolean,
+            "quiet_hours": .object(EntryMembers(required: ["state": code], optional: ["ends_at": moment])),
+            "recipient": code,
+            "sizes": .object(EntryMembers(optional: ["full": count, "generic": count, "sealed": count])),
+            "type_count": count,
+        ]))
+}

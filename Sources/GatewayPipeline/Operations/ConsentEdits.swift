@@ -1,0 +1,278 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import OpenSSLCrypto
+import WireProtocol
+
+/// Consent and preference are one will: whatever changes one changes the other in the same transaction.
+extension BatchContext {
+    /// Records that somebody gave, refused or withdrew consent.
+    func addConsent(
+        _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        guard let person = try RecipientSnapshot.load(user, from: store) else {
+            throw Problem(.notFound, detail: "register the recipient first")
+        }
+        let grants = policy.grants(of: caller)
+        guard policy.caller(caller)?.methods.contains(body.method) == true else {
+            throw Problem(
+                .assertionNotPermitted,
+                detail: "caller `\(caller)` may not assert the method `\(body.method.rawValue)`")
+        }
+        guard body.eventTime <= now else {
+            throw Problem(.eventInFuture, detail: "`event_time` is in the future")
+        }
+        let age = now.milliseconds - body.eventTime.milliseconds
+        guard age <= Self.freshEventMilliseconds || grants.contains(.consentsImport) else {
+            throw Problem(
+                .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
+        }
+        let notice = Notice.Key(
+            id: body.notice.id, version: body.notice.version, language: body.notice.language)
+        guard let known = policy.notice(notice), known.sha256 == body.notice.sha256 else {
+            throw Problem(
+                .unknownNotice,
+                detail:
+                    "no notice `\(body.notice.id)` version `\(body.notice.version)` in `\(body.notice.language)` has this SHA-256"
+            )
+        }
+        let address = try body.address.map { id in
+            guard let address = person.destination(id, on: body.channel) else {
+                throw Problem(
+                    .notFound, detail: "the recipient has no \(body.channel.rawValue) address of this name")
+            }
+            return address.tag
+        }
+        let idTag = person.subject.tag(.consent, body.id)
+        if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
+            // The same record again, after a lost answer, is no new event.
+            guard earlier.purpose == body.purpose, earlier.channel == body.channel,
+                earlier.address == address, earlier.eventTime == body.eventTime,
+                earlier.state == body.state.ledgerState
+            else { throw Problem(.idConflict, detail: "this consent id was used for another record") }
+            return RecordedAnswer(trail: try reference(to: earlier), isReplayed: true)
+        }
+        let event = ConsentEvent(
+            subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
+            channel: body.channel, address: address, state: body.state.ledgerState,
+            eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
+            jurisdiction: body.jurisdiction.description,
+            notice: ConsentEvent.NoticeReference(
+                id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
+                language: body.notice.language),
+            expiresAt: body.expiresAt, withdraws: nil, previousHash: person.consents.last.map(Self.hash) ?? ""
+        )
+        return try append(event, of: person, by: caller, at: now)
+    }
+
+    /// Withdraws one recorded consent. As easy as giving it (GDPR Art. 7(3)): no notice, no proof.
+    func withdrawConsent(
+        _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        guard let person = try RecipientSnapshot.load(user, from: store),
+            let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
+        else { throw Problem(.notFound, detail: "no consent of this id is recorded") }
+        let eventTime = body.eventTime ?? now
+        guard eventTime <= now else { throw Problem(.eventInFuture, detail: "`event_time` is in the future") }
+        let withdrawal = self.withdrawal(
+            of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
+            receivedAt: now)
+        return try append(withdrawal, of: person, by: caller, at: now)
+    }
+
+    /// Records a choice, and the consent that follows from it.
+    func setPreference(
+        _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        guard var person = try RecipientSnapshot.load(user, from: store) else {
+            throw Problem(.notFound, detail: "register the recipient first")
+        }
+        let source = body.source.storedSource
+        guard policy.caller(caller)?.mayAssert(source) == true else {
+            throw Problem(
+                .assertionNotPermitted,
+                detail: "caller `\(caller)` may not assert the source `\(source.rawValue)`")
+        }
+        let category = Category(rawValue: scope)
+        guard category != nil || policy.type(TypeID(scope))?.isMutableAlone == true else {
+            throw Problem(
+                .unknownScope, detail: "`\(scope)` is neither a category nor a type that may be muted alone")
+        }
+        if body.storedState.isOff, category.map({ policy.category($0).switchOff == .stepUp }) == true,
+            body.storedState != .userOffStepUp
+        {
+            throw Problem(
+                .assertionNotPermitted,
+                detail: "`\(scope)` can be switched off with the source `in_app_step_up` only")
+        }
+        let destination = try body.destination.map { id in
+            guard let destination = person.destination(id, on: body.channel) else {
+                throw Problem(
+                    .notFound, detail: "the recipient has no such destination on \(body.channel.rawValue)")
+            }
+            return destination.tag
+        }
+        let trail = try appendPreference(
+            PreferenceRecord(
+                subject: person.subject.id, scope: scope, channel: body.channel, destination: destination,
+                state: body.storedState, source: source, at: now, caller: caller))
+        // An account-level "off" is a withdrawal of that channel's consent; a device's mutes only the device.
+        if body.storedState.isOff, destination == nil, category == .marketing {
+            for given in ConsentLedger.givenScopes(of: .marketing, channel: body.channel, in: person.consents)
+            {
+                let event = withdrawal(
+                    of: given, at: now, method: given.method, by: caller, person: person, receivedAt: now)
+                try appendLedger(event, at: now)
+                person = try reloaded(person)
+            }
+        }
+        person = try reloaded(person)
+        try reconsider(person.subject.id, as: person, because: .preferenceChanged, at: now)
+        return RecordedAnswer(trail: trail)
+    }
+
+    private func reference(to event: ConsentEvent) throws -> TrailReference {
+        let bytes =
+            try store.entry(event.entryIndex)?.bytes ?? surroundings.publishedEntry(event.entryIndex)
+        guard let bytes else {
+            throw StoreError.damaged(
+                table: "entries", "entry \(event.entryIndex) is neither held nor published")
+        }
+        return TrailReference(entry: bytes, index: event.entryIndex, origin: surroundings.trailOrigin)
+    }
+
+    /// How old an event may be without `consents.import`: 24 hours, in milliseconds.
+    private static let freshEventMilliseconds: Int64 = 86_400_000
+
+    private func append(
+        _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        let trail = try appendLedger(event, at: now)
+        let after = try reloaded(person)
+        // The will may be older than what the ledger already knows; the preference follows what counts now.
+        if let category = Category(rawValue: event.purpose.text) {
+            let fact = ConsentLedger.fact(
+                purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
+            let state: PreferenceState = fact.state == .given ? .userOn : .userOff
+            if event.address == nil, after.preference(category.rawValue, event.channel, at: nil) != state {
+                try appendPreference(
+                    PreferenceRecord(
+                        subject: person.subject.id, scope: category.rawValue, channel: event.channel,
+                        destination: nil, state: state, source: event.method.preferenceSource, at: now,
+                        caller: caller))
+            }
+        }
+        try reconsider(
+            person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
+        return RecordedAnswer(trail: trail)
+    }
+
+    @discardableResult
+    private func appendLedger(_ event: ConsentEvent, at now: Instant) throws -> TrailReference {
+        // The entry's own index is the ledger's way back to the trail.
+        var event = event
+        event.entryIndex = upcomingIndex
+        try store.appendConsent(event)
+        var members: JSONObject = [
+            "subject": .string(event.subject.hexadecimal), "consent": .string(event.idTag.hexadecimal),
+            "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
+            "state": .string(event.state.rawValue), "event_time": .integer(event.eventTime.milliseconds),
+            "method": .string(event.method.rawValue), "caller": .string(event.source.text),
+            "previous": .string(event.previousHash),
+        ]
+        if let address = event.address { members["address"] = .string(address.hexadecimal) }
+        if let jurisdiction = event.jurisdiction { members["jurisdiction"] = .string(jurisdiction) }
+        if let withdraws = event.withdraws { members["withdraws"] = .string(withdraws.hexadecimal) }
+        if let expiry = event.expiresAt { members["expires_at"] = .integer(expiry.milliseconds) }
+        if let notice = event.notice {
+            members["notice"] = [
+                "id": .string(notice.id), "version": .string(notice.version),
+                "sha256": .string(notice.sha256), "language": .string(notice.language),
+            ]
+        }
+        return try record(.consent, at: now, members)
+    }
+
+    @discardableResult
+    private func appendPreference(_ preference: PreferenceRecord) throws -> TrailReference {
+        try store.appendPreference(preference)
+        var members: JSONObject = [
+            "subject": .string(preference.subject.hexadecimal), "scope": .string(preference.scope),
+            "channel": .string(preference.channel.rawValue), "state": .string(preference.state.rawValue),
+            "source": .string(preference.source.rawValue), "caller": .string(preference.caller.text),
+        ]
+        if let destination = preference.destination {
+            members["destination"] = .string(destination.hexadecimal)
+        }
+        return try record(.preference, at: preference.at, members)
+    }
+
+    private func withdrawal(
+        of given: ConsentEvent, at eventTime: Instant, method: ConsentMethod, by caller: CallerName,
+        person: RecipientSnapshot, receivedAt now: Instant
+    ) -> ConsentEvent {
+        let position = person.consents.count + 1
+        let id = "\(given.id)/withdrawn/\(position)"
+        return ConsentEvent(
+            subject: given.subject, id: id, idTag: person.subject.tag(.consent, id), purpose: given.purpose,
+            channel: given.channel, address: given.address, state: .withdrawn, eventTime: eventTime,
+            receivedAt: now, method: method, source: caller, jurisdiction: given.jurisdiction, notice: nil,
+            expiresAt: nil, withdraws: given.idTag, previousHash: person.consents.last.map(Self.hash) ?? "")
+    }
+
+    private func reloaded(_ person: RecipientSnapshot) throws -> RecipientSnapshot {
+        guard let again = try RecipientSnapshot.load(person.subject, from: store) else {
+            preconditionFailure("a person vanished inside the transaction that changed them")
+        }
+        return again
+    }
+
+    /// Chains the ledger: SHA-256 over the canonical form of one record, lower-case hexadecimal.
+    static func hash(_ event: ConsentEvent) -> String {
+        var object: JSONObject = [
+            "sequence": .integer(event.sequence), "consent": .string(event.idTag.hexadecimal),
+            "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
+            "state": .string(event.state.rawValue), "event_time": .integer(event.eventTime.milliseconds),
+            "received_at": .integer(event.receivedAt.milliseconds),
+            "method": .string(event.method.rawValue), "previous": .string(event.previousHash),
+        ]
+        if let address = event.address { object["address"] = .string(address.hexadecimal) }
+        return Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(.object(object))).bytes)
+    }
+}
+
+extension ConsentBody.State {
+    fileprivate var ledgerState: ConsentEvent.State {
+        switch self {
+        case .given: .given
+        case .refused: .refused
+        }
+    }
+}
+
+extension PreferenceBody.Source {
+    fileprivate var storedSource: PreferenceSource {
+        guard let source = PreferenceSource(rawValue: rawValue) else {
+            preconditionFailure("the body knows the source `\(rawValue)` and the store does not")
+        }
+        return source
+    }
+}
+
+extension ConsentMethod {
+    /// Where the choice was made, when consent and preference are recorded in one step.
+    fileprivate var preferenceSource: PreferenceSource {
+        switch self {
+        case .inAppToggle, .webForm, .doubleOptIn, .smsKeyword: .inAppSettings
+        case .paperForm, .phoneCall, .existingCustomer, .expressConsent, .writtenConsent: .adminOverride
+        }
+    }
+}
+
+extension CallerRule {
+    /// Whether the caller may say that a choice was made there.
+    fileprivate func mayAssert(_ source: GatewayPipeline.PreferenceSource) -> Bool {
+        sources.contains { $0.rawValue == source.rawValue }
+    }
+}

@@ -1,0 +1,206 @@
+import AuditTrail
+import CanonicalJSON
+import GateVocabulary
+import KeyLifecycle
+import OpenSSLCrypto
+import PayloadSealing
+import SealedFormat
+import WireProtocol
+
+/// A device's keys: registered, proved, used, revoked.
+extension BatchContext {
+    /// How long a challenge waits for its answer: 5 minutes, in seconds.
+    static let challengeSeconds: Int64 = 300
+
+    /// Takes a public key in and challenges its owner. It seals nothing until possession is proved.
+    func addDeviceKey(
+        _ body: DeviceKeyBody, to deviceID: DestinationID, of user: UserID, by caller: CallerName,
+        at now: Instant
+    ) throws -> KeyChallengeAnswer {
+        let person = try person(user)
+        let device = try self.device(deviceID, of: person)
+        let suite = try Self.suite(body.suite.rawValue)
+        let publicKey: DevicePublicKey
+        let sealingKey: DeviceSealingKey
+        do {
+            publicKey = try DevicePublicKey(validating: body.publicKey, suite: suite)
+            sealingKey = try DeviceSealingKey(publicKey)
+        } catch {
+            throw Problem(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
+        }
+        let key = try surroundings.identifiers.newKeyID()
+        let expiry = now.advanced(bySeconds: Self.challengeSeconds)
+        let fresh = try challenge(sealingKey, key: key, device: device, expiresAt: expiry)
+        // Whoever steals a session must not be able to replace the key alone: the old key answers too.
+        let active = try store.deviceKeys(of: person.subject.id, device: device.tag)
+            .first { KeyState(rawValue: $0.state) == .active }
+        let old = try active.map { active in
+            try challenge(
+                DeviceSealingKey(
+                    DevicePublicKey(validatedBefore: active.publicKey, suite: Self.suite(active.suite))),
+                key: active.key, device: device, expiresAt: expiry)
+        }
+        try store.putDeviceKey(
+            DeviceKeyRecord(
+                key: key, subject: person.subject.id, device: device.tag, suite: suite.rawValue,
+                publicKey: body.publicKey, state: KeyState.preActivation.rawValue,
+                challenge: .init(
+                    expectedProof: fresh.proof, expectedOldKeyProof: old?.proof, oldKey: active?.key,
+                    expiresAt: expiry), createdAt: now, changedAt: now))
+        let trail = try recordKey(
+            key, of: person, device: device.tag, by: caller, state: .preActivation, suite: suite.rawValue,
+            at: now)
+        return KeyChallengeAnswer(
+            key: key, challenge: fresh.envelope, oldKeyChallenge: old?.envelope, expiresAt: expiry,
+            trail: trail)
+    }
+
+    /// Checks the proof and puts the key to use; the key before it stops sealing in the same step.
+    func confirmDeviceKey(
+        _ key: KeyID, _ body: KeyConfirmBody, of deviceID: DestinationID, user: UserID, by caller: CallerName,
+        at now: Instant
+    ) throws -> KeyChangedAnswer {
+        let person = try person(user)
+        let device = try self.device(deviceID, of: person)
+        guard var record = try store.deviceKey(key), record.subject == person.subject.id,
+            record.device == device.tag
+        else { throw Problem(.notFound, detail: "the device has no key of this id") }
+        guard KeyState(rawValue: record.state) == .preActivation, let challenge = record.challenge else {
+            throw Problem(.wrongState, detail: "the key is `\(record.state)`, with no challenge open")
+        }
+        guard now <= challenge.expiresAt else {
+            throw Problem(
+                .challengeExpired,
+                detail: "a challenge waits \(Self.challengeSeconds) s; register the key again")
+        }
+        let isProved = HMACKey.constantTimeEqual(body.proof, challenge.expectedProof)
+        let isOldProved =
+            challenge.expectedOldKeyProof.map { expected in
+                body.oldKeyProof.map { HMACKey.constantTimeEqual($0, expected) } ?? false
+            } ?? true
+        // One answer per challenge, right or wrong: a second guess needs a new registration.
+        record.challenge = nil
+        record.changedAt = now
+        guard isProved, isOldProved else {
+            try store.putDeviceKey(record)
+            try recordKey(
+                key, of: person, device: device.tag, by: caller, state: .preActivation, suite: record.suite,
+                proof: "wrong", at: now)
+            throw ProofWrong(
+                problem: Problem(
+                    .proofWrong,
+                    detail: isProved
+                        ? "the proof of the key before this one is wrong or missing" : "the proof is wrong"))
+        }
+        record.state = KeyState.active.rawValue
+        for var other in try store.deviceKeys(of: person.subject.id, device: device.tag)
+        where other.key != key && KeyState(rawValue: other.state) == .active {
+            other.state = KeyState.deactivated.rawValue
+            other.changedAt = now
+            try store.putDeviceKey(other)
+            try recordKey(
+                other.key, of: person, device: device.tag, by: caller, state: .deactivated,
+                suite: other.suite, at: now)
+        }
+        try store.putDeviceKey(record)
+        let trail = try recordKey(
+            key, of: person, device: device.tag, by: caller, state: .active, suite: record.suite,
+            proof: "right", at: now)
+        try reconsider(person.subject, because: .keyChanged, at: now)
+        return KeyChangedAnswer(key: key.hexadecimal, state: record.state, trail: trail)
+    }
+
+    /// The security team's verbs on one device key.
+    func changeDeviceKey(
+        _ key: KeyID, _ event: KeyEvent, by caller: CallerName, at now: Instant
+    ) throws -> KeyChangedAnswer {
+        guard var record = try store.deviceKey(key), let state = KeyState(rawValue: record.state),
+            let subject = try store.subject(record.subject),
+            let person = try RecipientSnapshot.load(subject, from: store)
+        else { throw Problem(.notFound, detail: "no key of this id is known") }
+        let next: KeyState
+        do {
+            next = try state.after(event)
+        } catch {
+            throw Problem(.wrongState, detail: error.message)
+        }
+        if next == .active {
+            for var other in try store.deviceKeys(of: record.subject, device: record.device)
+            where other.key != key && KeyState(rawValue: other.state) == .active {
+                other.state = KeyState.deactivated.rawValue
+                other.changedAt = now
+                try store.putDeviceKey(other)
+                try recordKey(
+                    other.key, of: person, device: record.device, by: caller, state: .deactivated,
+                    suite: other.suite, at: now)
+            }
+        }
+        record.state = next.rawValue
+        record.challenge = nil
+        record.changedAt = now
+        if next == .destroyed { record.publicKey = [] }
+        try store.putDeviceKey(record)
+        let trail = try recordKey(
+            key, of: person, device: record.device, by: caller, state: next, suite: record.suite, at: now)
+        try reconsider(person.subject, because: .keyChanged, at: now)
+        return KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: trail)
+    }
+
+    // MARK: What the edits share
+
+    private func device(_ id: DestinationID, of person: RecipientSnapshot) throws -> DeviceRecord {
+        guard let device = person.devices.first(where: { $0.id == id }) else {
+            throw Problem(.notFound, detail: "the recipient has no device of this name")
+        }
+        return device
+    }
+
+    static func suite(_ name: String) throws -> SealingSuite {
+        guard let suite = SealingSuite(rawValue: name) else {
+            throw StoreError.damaged(table: "device_keys", "the suite `\(name)` is unknown")
+        }
+        return suite
+    }
+
+    /// A sealed nonce, and the one answer that proves it was opened. The nonce itself is forgotten here.
+    private func challenge(
+        _ sealingKey: DeviceSealingKey, key: KeyID, device: DeviceRecord, expiresAt: Instant
+    ) throws -> (envelope: JSONObject, proof: [UInt8]) {
+        let message = try surroundings.identifiers.newMessageID()
+        let nonce = try SecretBytes.random(byteCount: Possession.nonceByteCount)
+        let info = try SealedInfo(
+            purpose: .challenge, suite: sealingKey.publicKey.suite, app: device.app, device: device.id.text,
+            keyID: key.bytes, publicKeyDigest: sealingKey.publicKey.digest.bytes, messageID: message.bytes,
+            expiresAt: UInt64(expiresAt.seconds))
+        let origin = surroundings.keys.origin
+        let envelope = try surroundings.sealers.submit { sealer in
+            try sealer.challenge(
+                nonce: nonce, to: sealingKey, app: device.app, device: device.id, keyID: key,
+                messageID: message, expiresAt: UInt64(expiresAt.seconds), origin: origin
+            ).envelope
+        }.wait()
+        guard case .object(let object) = try CanonicalJSON.read(envelope) else {
+            preconditionFailure("an envelope is not a JSON object")
+        }
+        return (object, Possession.proof(nonce: nonce, info: info))
+    }
+
+    @discardableResult
+    private func recordKey(
+        _ key: KeyID, of person: RecipientSnapshot, device: Tag, by caller: CallerName, state: KeyState,
+        suite: String, proof: String? = nil, at now: Instant
+    ) throws -> TrailReference {
+        var members: JSONObject = [
+            "subject": .string(person.subject.id.hexadecimal), "device": .string(device.hexadecimal),
+            "caller": .string(caller.text), "key_id": .string(key.hexadecimal),
+            "state": .string(state.rawValue), "suite": .string(suite),
+        ]
+        if let proof { members["proof"] = .string(proof) }
+        return try record(.deviceKey, at: now, members)
+    }
+}
+
+/// A wrong proof must be remembered, and still be answered as a problem: what was written stays.
+struct ProofWrong: Error {
+    var problem: Problem
+}

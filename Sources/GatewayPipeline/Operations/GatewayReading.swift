@@ -1,0 +1,282 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import KeyLifecycle
+import SendPlanning
+import WireProtocol
+
+/// What can be looked up, on one snapshot of the store.
+struct GatewayReading {
+    let store: any StoreReading
+    let library: any TrailLibrary
+    let policy: CompiledPolicy
+
+    // MARK: Sends
+
+    /// The entry of a decision, from the store while it is there, else from the published tree.
+    func entry(_ index: UInt64) throws -> [UInt8] {
+        if let stored = try store.entry(index) { return stored.bytes }
+        guard let published = try library.entry(index) else {
+            throw StoreError.damaged(table: "entries", "entry \(index) is neither held nor published")
+        }
+        return published
+    }
+
+    func sendStatus(_ id: SendID, _ caller: CallerName, _ grants: GrantSet) throws -> Answer {
+        guard let send = try store.send(id),
+            send.caller == caller || grants.contains(.receiptsWrite) || grants.contains(.subjectsRead)
+        else { throw Problem(.notFound, detail: "no send of this id is yours") }
+        let entry = try SendEntry.read(entry(send.entryIndex)).entry
+        let names = send.destinationNames
+        let waiting = try store.outbox(of: id).map { names[$0.destination] ?? $0.destination.hexadecimal }
+        let events = try store.events(of: id).map { SendEvent($0, names: names) }
+        let answer = SendStatusAnswer(
+            decision: SendAnswer(entry, of: send, trail: try reference(send.entryIndex), isReplayed: false),
+            type: send.type, channel: send.channel, receivedAt: send.receivedAt, waiting: waiting,
+            events: events)
+        return Answer(json: answer.json)
+    }
+
+    func events(of caller: CallerName, _ query: EventsQuery) throws -> Answer {
+        var events: [SendEvent] = []
+        var namesOfSend: [SendID: [Tag: String]] = [:]
+        for event in try store.events(of: caller, after: query.after, limit: Int(query.limit)) {
+            let names: [Tag: String]
+            if let known = namesOfSend[event.send] {
+                names = known
+            } else {
+                names = try store.send(event.send)?.destinationNames ?? [:]
+                namesOfSend[event.send] = names
+            }
+            events.append(SendEvent(event, names: names))
+        }
+        return Answer(json: EventsAnswer(events: events, after: query.after).json)
+    }
+
+    func decisions(of user: UserID, _ query: DecisionsQuery) throws -> Answer {
+        guard let subject = try store.subject(of: user) else {
+            throw Problem(.notFound, detail: "nobody of this name is registered")
+        }
+        return Answer(
+            json: DecisionsAnswer(rows: try decisionRows(of: subject.id, limit: Int(query.limit))).json)
+    }
+
+    private func decisionRows(of subject: SubjectID, limit: Int) throws -> [DecisionsAnswer.Row] {
+        try store.sends(of: subject, limit: limit).map { send in
+            let trail = try reference(send.entryIndex)
+            let answer = SendAnswer(
+                try SendEntry.read(entry(send.entryIndex)).entry, of: send, trail: trail, isReplayed: false)
+            return DecisionsAnswer.Row(
+                send: send.id, caller: send.caller, type: send.type, channel: send.channel,
+                at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
+                sentence: Explanation.sentence(answer.reason, answer.detail), deliveries: answer.deliveries,
+                trail: trail)
+        }
+    }
+
+    private func reference(_ index: UInt64) throws -> TrailReference {
+        TrailReference(entry: try entry(index), index: index, origin: library.origin)
+    }
+
+    // MARK: People
+
+    func recipient(_ user: UserID) throws -> Answer {
+        guard let person = try RecipientSnapshot.load(user, from: store) else {
+            throw Problem(.notFound, detail: "nobody of this name is registered")
+        }
+        let names = person.destinationNames
+        let record = person.record
+        let devices = try person.devices.map { device in
+            RecipientAnswer.Device(
+                device: device.id.text, platform: device.platform, app: device.app, token: device.token,
+                region: device.region, timeZone: device.timeZone, osPermission: device.osPermission,
+                criticalAlerts: device.criticalAlerts, isActive: device.isActive, seenAt: device.seenAt,
+                keys: try store.deviceKeys(of: device.subject, device: device.tag).map {
+                    RecipientAnswer.Key(
+                        key: $0.key, suite: $0.suite, state: $0.state, createdAt: $0.createdAt)
+                })
+        }
+        let answer = RecipientAnswer(
+            user: user, registeredAt: record.registeredAt, updatedAt: record.updatedAt,
+            region: record.region, age: record.age, locale: record.locale, timeZone: record.timeZone,
+            privacy: record.privacy, pushEnabled: record.pushEnabled,
+            quietHours: record.quietHours.map {
+                QuietHoursBody(startMinute: $0.startMinute, endMinute: $0.endMinute)
+            }, devices: devices,
+            addresses: person.addresses.map {
+                RecipientAnswer.Address(
+                    address: $0.id.text, channel: $0.channel, value: $0.value, verifiedAt: $0.verifiedAt)
+            },
+            consents: person.consents.map { ConsentsAnswer.Record($0, names: names, among: person.consents) },
+            preferences: try store.preferenceHistory(of: person.subject.id).map {
+                PreferencesAnswer.Transition($0, names: names)
+            },
+            prompts: try store.permissionPrompts(of: person.subject.id).map {
+                RecipientAnswer.Prompt(
+                    device: names[$0.device] ?? $0.device.hexadecimal, shownAt: $0.shownAt, answer: $0.answer)
+            },
+            decisions: try decisionRows(of: person.subject.id, limit: Int(WireLimits.decisionCountMax)))
+        return Answer(json: answer.json)
+    }
+
+    func consents(of user: UserID, _ query: ConsentsQuery) throws -> Answer {
+        guard let person = try RecipientSnapshot.load(user, from: store) else {
+            throw Problem(.notFound, detail: "nobody of this name is registered")
+        }
+        let names = person.destinationNames
+        let events = person.consents.filter { event in
+            (query.asOf.map { event.eventTime <= $0 } ?? true)
+                && (query.knownAt.map { event.receivedAt <= $0 } ?? true)
+        }
+        var standing: [ConsentsAnswer.Standing] = []
+        for event in events {
+            let isTold = standing.contains {
+                $0.purpose == event.purpose && $0.channel == event.channel
+                    && $0.address == event.address.map { names[$0] ?? $0.hexadecimal }
+            }
+            if isTold { continue }
+            let fact = ConsentLedger.fact(
+                purpose: event.purpose, channel: event.channel, address: event.address, in: events)
+            standing.append(
+                ConsentsAnswer.Standing(
+                    purpose: event.purpose, channel: event.channel,
+                    address: event.address.map { names[$0] ?? $0.hexadecimal }, consent: fact))
+        }
+        let records = events.map { ConsentsAnswer.Record($0, names: names, among: person.consents) }
+        return Answer(json: ConsentsAnswer(query: query, records: records, standing: standing).json)
+    }
+
+    /// Chosen, effective, why, and how to change it: never a misleading green toggle (S1).
+    func preferences(of user: UserID) throws -> Answer {
+        guard let person = try RecipientSnapshot.load(user, from: store) else {
+            throw Problem(.notFound, detail: "nobody of this name is registered")
+        }
+        let newest = try store.preferences(of: person.subject.id)
+        var rows: [PreferencesAnswer.Row] = []
+        func add(_ scope: String, _ channel: Channel, _ destination: Destination?) {
+            let record = newest.first {
+                $0.scope == scope && $0.channel == channel && $0.destination == destination?.tag
+            }
+            let effect = PreferenceEffect(
+                scope: scope, channel: channel, destination: destination, person: person, policy: policy)
+            rows.append(
+                PreferencesAnswer.Row(
+                    scope: scope, channel: channel, destination: destination?.id.text,
+                    chosen: record?.state ?? .default, isEffectivelyOn: effect.isOn, why: effect.why,
+                    howToFix: effect.howToFix, source: record?.source.rawValue, at: record?.at))
+        }
+        for category in Category.allCases {
+            for channel in Channel.allCases {
+                add(category.rawValue, channel, nil)
+                for destination in person.destinations(on: channel) {
+                    add(category.rawValue, channel, destination)
+                }
+            }
+        }
+        for preference in newest where Category(rawValue: preference.scope) == nil {
+            let destination = preference.destination.flatMap {
+                person.destination(tagged: $0, on: preference.channel)
+            }
+            if preference.destination == nil || destination != nil {
+                add(preference.scope, preference.channel, destination)
+            }
+        }
+        return Answer(json: PreferencesAnswer(rows: rows).json)
+    }
+}
+
+/// Whether a choice has its effect, and if not, what stands in the way.
+struct PreferenceEffect {
+    var isOn: Bool
+    /// A reason's name, or `default`, `chosen`.
+    var why: String
+    var howToFix: String?
+
+    init(
+        scope: String, channel: Channel, destination: Destination?, person: RecipientSnapshot,
+        policy: CompiledPolicy
+    ) {
+        let category = Category(rawValue: scope) ?? policy.type(TypeID(scope))?.category
+        let own = person.preference(scope, channel, at: destination?.tag)
+        let account = person.preference(scope, channel, at: nil)
+        if let device = destination?.device, channel == .push,
+            device.osPermission == .denied || device.osPermission == .notDetermined
+        {
+            self.init(
+                isOn: false, why: Reason.blockedAtOSLevel.rawValue,
+                howToFix: device.platform == .ios
+                    ? "Open Settings, Notifications, this app, and allow notifications"
+                    : "Open Settings, Apps, this app, Notifications, and allow them")
+        } else if channel == .push, !person.record.pushEnabled {
+            self.init(
+                isOn: false, why: Reason.pushDisabled.rawValue,
+                howToFix: "Switch push notifications on for the account")
+        } else if own.isOff || account.isOff {
+            self.init(
+                isOn: false, why: own.isOff ? "chosen" : Reason.userPreference.rawValue,
+                howToFix: own.isOff ? nil : "Switch it on for the account first")
+        } else if category == .marketing {
+            let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
+            let consent = ConsentLedger.fact(
+                purpose: .marketing, channel: channel, address: address, in: person.consents)
+            let isGiven = consent.state == .given
+            self.init(
+                isOn: isGiven, why: isGiven ? "chosen" : Reason.noMarketingOptIn.rawValue,
+                howToFix: isGiven ? nil : "Give consent to offers on this channel")
+        } else {
+            let isOnByDefault = category.map { policy.category($0).isOnByDefault } ?? false
+            let isChosen = own == .userOn || account == .userOn
+            self.init(isOn: isChosen || isOnByDefault, why: isChosen ? "chosen" : "default", howToFix: nil)
+        }
+    }
+
+    private init(isOn: Bool, why: String, howToFix: String?) {
+        self.isOn = isOn
+        self.why = why
+        self.howToFix = howToFix
+    }
+}
+
+extension RecipientSnapshot {
+    /// What the owner calls each destination, by its tag.
+    var destinationNames: [Tag: String] {
+        var names: [Tag: String] = [:]
+        for device in devices { names[device.tag] = device.id.text }
+        for address in addresses { names[address.tag] = address.id.text }
+        return names
+    }
+}
+
+extension SendEvent {
+    init(_ event: EventRecord, names: [Tag: String]) {
+        self.init(
+            cursor: event.cursor, send: event.send, event: event.event,
+            destination: event.destination.map { names[$0] ?? $0.hexadecimal }, at: event.at,
+            reason: event.reason)
+    }
+}
+
+extension ConsentsAnswer.Record {
+    init(_ event: ConsentEvent, names: [Tag: String], among events: [ConsentEvent]) {
+        self.init(
+            sequence: event.sequence, id: event.id, purpose: event.purpose, channel: event.channel,
+            address: event.address.map { names[$0] ?? $0.hexadecimal }, state: event.state.rawValue,
+            eventTime: event.eventTime, receivedAt: event.receivedAt, method: event.method,
+            source: event.source, jurisdiction: event.jurisdiction,
+            notice: event.notice.map {
+                ConsentBody.Notice(
+                    id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
+            }, expiresAt: event.expiresAt,
+            withdraws: event.withdraws.flatMap { tag in events.first { $0.idTag == tag }?.id },
+            previousHash: event.previousHash)
+    }
+}
+
+extension PreferencesAnswer.Transition {
+    init(_ record: PreferenceRecord, names: [Tag: String]) {
+        self.init(
+            scope: record.scope, channel: record.channel,
+            destination: record.destination.map { names[$0] ?? $0.hexadecimal }, state: record.state,
+            source: record.source.rawValue, at: record.at, caller: record.caller)
+    }
+}

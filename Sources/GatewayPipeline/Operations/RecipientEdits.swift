@@ -1,0 +1,222 @@
+import AuditTrail
+import CanonicalJSON
+import GateVocabulary
+import KeyLifecycle
+import OpenSSLCrypto
+import PayloadSealing
+import SealedFormat
+import WireProtocol
+
+/// Registering people, their devices and addresses.
+extension BatchContext {
+    func putRecipient(
+        _ user: UserID, _ body: RecipientBody, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        try requireKnown(zone: body.timeZone)
+        let region = try body.region.map { code in
+            try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
+        }
+        let subject =
+            try store.subject(of: user)
+            ?? store.makeSubject(for: user, subject: surroundings.identifiers.newSubjectID())
+        let earlier = try store.recipient(subject.id)
+        let recipient = RecipientRecord(
+            subject: subject.id, region: region, age: body.age, locale: body.locale, timeZone: body.timeZone,
+            privacy: body.privacy, pushEnabled: body.pushEnabled,
+            quietHours: body.quietHours.map {
+                QuietHours(startMinute: $0.startMinute, endMinute: $0.endMinute)
+            }, registeredAt: earlier?.registeredAt ?? now, updatedAt: now)
+        try store.putRecipient(recipient)
+        var members: JSONObject = [
+            "subject": .string(subject.id.hexadecimal), "caller": .string(caller.text),
+            "action": earlier == nil ? "registered" : "updated",
+            "push_enabled": .boolean(recipient.pushEnabled), "privacy": .string(recipient.privacy.rawValue),
+        ]
+        if let region { members["region"] = .object(region.json) }
+        if let age = recipient.age { members["age"] = .string(age.rawValue) }
+        let trail = try record(.recipient, at: now, members)
+        if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
+        return RecordedAnswer(trail: trail)
+    }
+
+    /// Forgets a person: everything held goes, what waits is taken out, and the trail keeps a pseudonym that
+    /// nothing leads to any more (GDPR Art. 17).
+    func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> RecordedAnswer {
+        guard let subject = try store.subject(of: user), try store.recipient(subject.id) != nil else {
+            throw Problem(.notFound, detail: "nobody of this name is registered")
+        }
+        for row in try store.outbox(of: subject.id) { try withdraw(row, because: .erased, at: now) }
+        try store.eraseSubject(subject.id)
+        let trail = try record(
+            .erasure, at: now,
+            ["subject": .string(subject.id.hexadecimal), "caller": .string(caller.text)])
+        return RecordedAnswer(trail: trail)
+    }
+
+    func putDevice(
+        _ id: DestinationID, _ body: DeviceBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        let person = try person(user)
+        try requireKnown(zone: body.timeZone)
+        let tag = person.subject.tag(.device, id.text)
+        let earlier = person.devices.first { $0.tag == tag }
+        guard earlier != nil || person.devices.count < WireLimits.destinationCountMax else {
+            throw Problem(
+                .tooManyDestinations,
+                detail: "\(WireLimits.destinationCountMax) devices are registered; remove one first")
+        }
+        let region = try body.region.map { code in
+            try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
+        }
+        try store.putDevice(
+            DeviceRecord(
+                subject: person.subject.id, tag: tag, id: id, platform: body.platform, app: body.app,
+                token: body.token, region: region, timeZone: body.timeZone, osPermission: body.osPermission,
+                criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now))
+        var members = deviceMembers(person, tag, caller, earlier == nil ? "registered" : "updated")
+        members["platform"] = .string(body.platform.rawValue)
+        members["os_permission"] = .string(body.osPermission.rawValue)
+        members["critical_alerts"] = .boolean(body.criticalAlerts)
+        if let region { members["region"] = .object(region.json) }
+        let trail = try record(.device, at: now, members)
+        try reconsider(person.subject, because: .recipientChanged, at: now)
+        return RecordedAnswer(trail: trail)
+    }
+
+    func removeDevice(
+        _ id: DestinationID, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        let person = try person(user)
+        let tag = person.subject.tag(.device, id.text)
+        guard person.devices.contains(where: { $0.tag == tag }) else {
+            throw Problem(.notFound, detail: "the recipient has no device of this name")
+        }
+        for row in try store.outbox(of: person.subject.id)
+        where row.destination == tag && row.attemptedAt == nil {
+            try withdraw(row, because: .destinationRemoved, at: now)
+        }
+        try store.removeDevice(tag, of: person.subject.id)
+        return RecordedAnswer(
+            trail: try record(.device, at: now, deviceMembers(person, tag, caller, "removed")))
+    }
+
+    func putAddress(
+        _ id: DestinationID, _ body: AddressBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        let person = try person(user)
+        if let verifiedAt = body.verifiedAt, verifiedAt > now {
+            throw Problem(.eventInFuture, detail: "`verified_at` is in the future")
+        }
+        let tag = person.subject.tag(.address, id.text)
+        let earlier = person.addresses.first { $0.tag == tag }
+        guard earlier != nil || person.addresses.count < WireLimits.destinationCountMax else {
+            throw Problem(
+                .tooManyDestinations,
+                detail: "\(WireLimits.destinationCountMax) addresses are registered; remove one first")
+        }
+        // Consent was given for a number, not for its name: another value is another address.
+        if let earlier, earlier.value != body.value || earlier.channel != body.channel,
+            person.consents.contains(where: { $0.address == tag })
+        {
+            throw Problem(
+                .wrongState,
+                detail: "consents are recorded for this address; register the new value under a new name")
+        }
+        try store.putAddress(
+            AddressRecord(
+                subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
+                verifiedAt: body.verifiedAt, updatedAt: now))
+        var members = addressMembers(person, tag, caller, earlier == nil ? "registered" : "updated")
+        members["channel"] = .string(body.channel.rawValue)
+        members["verified"] = .boolean(body.verifiedAt != nil)
+        let trail = try record(.address, at: now, members)
+        try reconsider(person.subject, because: .recipientChanged, at: now)
+        return RecordedAnswer(trail: trail)
+    }
+
+    func removeAddress(
+        _ id: DestinationID, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        let person = try person(user)
+        let tag = person.subject.tag(.address, id.text)
+        guard person.addresses.contains(where: { $0.tag == tag }) else {
+            throw Problem(.notFound, detail: "the recipient has no address of this name")
+        }
+        for row in try store.outbox(of: person.subject.id)
+        where row.destination == tag && row.attemptedAt == nil {
+            try withdraw(row, because: .destinationRemoved, at: now)
+        }
+        try store.removeAddress(tag, of: person.subject.id)
+        return RecordedAnswer(
+            trail: try record(.address, at: now, addressMembers(person, tag, caller, "removed")))
+    }
+
+    /// The OS prompt was shown: never again on this device (S1, "never prompt twice").
+    func addPermissionPrompt(
+        _ body: PermissionPromptBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> RecordedAnswer {
+        let person = try person(user)
+        let tag = person.subject.tag(.device, body.device.text)
+        guard person.devices.contains(where: { $0.tag == tag }) else {
+            throw Problem(.notFound, detail: "the recipient has no device of this name")
+        }
+        let shownAt = body.shownAt ?? now
+        guard shownAt <= now else { throw Problem(.eventInFuture, detail: "`shown_at` is in the future") }
+        guard try !store.permissionPrompts(of: person.subject.id).contains(where: { $0.device == tag }) else {
+            throw Problem(.alreadyPrompted, detail: "lead the person to the OS settings instead")
+        }
+        try store.appendPermissionPrompt(
+            PermissionPrompt(
+                subject: person.subject.id, device: tag, shownAt: shownAt, answer: body.answer?.rawValue))
+        var members = deviceMembers(person, tag, caller, "prompted")
+        if let answer = body.answer { members["answer"] = .string(answer.rawValue) }
+        return RecordedAnswer(trail: try record(.permissionPrompt, at: now, members))
+    }
+
+    // MARK: What the edits share
+
+    func person(_ user: UserID) throws -> RecipientSnapshot {
+        guard let person = try RecipientSnapshot.load(user, from: store) else {
+            throw Problem(.notFound, detail: "register the recipient first")
+        }
+        return person
+    }
+
+    func reconsider(_ subject: Subject, because cause: WithdrawalCause, at now: Instant) throws {
+        try reconsider(
+            subject.id, as: try RecipientSnapshot.load(subject, from: store), because: cause, at: now)
+    }
+
+    func deviceMembers(
+        _ person: RecipientSnapshot, _ tag: Tag, _ caller: CallerName, _ action: String
+    ) -> JSONObject {
+        [
+            "subject": .string(person.subject.id.hexadecimal), "device": .string(tag.hexadecimal),
+            "caller": .string(caller.text), "action": .string(action),
+        ]
+    }
+
+    private func addressMembers(
+        _ person: RecipientSnapshot, _ tag: Tag, _ caller: CallerName, _ action: String
+    ) -> JSONObject {
+        [
+            "subject": .string(person.subject.id.hexadecimal), "address": .string(tag.hexadecimal),
+            "caller": .string(caller.text), "action": .string(action),
+        ]
+    }
+
+    private func requireKnown(zone: String?) throws {
+        guard let zone, !LocalTime.isKnown(zone: zone) else { return }
+        throw Problem(.unknownTimeZone, detail: "`\(zone)` is no zone of tzdata \(LocalTime.dataVersion)")
+    }
+
+    private func observation(
+        _ code: RegionCode, _ source: RegionSource, at moment: Instant?, now: Instant
+    ) throws -> RegionObservation {
+        let observedAt = moment ?? now
+        guard observedAt <= now else {
+            throw Problem(.eventInFuture, detail: "a region cannot have been observed in the future")
+        }
+        return RegionObservation(code: code, source: source, observedAt: observedAt)
+    }
+}

@@ -1,0 +1,238 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import KeyLifecycle
+import PayloadSealing
+import SealedFormat
+import SendPlanning
+import WireProtocol
+
+/// Facts, payload and decision for one send at each of its destinations.
+///
+/// Used when a send comes in, when a deferred one becomes due, and when one is only to be explained.
+struct SendComposer {
+    let loading: FactsLoading
+    let policy: CompiledPolicy
+    let identifiers: any IdentifierSource
+    let person: RecipientSnapshot?
+    let material: SendMaterial
+    let verdict: ParamsVerdict
+    let fallback: FallbackFact
+    let now: Instant
+    let unsubscribeURL: String
+
+    init(
+        batch: BatchContext, person: RecipientSnapshot?, material: SendMaterial, verdict: ParamsVerdict,
+        fallback: FallbackFact, now: Instant
+    ) {
+        self.init(
+            store: batch.store, policy: batch.policy, identifiers: batch.surroundings.identifiers,
+            person: person, material: material, verdict: verdict, fallback: fallback, now: now,
+            unsubscribeURL: batch.surroundings.unsubscribeURL)
+    }
+
+    init(
+        store: any StoreReading, policy: CompiledPolicy, identifiers: any IdentifierSource,
+        person: RecipientSnapshot?, material: SendMaterial, verdict: ParamsVerdict, fallback: FallbackFact,
+        now: Instant, unsubscribeURL: String
+    ) {
+        loading = FactsLoading(store: store, policy: policy, now: now)
+        self.policy = policy
+        self.identifiers = identifiers
+        self.person = person
+        self.material = material
+        self.verdict = verdict
+        self.fallback = fallback
+        self.now = now
+        self.unsubscribeURL = unsubscribeURL
+    }
+
+    private var common: FactsLoading.Common {
+        FactsLoading.Common(
+            request: material.request, expiry: material.expiresAt, due: now, params: verdict.fact,
+            fallback: fallback)
+    }
+
+    /// Nobody of this name, or nothing to send to: one decision without a destination.
+    func decide(without missing: DestinationFact) throws -> DeliveryDraft {
+        let facts = try loading.facts(common, person: person, without: missing)
+        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        return DeliveryDraft(
+            destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
+            key: nil)
+    }
+
+    /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
+    func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
+        guard let person else { preconditionFailure("a destination without a person") }
+        var facts = try loading.facts(common, person: person, destination: destination)
+        var key: DeviceKeyRecord?
+        if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
+            key = try loading.deviceKey(of: device).record
+        }
+        // What cannot be said has no size; the gate that says why comes before the gate that weighs it.
+        let content =
+            verdict.violations.isEmpty
+            ? try? SendContent(
+                material, recipientLocale: person.record.locale,
+                utcOffsetSeconds: LocalTime.offsetSeconds(
+                    at: now, zones: destination.timeZones(account: person.record.timeZone)),
+                under: policy) : nil
+        let message = try message ?? identifiers.newMessageID()
+        let plan = ContentPlan(
+            material, saying: content ?? nil, to: try destination.profile(key: key), as: message,
+            unsubscribeLink: unsubscribeLink(for: message), facts: &facts, under: policy)
+        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        return DeliveryDraft(
+            destination: destination, facts: facts, decision: decision,
+            plan: plan.delivery(for: decision), message: decision.outcome.isPromise ? message : nil,
+            material: material, key: key)
+    }
+
+    /// The one-tap way out that S1 asks for inside every marketing and social push.
+    private func unsubscribeLink(for message: MessageID) -> String? {
+        guard let category = policy.type(material.request.type)?.category,
+            policy.category(category).hasUnsubscribeLink
+        else { return nil }
+        return unsubscribeURL + message.uuidText
+    }
+}
+
+/// One destination of a send, decided and composed, not yet written anywhere.
+struct DeliveryDraft {
+    var destination: Destination?
+    var facts: Facts
+    var decision: Decision
+    /// Set exactly when it goes now.
+    var plan: DeliveryPlan?
+    /// Set when it goes now or later.
+    var message: MessageID?
+    var material: SendMaterial
+    var key: DeviceKeyRecord?
+
+    var record: SendEntry.DeliveryRecord {
+        SendEntry.DeliveryRecord(
+            destination: destination?.tag, message: message, facts: facts, decision: decision,
+            key: plan?.key, byteCount: plan?.byteCount)
+    }
+}
+
+extension BatchContext {
+    /// Writes one promise into the outbox: ready now, sealed by the time of the commit, or held.
+    func enqueue(_ draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant) throws {
+        guard let message = draft.message, let destination = draft.destination,
+            let type = policy.type(draft.material.request.type)
+        else { return }
+        try requireOutboxRoom(for: draft.material.request.caller, isSecurity: type.category == .security)
+        var row = OutboxRecord(
+            message: message, send: draft.material.send, subject: person.subject.id,
+            destination: destination.tag, request: draft.material.request, category: type.category,
+            tier: type.tier, state: .ready, form: draft.decision.form,
+            interruption: draft.decision.interruption, key: nil, headers: Array("{}".utf8), body: [],
+            facts: CanonicalJSON.write(.object(draft.facts.json)), decidedAt: now, notBefore: now,
+            expiresAt: draft.material.expiresAt)
+        guard let plan = draft.plan else {
+            // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
+            // policy, the key and the words of that day.
+            row.state = .held
+            row.notBefore = draft.decision.notBefore ?? now
+            row.body = CanonicalJSON.write(.object(draft.material.json))
+            return try enqueue(row, sealing: nil, fill: nil)
+        }
+        row.headers = plan.headerBytes
+        row.key = plan.key
+        guard let order = plan.order, let key = draft.key else {
+            row.body = try plan.filled(with: nil)
+            return try enqueue(row, sealing: nil, fill: nil)
+        }
+        let sealingKey = try surroundings.sealingKeys.key(for: key)
+        let origin = surroundings.keys.origin
+        let ticket = surroundings.sealers.submit { sealer in
+            try sealer.seal(
+                order.content, to: sealingKey, purpose: order.purpose, app: order.app, device: order.device,
+                keyID: order.key.id, messageID: order.message, expiresAt: order.expiresAt, origin: origin)
+        }
+        try enqueue(row, sealing: ticket) { envelope in try plan.filled(with: envelope) }
+    }
+
+    /// A deferred message whose time has come: decided and composed as if it had just come in.
+    func composeHeld(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+        guard case .object(let object) = try CanonicalJSON.read(row.body) else {
+            throw StoreError.damaged(table: "outbox", "a held message is not an object")
+        }
+        guard let destination = person.destination(tagged: row.destination, on: row.request.channel) else {
+            return try withdraw(row, because: .destinationRemoved, at: now)
+        }
+        let material = try SendMaterial(json: object)
+        guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
+            throw StoreError.damaged(table: "outbox", "the recorded facts are not an object")
+        }
+        let composer = SendComposer(
+            batch: self, person: person, material: material,
+            verdict: ParamsVerdict(material.params, of: row.request.type, under: policy),
+            fallback: try Facts(json: recordedFacts).fallback ?? .mismatch, now: now)
+        let draft = try composer.decide(for: destination, as: row.message)
+        let entry = RedecisionEntry(
+            send: row.send, message: row.message, destination: row.destination, subject: row.subject,
+            request: row.request, facts: draft.facts, decision: draft.decision, policy: policy.digest,
+            cause: WithdrawalCause.due.rawValue)
+        try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+        try store.removeOutbox(row.message)
+        guard draft.decision.outcome.isPromise else {
+            return try store.appendEvent(
+                EventRecord(
+                    caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
+                    destination: row.destination, at: now, reason: draft.decision.reason.rawValue))
+        }
+        try enqueue(draft, of: person, at: now)
+        if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {
+            try store.countForward(
+                of: row.subject, type: row.request.type, category: category, at: now, send: row.send)
+        }
+    }
+
+    // MARK: Room
+
+    /// Refuses a send before it is decided when nobody could keep what it leads to.
+    func requireRoom(isSecurity: Bool) throws {
+        let lag = surroundings.publishLagMilliseconds()
+        guard lag <= surroundings.limits.publishLagMillisecondsMax else {
+            throw EngineFailure.trailBehind(milliseconds: lag)
+        }
+        let needed = surroundings.limits.freeDiskByteCountMin
+        let floor = isSecurity ? needed * Int64(surroundings.limits.securitySharePercent) / 100 : needed
+        guard try freeByteCount() >= floor else {
+            throw EngineFailure.unavailable("less than \(floor) bytes of disk are left")
+        }
+    }
+
+    /// The last share of the outbox is open to the security category only.
+    private func requireOutboxRoom(for caller: CallerName, isSecurity: Bool) throws {
+        let limits = surroundings.limits
+        let depth = try store.outboxDepth()
+        let share = 100 - (isSecurity ? 0 : limits.securitySharePercent)
+        let waiting = staged.count
+        guard depth.rowCount + waiting < limits.outboxRowCountMax * share / 100,
+            depth.byteCount < limits.outboxByteCountMax * Int64(share) / 100,
+            isSecurity
+                || depth.rowCountByCaller[caller, default: 0] + waiting < limits.outboxRowCountPerCallerMax
+        else { throw EngineFailure.outboxFull }
+    }
+}
+
+extension Destination {
+    /// The destination as far as composing and sealing need to know it.
+    func profile(key: DeviceKeyRecord?) throws -> DestinationProfile {
+        switch self {
+        case .address(let address):
+            return DestinationProfile(tag: address.tag, kind: address.channel == .sms ? .phone : .mailbox)
+        case .device(let device):
+            let sealing = try key.map {
+                DestinationProfile.SealingKey(id: $0.key, suite: try BatchContext.suite($0.suite))
+            }
+            return DestinationProfile(
+                tag: device.tag,
+                kind: .device(device.id, platform: device.platform, app: device.app, key: sealing))
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import AuditTrail
+import CanonicalJSON
+import GateVocabulary
+import WireProtocol
+
+/// What can still be done about a send, and what was seen of it.
+extension BatchContext {
+    /// Withdraws what of a send still waits. What was handed over is gone; what may have been is told as gone.
+    func cancel(_ id: SendID, by caller: CallerName, at now: Instant) throws -> CancelAnswer {
+        guard let send = try store.send(id), send.caller == caller else {
+            throw Problem(.notFound, detail: "no send of this id is yours")
+        }
+        var withdrawn: [String] = []
+        for row in try store.outbox(of: id) where row.attemptedAt == nil {
+            try withdraw(row, because: .cancelled, at: now)
+            withdrawn.append(send.destinationNames[row.destination] ?? row.destination.hexadecimal)
+        }
+        let gone = send.destinationNames.values.filter { !withdrawn.contains($0) }.sorted()
+        let trail = try record(
+            .cancel, at: now,
+            [
+                "send_id": .string(id.uuidText), "caller": .string(caller.text),
+                "withdrawn": .integer(Int64(withdrawn.count)),
+            ])
+        return CancelAnswer(sendID: id, withdrawn: withdrawn.sorted(), gone: gone, trail: trail)
+    }
+
+    /// What the delivery layer or the app observed. There is no "delivered": receipts lie (S1).
+    func addReceipt(_ body: ReceiptBody, by caller: CallerName, at now: Instant) throws -> RecordedAnswer {
+        guard let send = try store.send(body.send),
+            let (tag, _) = send.destinationNames.first(where: { $0.value == body.destination.text })
+        else { throw Problem(.notFound, detail: "no send of this id went to this destination") }
+        guard body.at <= now else { throw Problem(.eventInFuture, detail: "`at` is in the future") }
+        var members: JSONObject = [
+            "send_id": .string(body.send.uuidText), "destination": .string(tag.hexadecimal),
+            "event": .string(body.event.rawValue), "at": .integer(body.at.milliseconds),
+            "caller": .string(caller.text),
+        ]
+        if let subject = send.subject { members["subject"] = .string(subject.hexadecimal) }
+        let trail = try record(.receipt, at: now, members)
+        try store.appendEvent(
+            EventRecord(
+                caller: send.caller, send: send.id, subject: send.subject, event: body.event.rawValue,
+                destination: tag, at: body.at, reason: body.reason))
+        return RecordedAnswer(trail: trail)
+    }
+}

@@ -1,0 +1,83 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import WireProtocol
+
+extension TypeAnswer {
+    /// What a producer reads before sending a type for the first time.
+    init(_ type: NotificationType, for caller: CallerName, under policy: CompiledPolicy) {
+        var channels: [Channel: BodyForm] = [:]
+        for channel in Channel.allCases where type.body[channel] != .never {
+            channels[channel] = type.body[channel]
+        }
+        let rule = policy.caller(caller)
+        self.init(
+            type: type.id, means: type.means, category: type.category, tier: type.tier,
+            sensitivity: type.sensitivity, isEnabled: type.isEnabled, disabledHint: type.disabledHint,
+            isMandatory: type.mandatory != nil,
+            isCriticalAllowed: policy.bundle.critical.contains { $0.type == type.id },
+            isPermitted: rule.map { $0.grants.contains(.send) && $0.types.covers(type.id, of: type.category) }
+                ?? false, channels: channels, purpose: type.purpose, ttlSeconds: type.ttlSeconds,
+            params: Self.schema(of: type.params), example: Self.example(of: type))
+    }
+
+    /// JSON Schema (2020-12) of a type's params.
+    private static func schema(of params: [String: ParamSchema]) -> JSONObject {
+        var properties = JSONObject()
+        for (name, param) in params { properties[name] = .object(param.kind.jsonSchema) }
+        let required = params.filter { !$0.value.isOptional }.keys.sorted()
+        return [
+            "type": "object", "additionalProperties": false, "properties": .object(properties),
+            "required": .array(required.map { .string($0) }),
+        ]
+    }
+
+    private static func example(of type: NotificationType) -> JSONObject {
+        var params = JSONObject()
+        for (name, param) in type.params where !param.isOptional { params[name] = param.kind.example }
+        var example: JSONObject = [
+            "id": .string("example-\(type.id.text)"), "type": .string(type.id.text),
+            "recipient": ["user": "u_42"], "params": .object(params),
+        ]
+        let channel = Channel.allCases.first { type.body[$0] != .never }
+        if let channel, channel != .push { example["channel"] = .string(channel.rawValue) }
+        return example
+    }
+}
+
+extension ParamSchema.Kind {
+    fileprivate var jsonSchema: JSONObject {
+        switch self {
+        case .uuid: ["type": "string", "format": "uuid"]
+        case .money:
+            [
+                "type": "object", "additionalProperties": false, "required": ["minor", "currency"],
+                "properties": [
+                    "minor": ["type": "integer"], "currency": ["type": "string", "pattern": "^[A-Z]{3}$"],
+                ],
+            ]
+        case .text(let most): ["type": "string", "minLength": 1, "maxLength": .integer(Int64(most))]
+        case .integer(let least, let most):
+            ["type": "integer", "minimum": .integer(least), "maximum": .integer(most)]
+        case .timestamp: ["type": "string", "format": "date-time"]
+        case .country: ["type": "string", "pattern": "^[A-Z]{2}$"]
+        case .code: ["type": "string", "pattern": "^[0-9]{4,8}$"]
+        case .url: ["type": "string", "format": "uri", "maxLength": 512]
+        case .oneOf(let values): ["enum": .array(values.map { .string($0) })]
+        }
+    }
+
+    fileprivate var example: JSONValue {
+        switch self {
+        case .uuid: "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
+        case .money: ["minor": 500_000, "currency": "NOK"]
+        case .text: "Ahmad Karimi"
+        case .integer(let least, _): .integer(max(least, 0))
+        case .timestamp: "2026-11-21T05:00:00Z"
+        case .country: "RS"
+        case .code: "246810"
+        case .url: "https://example.com/"
+        case .oneOf(let values): .string(values[0])
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import KeyLifecycle
+
+/// Deciding once more about a message that waits (decision SG-0005).
+///
+/// What belongs to the message itself (params, sizes, expiry, what it replaces) is as it was; what belongs
+/// to the person, the device and the time is read afresh.
+struct DecidedAgain {
+    /// What to do with a row after looking at it again.
+    enum Verdict {
+        /// It may go, or go on waiting, as it is.
+        case stands
+        /// It may go later: quiet hours began while it waited.
+        case waits(until: Instant)
+        /// It must not go any more.
+        case falls
+    }
+
+    var verdict: Verdict
+    var facts: Facts
+    var decision: Decision
+
+    /// - Parameter person: As the open transaction sees them now; `nil` once erased.
+    init(
+        _ row: OutboxRecord, person: RecipientSnapshot?, batch: BatchContext, now: Instant
+    ) throws {
+        let recorded = try Facts(json: Self.object(row.facts))
+        let common = FactsLoading.Common(
+            request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
+            params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch)
+        let loading = FactsLoading(store: batch.store, policy: batch.policy, now: now)
+        let destination = person?.destination(tagged: row.destination, on: row.request.channel)
+        var facts: Facts
+        if let person, let destination {
+            facts = try loading.facts(common, person: person, destination: destination)
+        } else {
+            facts = try loading.facts(common, person: person, without: .unknown)
+        }
+        facts.sizes = recorded.sizes
+        if row.state == .ready {
+            // This message counts among the forwards already; the fact is about the others.
+            facts.typeCount = facts.typeCount.map { max(0, $0 - 1) }
+            facts.categoryCount = facts.categoryCount.map { max(0, $0 - 1) }
+        }
+        if let key = row.key {
+            // A sealed body opens with one key only, whatever newer ones there are.
+            let state = try batch.store.deviceKey(key).flatMap { KeyState(rawValue: $0.state) }
+            let stillOpens = state == .active || state == .deactivated
+            facts.deviceKey = stillOpens ? .usable : .revoked
+        }
+        self.facts = facts
+        decision = decide(row.request, given: facts, under: batch.policy)
+        switch decision.outcome {
+        case .forward where row.state == .held || decision.form == row.form: verdict = .stands
+        case .defer: verdict = .waits(until: decision.notBefore ?? now)
+        default: verdict = .falls
+        }
+    }
+
+    private static func object(_ bytes: [UInt8]) throws -> JSONObject {
+        guard case .object(let object) = try CanonicalJSON.read(bytes) else {
+            throw StoreError.damaged(table: "outbox", "the recorded facts are not an object")
+        }
+        return object
+    }
+}
+
+extension RecipientSnapshot {
+    /// The destination of a row that waits; `nil` when it was removed meanwhile.
+    func destination(tagged tag: Tag, on channel: Channel) -> Destination? {
+        switch channel {
+        case .push: devices.first { $0.tag == tag }.map(Destination.device)
+        case .sms, .email: addresses.first { $0.tag == tag && $0.channel == channel }.map(Destination.address)
+        }
+    }
+}

@@ -1,0 +1,240 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import SendPlanning
+import Synchronization
+
+/// Messages whose hand-over is under way. In memory only: after a crash they are the rows that were tried
+/// and have no result, and go again under the same id.
+final class MessagesUnderWay: Sendable {
+    private let messages = Mutex<Set<MessageID>>([])
+
+    var all: Set<MessageID> { messages.withLock { $0 } }
+    func insert(_ claimed: [MessageID]) { messages.withLock { $0.formUnion(claimed) } }
+    func remove(_ message: MessageID) { messages.withLock { _ = $0.remove(message) } }
+}
+
+/// Takes messages whose turn has come out of the queue, deciding again where that is due.
+struct ClaimOperation: EngineOperation {
+    let deliveryLane: DeliveryLane
+    let limit: Int
+    let underWay: MessagesUnderWay
+    let reply: @Sendable (Result<[Delivery], EngineFailure>) -> Void
+
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .security }
+
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        let now = try batch.now()
+        let rows = try batch.store.dueOutbox(
+            at: now, limit: limit, lane: deliveryLane, excluding: underWay.all)
+        var deliveries: [Delivery] = []
+        for row in rows {
+            if let delivery = try batch.handOver(row, at: now) { deliveries.append(delivery) }
+        }
+        let claimed = deliveries.map(\.message)
+        return { [deliveries] in
+            underWay.insert(claimed)
+            reply(.success(deliveries))
+        }
+    }
+
+    func refuse(_ failure: EngineFailure) { reply(.failure(failure)) }
+}
+
+/// Writes down what the next hop made of a message.
+struct ReportOperation: EngineOperation {
+    let message: MessageID
+    let result: HopResult
+    let retryAt: Instant?
+    let underWay: MessagesUnderWay
+    let reply: @Sendable (EngineFailure?) -> Void
+
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .security }
+
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        let now = try batch.now()
+        let done: @Sendable () -> Void = {
+            underWay.remove(message)
+            reply(nil)
+        }
+        // Erased or cancelled while it was under way: the entry of that says so already.
+        guard var row = try batch.store.outbox(message) else { return done }
+        if let retryAt, retryAt < row.expiresAt {
+            row.attemptCount += 1
+            row.notBefore = retryAt
+            switch result {
+            case .notWritten, .busy: row.attemptedAt = nil
+            case .ambiguous, .accepted, .seenBefore, .refused: break
+            }
+            try batch.store.updateOutbox(row)
+            return done
+        }
+        let (event, status) = outcome
+        try batch.store.removeOutbox(message)
+        var members: JSONObject = [
+            "send_id": .string(row.send.uuidText), "message_id": .string(message.uuidText),
+            "subject": .string(row.subject.hexadecimal), "destination": .string(row.destination.hexadecimal),
+            "result": .string(event), "attempts": .integer(Int64(row.attemptCount) + 1),
+        ]
+        if let status { members["status"] = .integer(Int64(status)) }
+        try batch.record(.delivery, at: now, members)
+        try batch.store.appendEvent(
+            EventRecord(
+                caller: row.request.caller, send: row.send, subject: row.subject, event: event,
+                destination: row.destination, at: now, reason: nil))
+        return done
+    }
+
+    func refuse(_ failure: EngineFailure) { reply(failure) }
+
+    /// "Delivered" does not exist: receipts lie (S1). Accepted is what the next hop says.
+    private var outcome: (event: String, status: Int?) {
+        switch result {
+        case .accepted(let status): ("accepted_by_provider", status)
+        case .seenBefore: ("accepted_by_provider", 409)
+        case .refused(let status): ("refused_by_provider", status)
+        case .busy(let status, _): ("expired_unsent", status)
+        case .notWritten: ("expired_unsent", nil)
+        case .ambiguous: ("ambiguous", nil)
+        }
+    }
+}
+
+extension BatchContext {
+    /// One row at its turn: expired, decided again, composed if it was held, and marked as tried.
+    ///
+    /// - Returns: `nil` when it does not go now.
+    fileprivate func handOver(_ row: OutboxRecord, at now: Instant) throws -> Delivery? {
+        guard now <= row.expiresAt else {
+            try withdraw(row, because: .expired, at: now)
+            return nil
+        }
+        guard let subject = try store.subject(row.subject),
+            let person = try RecipientSnapshot.load(subject, from: store)
+        else {
+            try withdraw(row, because: .erased, at: now)
+            return nil
+        }
+        if row.state == .held {
+            try composeHeld(row, person: person, at: now)
+            return nil
+        }
+        // A row that was tried may be on its way already: deciding against it now could not call it back.
+        let age = now.milliseconds - row.decidedAt.milliseconds
+        if row.attemptedAt == nil, age > surroundings.limits.decisionFreshMilliseconds {
+            guard try decideAgain(row, person: person, cause: .old, at: now) else { return nil }
+        }
+        guard let destination = person.destination(tagged: row.destination, on: row.request.channel) else {
+            try withdraw(row, because: .destinationRemoved, at: now)
+            return nil
+        }
+        try store.markAttempt(row.message, at: now)
+        return try Self.delivery(row, to: destination)
+    }
+
+    /// Looks again at one waiting row and does what the verdict says.
+    ///
+    /// - Returns: Whether it may go now.
+    @discardableResult
+    func decideAgain(
+        _ row: OutboxRecord, person: RecipientSnapshot?, cause: WithdrawalCause, at now: Instant
+    ) throws -> Bool {
+        let again = try DecidedAgain(row, person: person, batch: self, now: now)
+        var row = row
+        switch again.verdict {
+        case .stands:
+            if cause == .old {
+                row.decidedAt = now
+                try store.updateOutbox(row)
+                try recordAgain(row, again, cause: cause, at: now)
+            }
+            return true
+        case .waits(let until):
+            row.decidedAt = now
+            row.notBefore = until
+            try store.updateOutbox(row)
+            try recordAgain(row, again, cause: cause, at: now)
+            return false
+        case .falls:
+            try store.removeOutbox(row.message)
+            try recordAgain(row, again, cause: cause, at: now)
+            try store.appendEvent(
+                EventRecord(
+                    caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
+                    destination: row.destination, at: now, reason: again.decision.reason.rawValue))
+            return false
+        }
+    }
+
+    private func recordAgain(
+        _ row: OutboxRecord, _ again: DecidedAgain, cause: WithdrawalCause, at now: Instant
+    ) throws {
+        let entry = RedecisionEntry(
+            send: row.send, message: row.message, destination: row.destination, subject: row.subject,
+            request: row.request, facts: again.facts, decision: again.decision, policy: policy.digest,
+            cause: cause.rawValue)
+        try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+    }
+
+    /// Decides again everything that waits for a person, because something about them changed.
+    ///
+    /// - Parameter person: As they are after the change; `nil` once erased.
+    func reconsider(
+        _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
+    ) throws {
+        for row in try store.outbox(of: subject) where row.attemptedAt == nil {
+            try decideAgain(row, person: person, cause: cause, at: now)
+        }
+    }
+
+    /// Takes one row out for good, with an entry and an event.
+    func withdraw(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
+        try store.removeOutbox(row.message)
+        try record(
+            .unsent, at: now,
+            [
+                "send_id": .string(row.send.uuidText), "message_id": .string(row.message.uuidText),
+                "subject": .string(row.subject.hexadecimal),
+                "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
+            ])
+        try store.appendEvent(
+            EventRecord(
+                caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
+                destination: row.destination, at: now, reason: cause.rawValue))
+    }
+
+    private static func delivery(_ row: OutboxRecord, to destination: Destination) throws -> Delivery {
+        guard case .object(let headers) = try CanonicalJSON.read(row.headers) else {
+            throw StoreError.damaged(table: "outbox", "the headers are not an object")
+        }
+        let token: String
+        switch destination {
+        case .device(let device): token = device.token
+        case .address(let address): token = address.value
+        }
+        return Delivery(
+            message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
+            platform: destination.device?.platform, app: destination.device?.app, token: token,
+            headers: headers, body: row.body, expiresAt: row.expiresAt, attemptCount: row.attemptCount)
+    }
+}
+
+/// Why a waiting message was looked at again or taken out.
+package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
+    /// Its turn came more than a minute after it was decided.
+    case old
+    /// It was deferred and its time has come.
+    case due
+    case expired
+    case cancelled
+    case erased
+    case destinationRemoved = "destination_removed"
+    case consentChanged = "consent_changed"
+    case preferenceChanged = "preference_changed"
+    case recipientChanged = "recipient_changed"
+    case keyChanged = "key_changed"
+    case policyChanged = "policy_changed"
+}

@@ -1,0 +1,127 @@
+package import CompliancePolicy
+package import GateVocabulary
+import KeyLifecycle
+
+/// Turns what is stored into what a decision may look at.
+///
+/// Reads through one transaction, so that all facts of a send are of one moment. Facts hold what the
+/// world said, never what policy makes of it.
+package struct FactsLoading {
+    package let store: any StoreReading
+    package let policy: CompiledPolicy
+    package let now: Instant
+
+    package init(store: any StoreReading, policy: CompiledPolicy, now: Instant) {
+        self.store = store
+        self.policy = policy
+        self.now = now
+    }
+
+    /// What is the same for every destination of a send.
+    package struct Common {
+        package var request: AttestedRequest
+        package var expiry: Instant
+        package var due: Instant
+        package var params: ParamsFact
+        package var fallback: FallbackFact
+
+        package init(
+            request: AttestedRequest, expiry: Instant, due: Instant, params: ParamsFact,
+            fallback: FallbackFact
+        ) {
+            self.request = request
+            self.expiry = expiry
+            self.due = due
+            self.params = params
+            self.fallback = fallback
+        }
+    }
+
+    /// Facts of a send that reaches no destination: nobody of this name, or nothing to send to.
+    package func facts(
+        _ common: Common, person: RecipientSnapshot?, without destination: DestinationFact
+    ) throws -> Facts {
+        var facts = try facts(common, person: person)
+        facts.destination = destination
+        return facts
+    }
+
+    /// Facts for one destination; sizes are added when the payload is composed.
+    package func facts(
+        _ common: Common, person: RecipientSnapshot, destination: Destination
+    ) throws -> Facts {
+        var facts = try facts(common, person: person)
+        let channel = common.request.channel
+        let needs = policy.needs(for: common.request)
+        facts.destination = destination.fact
+        let address: Tag? = if case .address(let address) = destination { address.tag } else { nil }
+        if let needs {
+            facts.consent = ConsentLedger.fact(
+                purpose: needs.purpose, channel: channel, address: address, in: person.consents)
+            facts.purposeConsent = needs.specialPurpose.map { purpose in
+                ConsentLedger.fact(
+                    purpose: purpose, channel: channel, address: address, in: person.consents)
+            }
+            let category = needs.purpose.text
+            facts.accountPreference = person.preference(category, channel, at: nil)
+            facts.destinationPreference = person.preference(category, channel, at: destination.tag)
+            let type = common.request.type.text
+            facts.accountTypePreference =
+                needs.typePreferences ? person.preference(type, channel, at: nil) : .default
+            facts.destinationTypePreference =
+                needs.typePreferences ? person.preference(type, channel, at: destination.tag) : .default
+        }
+        facts.quietHours = LocalTime.quietHours(
+            person.record.quietHours, at: now, zones: destination.timeZones(account: person.record.timeZone))
+        if let device = destination.device {
+            facts.platform = device.platform
+            facts.osPermission = device.osPermission
+            facts.criticalAlerts = device.criticalAlerts
+            if needs?.deviceKey == true {
+                facts.deviceKey = try deviceKey(of: device).fact
+            }
+        }
+        return facts
+    }
+
+    private func facts(_ common: Common, person: RecipientSnapshot?) throws -> Facts {
+        var facts = Facts()
+        facts.now = now
+        facts.expiry = common.expiry
+        facts.due = common.due
+        facts.params = common.params
+        facts.fallback = common.fallback
+        facts.recipient = person == nil ? .unknown : .registered
+        guard let person else { return facts }
+        facts.age = person.record.age
+        facts.accountRegion = person.record.region
+        let observations = person.devices.filter(\.isActive).map(\.region)
+        // A device whose whereabouts nobody knows could be anywhere: the list as a whole is then unknown.
+        facts.deviceRegions = observations.contains(nil) ? nil : observations.compactMap(\.self)
+        facts.privacy = person.record.privacy
+        facts.pushEnabled = person.record.pushEnabled
+        if let needs = policy.needs(for: common.request),
+            let category = policy.type(common.request.type)?.category
+        {
+            let counts = try store.forwardCounts(
+                of: person.subject.id, type: common.request.type,
+                typeSince: needs.typeWindowSeconds.map { now.advanced(bySeconds: -$0) },
+                category: category,
+                categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) })
+            facts.typeCount = counts.type
+            facts.categoryCount = counts.category
+        }
+        return facts
+    }
+
+    /// The key a sealed body would be sealed to, and how it stands.
+    package func deviceKey(of device: DeviceRecord) throws -> (record: DeviceKeyRecord?, fact: DeviceKeyFact)
+    {
+        let keys = try store.deviceKeys(of: device.subject, device: device.tag)
+        if let usable = keys.first(where: { KeyState(rawValue: $0.state) == .active }) {
+            return (usable, .usable)
+        }
+        guard let newest = keys.first else { return (nil, .none) }
+        return (nil, KeyState(rawValue: newest.state) == .preActivation ? .unconfirmed : .revoked)
+    }
+}

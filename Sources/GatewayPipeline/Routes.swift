@@ -1,0 +1,206 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import KeyLifecycle
+import WireProtocol
+
+extension Gateway {
+    /// One line per route: what reads goes to the readers, what changes goes through the engine.
+    func dispatch(_ route: Route, _ context: RouteContext) {
+        let caller = context.caller
+        switch route {
+        case .postSend, .streamSends:
+            // A stream's lines arrive one by one as sends; the endpoint frames them.
+            context.answer(Problem(.malformedRequest, detail: "a stream needs a body of lines").answer)
+        case .explainSend:
+            context.reading(ExplainBody.self) { explain($0, context) }
+        case .getSend(let id):
+            read(context) { try $0.sendStatus(id, caller, context.grants) }
+        case .cancelSend(let id):
+            edit(context) { batch, now in Answer(json: try batch.cancel(id, by: caller, at: now).json) }
+        case .listTypes:
+            let types = policy.current.types.map { TypeAnswer($0, for: caller, under: policy.current) }
+            context.answer(Answer(json: TypesAnswer(policy: policy.current.digest, types: types).json))
+        case .getType(let id):
+            guard let type = policy.current.type(id) else {
+                return context.answer(
+                    Problem(.notFound, detail: "the registry has no type of this name").answer)
+            }
+            context.answer(Answer(json: TypeAnswer(type, for: caller, under: policy.current).json))
+        case .listEvents(let query):
+            read(context) { try $0.events(of: caller, query) }
+
+        case .putRecipient(let user):
+            context.reading(RecipientBody.self) { body in
+                edit(context) { try $0.putRecipient(user, body, by: caller, at: $1).answer }
+            }
+        case .getRecipient(let user):
+            read(context) { try $0.recipient(user) }
+        case .deleteRecipient(let user):
+            erase(user, context)
+        case .putDevice(let user, let device):
+            context.reading(DeviceBody.self) { body in
+                edit(context) { try $0.putDevice(device, body, of: user, by: caller, at: $1).answer }
+            }
+        case .deleteDevice(let user, let device):
+            edit(context) { try $0.removeDevice(device, of: user, by: caller, at: $1).answer }
+        case .putAddress(let user, let address):
+            context.reading(AddressBody.self) { body in
+                edit(context) { try $0.putAddress(address, body, of: user, by: caller, at: $1).answer }
+            }
+        case .deleteAddress(let user, let address):
+            edit(context) { try $0.removeAddress(address, of: user, by: caller, at: $1).answer }
+        case .addDeviceKey(let user, let device):
+            context.reading(DeviceKeyBody.self) { body in
+                edit(context) { batch, now in
+                    let answer = try batch.addDeviceKey(body, to: device, of: user, by: caller, at: now)
+                    return Answer(status: 201, json: answer.json)
+                }
+            }
+        case .confirmDeviceKey(let user, let device, let key):
+            context.reading(KeyConfirmBody.self) { body in
+                edit(context) { batch, now in
+                    Answer(
+                        json: try batch.confirmDeviceKey(
+                            key, body, of: device, user: user, by: caller, at: now
+                        ).json)
+                }
+            }
+        case .addConsent(let user):
+            context.reading(ConsentBody.self) { body in
+                edit(context) { try $0.addConsent(body, of: user, by: caller, at: $1).answer }
+            }
+        case .withdrawConsent(let user, let consent):
+            context.readingOptional(ConsentWithdrawBody.self) { body in
+                edit(context, lane: .security) {
+                    try $0.withdrawConsent(consent, body, of: user, by: caller, at: $1).answer
+                }
+            }
+        case .listConsents(let user, let query):
+            read(context) { try $0.consents(of: user, query) }
+        case .putPreference(let user, let scope):
+            context.reading(PreferenceBody.self) { body in
+                if let needed = body.neededGrant, !context.grants.contains(needed) {
+                    return context.answer(
+                        Problem(.grantMissing, detail: "this source needs the grant `\(needed.rawValue)`")
+                            .answer)
+                }
+                edit(context, lane: body.storedState.isOff ? .security : .general) {
+                    try $0.setPreference(body, scope: scope, of: user, by: caller, at: $1).answer
+                }
+            }
+        case .listPreferences(let user):
+            read(context) { try $0.preferences(of: user) }
+        case .addPermissionPrompt(let user):
+            context.reading(PermissionPromptBody.self) { body in
+                edit(context) { try $0.addPermissionPrompt(body, of: user, by: caller, at: $1).answer }
+            }
+        case .listDecisions(let user, let query):
+            read(context) { try $0.decisions(of: user, query) }
+        case .addReceipt:
+            context.reading(ReceiptBody.self) { body in
+                edit(context) { try $0.addReceipt(body, by: caller, at: $1).answer }
+            }
+
+        case .listKeys:
+            context.answer(Answer(json: KeysAnswer(keys: operations.gateKeys()).json))
+        case .promoteKey(let key): changeKey(key, .promote, context)
+        case .suspendKey(let key): changeKey(key, .suspend, context)
+        case .revokeKey(let key):
+            context.reading(KeyRevokeBody.self) { _ in changeKey(key, .revoke, context) }
+        case .destroyKey(let key): changeKey(key, .destroy, context)
+        case .activatePolicy:
+            context.reading(PolicyActivateBody.self) { activate($0, context) }
+
+        case .getCheckpoint: file("checkpoint", MediaType.text, context)
+        case .getTile(let tile): file("tile/\(tile)", MediaType.bytes, context)
+        case .getMetrics, .getHealth, .getReadiness, .getOpenAPI:
+            context.answer(operations.answer(to: route, from: self))
+        }
+    }
+
+    /// Changes something: through the engine, in one savepoint, answered after the commit.
+    func edit(
+        _ context: RouteContext, lane: EngineLane = .general,
+        _ change: @escaping @Sendable (BatchContext, Instant) throws -> Answer
+    ) {
+        engine.submit(EditOperation(caller: context.caller, lane: lane, edit: change, reply: context.answer))
+    }
+
+    /// Looks something up: on a reader thread, in one snapshot.
+    func read(
+        _ context: RouteContext, _ look: @escaping @Sendable (GatewayReading) throws -> Answer
+    ) {
+        let isTaken = readers.submit { [self] in
+            do {
+                let answer = try store.read { store in
+                    try look(GatewayReading(store: store, library: library, policy: policy.current))
+                }
+                context.answer(answer)
+            } catch let problem as Problem {
+                context.answer(problem.answer)
+            } catch {
+                context.answer(Problem(.unavailable, detail: "\(error)").answer)
+            }
+        }
+        if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }
+    }
+
+    /// Forgets a person. Answered when the mapping is destroyed too, not before.
+    private func erase(_ user: UserID, _ context: RouteContext) {
+        let caller = context.caller
+        let finish: @Sendable (Answer) -> Void = { [self] answer in
+            guard answer.status < 300 else { return context.answer(answer) }
+            let isTaken = readers.submit { [self] in
+                do {
+                    try store.finishErasures()
+                    context.answer(answer)
+                } catch {
+                    context.answer(
+                        Problem(
+                            .unavailable, detail: "the erasure is recorded and will be finished: \(error)"
+                        ).answer)
+                }
+            }
+            if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }
+        }
+        engine.submit(
+            EditOperation(
+                caller: caller, lane: .security,
+                edit: { try $0.erase(user, by: caller, at: $1).answer }, reply: finish))
+    }
+
+    private func changeKey(_ key: String, _ event: KeyEvent, _ context: RouteContext) {
+        let caller = context.caller
+        guard let id = KeyID(hexadecimal: key) else {
+            return context.answer(
+                Problem(
+                    .notFound,
+                    detail:
+                        "no device key `\(key)`; the gateway's own keys change with `sendgate keys` and a restart"
+                ).answer)
+        }
+        edit(context, lane: .security) { batch, now in
+            Answer(json: try batch.changeDeviceKey(id, event, by: caller, at: now).json)
+        }
+    }
+
+    private func file(_ path: String, _ mediaType: String, _ context: RouteContext) {
+        let isTaken = readers.submit { [self] in
+            do {
+                guard let bytes = try library.file(path) else {
+                    return context.answer(
+                        Problem(.notFound, detail: "nothing of this name is published yet").answer)
+                }
+                context.answer(Answer(status: 200, contentType: mediaType, body: bytes))
+            } catch {
+                context.answer(Problem(.unavailable, detail: "\(error)").answer)
+            }
+        }
+        if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }
+    }
+}
+
+extension RecordedAnswer {
+    var answer: Answer { Answer(json: json) }
+}

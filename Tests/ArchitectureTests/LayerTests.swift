@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+/// The house has rooms on floors, and a room opens only downwards. The build flag
+/// `--explicit-target-dependency-import-check` misses what comes in transitively; this reads every `import`.
+@Suite struct LayerTests {
+    /// Module → floor. A module may import modules of lower floors only.
+    static let floors: [String: Double] = [
+        // The ground floor has one stair: every word of the vocabulary has one canonical spelling, so the
+        // vocabulary stands on the JSON it is spelled in (decision SG-0002).
+        "COpenSSL": -1, "CanonicalJSON": -1,
+        "GateVocabulary": 0, "SealedFormat": 0, "OpenSSLCrypto": 0,
+        "WireProtocol": 1, "CompliancePolicy": 1, "PayloadComposition": 1, "PayloadSealing": 1,
+        "AuditTrail": 1, "KeyLifecycle": 1,
+        "SendPlanning": 2,
+        "GatewayPipeline": 3, "UnixHTTPClient": 3,
+        "UnixSocketEndpoint": 4, "SQLiteStore": 4, "TrailDirectory": 4, "PolicyFiles": 4, "KeyFiles": 4,
+        "DeliveryRelay": 4,
+        "SendgateClient": 4, "SealedPush": 4,
+        "sendgate": 5,
+    ]
+
+    /// What the world offers, and who may use it. Everything else is only for floors 4 and 5.
+    static let outside: [String: Set<String>] = [
+        "COpenSSL": ["OpenSSLCrypto"],
+        "Crypto": ["SealedPush", "sendgate"],
+        "GRDB": ["SQLiteStore"],
+        "Yams": ["PolicyFiles"],
+        "Configuration": ["sendgate"],
+        "ArgumentParser": ["sendgate"],
+        "Histogram": ["sendgate"],
+        "NIOCore": ["UnixSocketEndpoint", "UnixHTTPClient", "sendgate"],
+        "NIOPosix": ["UnixSocketEndpoint", "UnixHTTPClient", "sendgate"],
+        "NIOHTTP1": ["UnixSocketEndpoint", "UnixHTTPClient"],
+        "NIOConcurrencyHelpers": ["UnixSocketEndpoint", "UnixHTTPClient"],
+        "ServiceLifecycle": ["UnixSocketEndpoint", "DeliveryRelay", "sendgate"],
+        "UnixSignals": ["sendgate"],
+        "Logging": ["UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate", "SQLiteStore"],
+        "Foundation": [
+            "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory",
+            "PolicyFiles", "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
+        ],
+        "Dispatch": ["GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "sendgate"],
+        "Glibc": [
+            "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory", "PolicyFiles",
+            "KeyFiles", "DeliveryRelay", "SendgateClient", "sendgate",
+        ],
+    ]
+
+    /// Pure rooms may use the standard library's own modules.
+    static let everywhere: Set<String> = ["Synchronization", "Swift"]
+
+    static let root = URL(filePath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    static let sources: [(module: String, file: String, imports: [String])] = {
+        let folder = root.appending(path: "Sources")
+        var found: [(String, String, [String])] = []
+        let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)!
+        for case let file as URL in files where file.pathExtension == "swift" {
+            let relative = file.path(percentEncoded: false)
+                .replacing(folder.path(percentEncoded: false) + "/", with: "")
+            let module = String(relative.split(separator: "/")[0])
+            let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+            let imports = text.split(separator: "\n").compactMap { line -> String? in
+                let pattern = /^(?:@[A-Za-z_]+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import (?:struct |class |enum |func |protocol |typealias |let |var )?([A-Za-z_0-9]+)/
+                return line.firstMatch(of: pattern).map { String($0.1) }
+            }
+            found.append((module, relative, imports))
+        }
+        return found
+    }()
+
+    @Test func `every module in Sources has a floor and every floor is built`() {
+        let modules = Set(Self.sources.map(\.module)).union(["COpenSSL"])
+        #expect(modules == Set(Self.floors.keys))
+    }
+
+    @Test func `a module imports lower floors only`() throws {
+        #expect(Self.sources.count > 50, "the sources were not found, so nothing was checked")
+        for (module, file, imports) in Self.sources {
+            let floor = try #require(Self.floors[module])
+            for name in imports {
+                if let other = Self.floors[name], name != "COpenSSL" {
+                    #expect(other < floor, "\(file) imports \(name), which is not below \(module)")
+                } else if !Self.everywhere.contains(name) {
+                    let allowed = Self.outside[name] ?? []
+                    #expect(allowed.contains(module), "\(file) imports \(name), which \(module) has no business with")
+                }
+            }
+        }
+    }
+
+    @Test func `the manifest names exactly what the sources import`() throws {
+        let manifest = try String(contentsOf: Self.root.appending(path: "Package.swift"), encoding: .utf8)
+        for module in Self.floors.keys where module != "COpenSSL" && module != "sendgate" {
+            #expect(manifest.contains("room(\n            \"\(module)\"") || manifest.contains("room(\"\(module)\""))
+        }
+    }
+
+    @Test func `only the module that owns a danger writes it down, and with a reason`() throws {
+        for (_, file, _) in Self.sources {
+            let text = try String(
+                contentsOf: Self.root.appending(path: "Sources/\(file)"), encoding: .utf8)
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            for (number, line) in lines.enumerated()
+            where line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)") {
+                let before = lines[max(0, number - 6)...number]
+                #expect(before.contains { $0.contains("//") }, "\(file):\(number + 1) gives no reason")
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@Suite struct PeerAttestationTests {
+    static let marketing = CallerName("marketing")
+    static let security = CallerName("security")
+
+    func peer(
+        user: UInt32, group: UInt32 = 100, groups: [UInt32] = [], bound: CallerName? = nil, listener: Int = 0
+    ) -> Peer {
+        Peer(
+            credentials: PeerCredentials(
+                userID: user, groupID: group, processID: 1, supplementaryGroups: groups),
+            boundCaller: bound, listener: listener)
+    }
+
+    @Test func `a user speaks for the caller it is bound to and for nobody else`() throws {
+        let table = try PeerAttestation(
+            bindings: [
+                .init(caller: Self.marketing, userIDs: [1001]), .init(caller: Self.security, userIDs: [1002]),
+            ], boundListeners: [:], acceptsRoot: false)
+        #expect(table.caller(of: peer(user: 1001)) == Self.marketing)
+        #expect(table.caller(of: peer(user: 1002)) == Self.security)
+        #expect(table.caller(of: peer(user: 1003)) == nil)
+        #expect(table.caller(of: peer(user: 0)) == nil)
+    }
+
+    @Test func `a supplementary group is enough, and a user binding wins over it`() throws {
+        let table = try PeerAttestation(
+            bindings: [
+                .init(caller: Self.marketing, groupIDs: [500]), .init(caller: Self.security, userIDs: [1002]),
+            ], boundListeners: [:], acceptsRoot: false)
+        #expect(table.caller(of: peer(user: 7, groups: [4, 500])) == Self.marketing)
+        #expect(table.caller(of: peer(user: 7, group: 500)) == Self.marketing)
+        #expect(table.caller(of: peer(user: 1002, groups: [500])) == Self.security)
+    }
+
+    @Test func `the overflow uid is nobody even when its groups are known`() throws {
+        let table = try PeerAttestation(
+            bindings: [.init(caller: Self.marketing, groupIDs: [500])], boundListeners: [:],
+            acceptsRoot: false)
+        #expect(table.caller(of: peer(user: 65534, groups: [500])) == nil)
+        #expect(table.caller(of: peer(user: 7, group: 65534)) == nil)
+    }
+
+    @Test func `a bound listener admits only its own caller's uids`() throws {
+        let table = try PeerAttestation(
+            bindings: [
+                .init(caller: Self.marketing, userIDs: [1001], listener: 1),
+                .init(caller: Self.security, userIDs: [1001], listener: 2),
+            ], boundListeners: [1: Self.marketing, 2: Self.security], acceptsRoot: false)
+        #expect(table.caller(of: peer(user: 1001, bound: Self.marketing, listener: 1)) == Self.marketing)
+        #expect(table.caller(of: peer(user: 1001, bound: Self.security, listener: 2)) == Self.security)
+        #expect(table.caller(of: peer(user: 1002, bound: Self.security, listener: 2)) == nil)
+        #expect(table.caller(of: peer(user: 1001, listener: 0)) == nil)
+    }
+
+    @Test func `ambiguous and dangerous tables are refused`() {
+        func problem(_ bindings: [PeerAttestation.Binding], bound: [Int: CallerName] = [:]) -> PeerAttestation.Problem? {
+            do {
+                _ = try PeerAttestation(bindings: bindings, boundListeners: bound, acceptsRoot: false)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(
+            problem([.init(caller: Self.marketing, userIDs: [5]), .init(caller: Self.security, userIDs: [5])])
+                == .ambiguousUser(userID: 5, first: Self.marketing, second: Self.security))
+        #expect(
+            problem([.init(caller: Self.marketing, groupIDs: [5]), .init(caller: Self.security, groupIDs: [5])])
+                == .ambiguousGroup(groupID: 5, first: Self.marketing, second: Self.security))
+        #expect(problem([.init(caller: Self.marketing, userIDs: [0])]) == .rootUser(caller: Self.marketing))
+        #expect(
+            problem([.init(caller: Self.marketing, userIDs: [65534])])
+                == .overflowIdentifier(caller: Self.marketing))
+        #expect(
+            problem([.init(caller: Self.marketing, groupIDs: [65534])])
+                == .overflowIdentifier(caller: Self.marketing))
+        #expect(
+            problem([], bound: [3: Self.marketing])
+                == .boundListenerWithoutUsers(listener: 3, caller: Self.marketing))
+        #expect(
+            problem(
+                [.init(caller: Self.marketing, groupIDs: [7], listener: 3)], bound: [3: Self.marketing])
+                == .boundListenerWithoutUsers(listener: 3, caller: Self.marketing))
+    }
+
+    @Test func `root is a caller only where development allows it`() throws {
+        let table = try PeerAttestation(
+            bindings: [.init(caller: Self.marketing, userIDs: [0])], boundListeners: [:], acceptsRoot: true)
+        #expect(table.caller(of: peer(user: 0)) == Self.marketing)
+    }
+}
