@@ -115,7 +115,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "n", "nb-", "-nb", "nb--NO", "nb_NO", "n1", "123", "nb-toolongsub", "norwegianlanguage", "næ",
+        "", "n", "nb-", "-nb", "nb--NO", "nb_NO", "n1", "123", "nb-toolongsub", "norsk", "norwegianlanguage",
+        "næ",
         "nb-NO\n", "nb/../../en",
         "en-aaaaaaaa-aaaaaaaa-aaaaaaaa-aaaaaaaa",
     ])

@@ -1,3 +1,4 @@
+import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
@@ -45,6 +46,34 @@ import Testing
             #expect(json["facts"] == .object(facts.json))
             #expect(try SendEntry.read(CanonicalJSON.write(json)).entry.deliveries[0].facts == facts)
         }
+    }
+
+    @Test func `an entry holds nothing the trail's closed table does not allow`() throws {
+        for example in TestBook.cases {
+            for bytes in [
+                try Sample.entry(example).encode(index: 1, time: Sample.now),
+                try RedecisionEntryTests.entry(example).encode(index: 1, time: Sample.now),
+            ] {
+                let entry = try TrailEntry(reading: bytes)
+                #expect(EntrySchema.version1.violation(in: entry) == nil, "\(example.name)")
+            }
+        }
+        let several = try Self.severalDevices().encode(index: 1, time: Sample.now)
+        #expect(EntrySchema.version1.violation(in: try TrailEntry(reading: several)) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("nb-NO", "nb-NO"), ("sr-latn-rs", "sr-Latn-RS"), ("nb-x-ahmad", "nb"), ("de-karimi", "de"),
+            ("Ahmad Karimi", nil),
+            ("karimi", nil), ("", nil), (nil, nil),
+        ] as [(String?, String?)]) func `of a locale only what closed lists know is recorded`(
+            _ asked: String?, _ recorded: String?
+        )
+    {
+        let request = SendEntry.RecordedRequest(
+            type: TypeID("a.b"), channel: .push, critical: false, locale: asked)
+        #expect(request.locale == recorded)
     }
 
     @Test func `an entry is this text`() throws {

@@ -4,8 +4,11 @@
 /// root conventions of Unicode CLDR and texts come from the end of the fallback chain.
 package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     package let description: String
-    /// The first subtag, in lower case.
+    /// The first subtag, in lower case: two or three letters (ISO 639). BCP 47 keeps room for longer ones
+    /// and has registered none.
     package let language: String
+    /// ISO 15924, e.g. `Latn`.
+    package let script: String?
     /// ISO 3166-1 alpha-2 in upper case, or three digits (UN M.49).
     package let region: String?
 
@@ -15,10 +18,11 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     /// What every chain ends in: the one language each bundle must have (`messages/en.yaml`).
     package static let last = LanguageTag("en")!
 
-    /// - Parameter text: Subtags of 1 to 8 ASCII letters and digits joined by `-`, the first of 2 to 8 letters.
+    /// - Parameter text: Subtags of 1 to 8 ASCII letters and digits joined by `-`, the first of two or three letters.
     package init?(_ text: String) {
         guard (2...Self.byteCountMax).contains(text.utf8.count) else { return nil }
         var canonical: [String] = []
+        var script: String?
         var region: String?
         for (index, subtag) in text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
             .enumerated()
@@ -28,10 +32,11 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
             else { return nil }
             let plain = String(decoding: subtag, as: UTF8.self)
             if index == 0 {
-                guard subtag.count >= 2, letterCount == subtag.count else { return nil }
+                guard (2...3).contains(subtag.count), letterCount == subtag.count else { return nil }
                 canonical.append(plain.lowercased())
             } else if subtag.count == 4, letterCount == 4, canonical.count == 1 {
-                canonical.append(plain.prefix(1).uppercased() + plain.dropFirst().lowercased())
+                script = plain.prefix(1).uppercased() + plain.dropFirst().lowercased()
+                canonical.append(script!)
             } else if region == nil, canonical.count <= 2,
                 subtag.count == 2 && letterCount == 2
                     || subtag.count == 3 && letterCount == 0
@@ -44,8 +49,12 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
         }
         description = canonical.joined(separator: "-")
         language = canonical[0]
+        self.script = script
         self.region = region
     }
+
+    /// Language, script and region: everything in a tag that comes from a closed list.
+    package var core: String { [language, script, region].compactMap(\.self).joined(separator: "-") }
 
     /// This tag, then shorter and shorter ones (the lookup of RFC 4647 section 3.4), then what speakers of
     /// the language also read: the Norwegian macrolanguage and Nynorsk lead to Bokmål.

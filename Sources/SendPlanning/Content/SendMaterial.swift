@@ -57,14 +57,14 @@ extension SendMaterial {
 
     package init(json: JSONObject) throws(JSONShapeError) {
         var members = JSONMembers(json, at: .root)
-        let request = try members.required("request", EntryShape.object)
+        let request = try members.required("request", EntryValue.object)
         self.init(
-            send: try members.required("send_id", EntryShape.uuid),
+            send: try members.required("send_id", EntryValue.uuid),
             request: try AttestedRequest(json: request, at: .root.appending("request")),
-            params: try members.required("params", EntryShape.object),
+            params: try members.required("params", EntryValue.object),
             deepLink: try members.optional("deep_link", JSONShape.text),
             locale: try members.optional("locale", JSONShape.text),
-            collapse: try members.optional("collapse", EntryShape.hexadecimal),
+            collapse: try members.optional("collapse", EntryValue.hexadecimal),
             sentAt: try members.required("sent_at", JSONShape.instant),
             expiresAt: try members.required("expires_at", JSONShape.instant))
         try members.refuseOthers()

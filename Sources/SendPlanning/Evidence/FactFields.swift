@@ -215,7 +215,7 @@ enum FactFields {
     private static func readRegions(
         _ value: JSONValue, _ pointer: JSONPointer
     ) throws(JSONShapeError) -> [RegionObservation] {
-        let elements = try EntryShape.array(value, pointer)
+        let elements = try EntryValue.array(value, pointer)
         guard elements.count <= Facts.deviceRegionCountMax else {
             throw JSONShapeError(pointer, "expected at most \(Facts.deviceRegionCountMax) regions")
         }

@@ -1,3 +1,4 @@
+import AuditTrail
 import CanonicalJSON
 package import GateVocabulary
 
@@ -33,7 +34,7 @@ package struct RedecisionEntry: Hashable, Sendable {
         self.cause = cause
     }
 
-    package static let kind = "redecision"
+    package static let kind = EntryKind.redecision.text
 
     /// Canonical bytes, at most 65,535.
     package func encode(index: UInt64, time: Instant) throws(EntryError) -> [UInt8] {
@@ -51,14 +52,14 @@ package struct RedecisionEntry: Hashable, Sendable {
         entry.hexadecimal("subject", subject)
         entry.integer("time", time.milliseconds)
         entry.integer("v", 1)
-        return try EntryLimits.checked(entry.end())
+        return try EntryFrame.checked(entry.end())
     }
 
     /// - Returns: The entry with the place and time it was recorded at.
     package static func read(
         _ bytes: [UInt8]
     ) throws(EntryError) -> (index: UInt64, time: Instant, entry: RedecisionEntry) {
-        let (object, kind) = try EntryLimits.object(bytes)
+        let (object, kind) = try EntryFrame.object(bytes)
         guard kind == Self.kind else { throw .otherKind(kind) }
         return try read(object, bytes: bytes)
     }
@@ -82,20 +83,20 @@ package struct RedecisionEntry: Hashable, Sendable {
         _ object: JSONObject
     ) throws(JSONShapeError) -> (index: UInt64, time: Instant, entry: RedecisionEntry) {
         var members = JSONMembers(object, at: .root)
-        let (index, time) = try EntryLimits.header(&members)
+        let (index, time) = try EntryFrame.header(&members)
         var facts = Facts()
         _ = try FactFields.take(
-            try members.required("facts", EntryShape.object), at: .root.appending("facts"), into: &facts)
-        let request = try members.required("request", EntryShape.object)
-        let decision = try members.required("decision", EntryShape.object)
+            try members.required("facts", EntryValue.object), at: .root.appending("facts"), into: &facts)
+        let request = try members.required("request", EntryValue.object)
+        let decision = try members.required("decision", EntryValue.object)
         let entry = RedecisionEntry(
-            send: try members.required("send_id", EntryShape.uuid),
-            message: try members.required("message_id", EntryShape.uuid),
-            destination: try members.required("destination", EntryShape.hexadecimal),
-            subject: try members.required("subject", EntryShape.hexadecimal),
+            send: try members.required("send_id", EntryValue.uuid),
+            message: try members.required("message_id", EntryValue.uuid),
+            destination: try members.required("destination", EntryValue.hexadecimal),
+            subject: try members.required("subject", EntryValue.hexadecimal),
             request: try AttestedRequest(json: request, at: .root.appending("request")), facts: facts,
             decision: try Decision(json: decision, at: .root.appending("decision")),
-            policy: try members.required("policy", EntryShape.digest),
+            policy: try members.required("policy", EntryValue.digest),
             cause: try members.required("cause", JSONShape.text))
         try members.refuseOthers()
         return (index, time, entry)

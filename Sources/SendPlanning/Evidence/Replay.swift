@@ -66,7 +66,7 @@ package func replay(
     let recorded: RecordedDecisions
     do throws(EntryError) {
         guard let found = try RecordedDecisions(bytes) else {
-            return .notReplayable(.decidesNothing(kind: try EntryLimits.object(bytes).kind))
+            return .notReplayable(.decidesNothing(kind: try EntryFrame.object(bytes).kind))
         }
         recorded = found
     } catch {
@@ -92,7 +92,7 @@ package func replay(
     let recorded: RecordedDecisions
     do throws(EntryError) {
         guard let found = try RecordedDecisions(bytes) else {
-            return .notReplayable(.decidesNothing(kind: try EntryLimits.object(bytes).kind))
+            return .notReplayable(.decidesNothing(kind: try EntryFrame.object(bytes).kind))
         }
         recorded = found
     } catch {
@@ -173,7 +173,7 @@ private struct RecordedDecisions {
 
     /// - Returns: `nil` for an entry that decides nothing.
     init?(_ bytes: [UInt8]) throws(EntryError) {
-        let (object, kind) = try EntryLimits.object(bytes)
+        let (object, kind) = try EntryFrame.object(bytes)
         switch kind {
         case SendEntry.kind:
             let entry = try SendEntry.read(object, bytes: bytes).entry

@@ -1,5 +1,7 @@
+import AuditTrail
 package import CanonicalJSON
 package import GateVocabulary
+import PayloadComposition
 
 /// The evidence of one send: who asked for what, what was known, what was decided at every destination.
 ///
@@ -39,8 +41,9 @@ package struct SendEntry: Hashable, Sendable {
         package var ttlSeconds: Int64?
         package var collapseTag: Tag?
         package var deepLinkTag: Tag?
-        /// A BCP 47 tag; what is none was not recorded.
-        package var locale: String?
+        /// Language, script and region of the BCP 47 tag that was asked for; the rest of a tag is free text
+        /// of the caller's and not recorded.
+        package let locale: String?
 
         package init(
             type: TypeID, channel: Channel, critical: Bool, idTag: Tag? = nil, destinationTag: Tag? = nil,
@@ -57,7 +60,7 @@ package struct SendEntry: Hashable, Sendable {
             self.ttlSeconds = ttlSeconds
             self.collapseTag = collapseTag
             self.deepLinkTag = deepLinkTag
-            self.locale = locale
+            self.locale = locale.flatMap { LanguageTag($0)?.core }
         }
     }
 
@@ -166,10 +169,10 @@ package struct SendEntry: Hashable, Sendable {
         entry.integer("time", time.milliseconds)
         entry.text("tzdata", tzdata)
         entry.integer("v", 1)
-        return try EntryLimits.checked(entry.end())
+        return try EntryFrame.checked(entry.end())
     }
 
-    package static let kind = "send"
+    package static let kind = EntryKind.send.text
 
     private func appendDeliveries(without shared: FactSet, to bytes: inout [UInt8]) {
         let differing = FactSet.all.subtracting(shared)
@@ -243,7 +246,7 @@ package struct SendEntry: Hashable, Sendable {
     package static func read(
         _ bytes: [UInt8]
     ) throws(EntryError) -> (index: UInt64, time: Instant, entry: SendEntry) {
-        let (object, kind) = try EntryLimits.object(bytes)
+        let (object, kind) = try EntryFrame.object(bytes)
         guard kind == Self.kind else { throw .otherKind(kind) }
         return try read(object, bytes: bytes)
     }
@@ -274,15 +277,15 @@ package struct SendEntry: Hashable, Sendable {
         _ object: JSONObject
     ) throws(JSONShapeError) -> (index: UInt64, time: Instant, entry: SendEntry) {
         var members = JSONMembers(object, at: .root)
-        let (index, time) = try EntryLimits.header(&members)
-        let shared = try members.required("facts", EntryShape.object)
+        let (index, time) = try EntryFrame.header(&members)
+        let shared = try members.required("facts", EntryValue.object)
         var common = Facts()
         let sharedSet = try FactFields.take(shared, at: .root.appending("facts"), into: &common)
         let caller: CallerName = try members.required("caller", JSONShape.identifier)
         let place = JSONPointer.root.appending("deliveries")
-        let elements = try members.required("deliveries", EntryShape.array)
-        guard !elements.isEmpty, elements.count <= EntryLimits.deliveryCountMax else {
-            throw JSONShapeError(place, "expected 1 to \(EntryLimits.deliveryCountMax) deliveries")
+        let elements = try members.required("deliveries", EntryValue.array)
+        guard !elements.isEmpty, elements.count <= EntryFrame.deliveryCountMax else {
+            throw JSONShapeError(place, "expected 1 to \(EntryFrame.deliveryCountMax) deliveries")
         }
         var deliveries: [DeliveryRecord] = []
         deliveries.reserveCapacity(elements.count)
@@ -297,14 +300,14 @@ package struct SendEntry: Hashable, Sendable {
         for name in ["outcome", "reason"] { _ = try members.required(name, JSONShape.text) }
         _ = try members.optional("detail", JSONShape.text)
         let entry = SendEntry(
-            send: try members.required("send_id", EntryShape.uuid),
-            subject: try members.required("subject", EntryShape.hexadecimalOrNull), caller: caller,
+            send: try members.required("send_id", EntryValue.uuid),
+            subject: try members.required("subject", EntryValue.hexadecimalOrNull), caller: caller,
             peer: try members.required("peer", PeerEvidence.init(_:at:)),
             request: try members.required("request", RecordedRequest.init(_:at:)),
             paramsVerdict: try members.required("params_verdict", verdict), deliveries: deliveries,
-            policy: try members.required("policy", EntryShape.digest),
+            policy: try members.required("policy", EntryValue.digest),
             tzdata: try members.required("tzdata", JSONShape.text),
-            replaces: try members.optional("replaces", EntryShape.unsigned))
+            replaces: try members.optional("replaces", EntryValue.unsigned))
         try members.refuseOthers()
         return (index, time, entry)
     }
@@ -313,7 +316,7 @@ package struct SendEntry: Hashable, Sendable {
         -> [JSONPointer]
     {
         var pointers: [JSONPointer] = []
-        for element in try EntryShape.array(value, pointer) {
+        for element in try EntryValue.array(value, pointer) {
             guard let text = element.stringValue, let parsed = JSONPointer(parsing: text) else {
                 throw JSONShapeError(pointer, "expected JSON pointers")
             }
@@ -327,9 +330,9 @@ extension SendEntry.PeerEvidence {
     fileprivate init(_ value: JSONValue, at pointer: JSONPointer) throws(JSONShapeError) {
         var members = try JSONMembers(value, at: pointer)
         self.init(
-            userID: try members.required("uid", EntryShape.unsigned),
-            groupID: try members.required("gid", EntryShape.unsigned),
-            processID: try members.required("pid", EntryShape.unsigned))
+            userID: try members.required("uid", EntryValue.unsigned),
+            groupID: try members.required("gid", EntryValue.unsigned),
+            processID: try members.required("pid", EntryValue.unsigned))
         try members.refuseOthers()
     }
 }
@@ -341,12 +344,12 @@ extension SendEntry.RecordedRequest {
             type: try members.required("type", JSONShape.identifier),
             channel: try members.required("channel", JSONShape.name),
             critical: try members.required("critical", JSONShape.boolean),
-            idTag: try members.optional("id_tag", EntryShape.hexadecimal),
-            destinationTag: try members.optional("destination_tag", EntryShape.hexadecimal),
-            fallbackFor: try members.optional("fallback_for", EntryShape.uuid),
+            idTag: try members.optional("id_tag", EntryValue.hexadecimal),
+            destinationTag: try members.optional("destination_tag", EntryValue.hexadecimal),
+            fallbackFor: try members.optional("fallback_for", EntryValue.uuid),
             ttlSeconds: try members.optional("ttl_seconds", JSONShape.integer),
-            collapseTag: try members.optional("collapse_tag", EntryShape.hexadecimal),
-            deepLinkTag: try members.optional("deep_link_tag", EntryShape.hexadecimal),
+            collapseTag: try members.optional("collapse_tag", EntryValue.hexadecimal),
+            deepLinkTag: try members.optional("deep_link_tag", EntryValue.hexadecimal),
             locale: try members.optional("locale", JSONShape.text))
         try members.refuseOthers()
     }
@@ -359,18 +362,18 @@ extension SendEntry.DeliveryRecord {
         var members = try JSONMembers(value, at: pointer)
         var facts = common
         let own = try FactFields.take(
-            try members.required("facts", EntryShape.object), at: pointer.appending("facts"), into: &facts)
+            try members.required("facts", EntryValue.object), at: pointer.appending("facts"), into: &facts)
         guard own.isDisjoint(with: shared) else {
             throw JSONShapeError(
                 pointer.appending("facts"), "a fact stands both here and in the shared facts")
         }
-        let decision = try members.required("decision", EntryShape.object)
+        let decision = try members.required("decision", EntryValue.object)
         self.init(
-            destination: try members.required("destination", EntryShape.hexadecimalOrNull),
-            message: try members.optional("message_id", EntryShape.uuid), facts: facts,
+            destination: try members.required("destination", EntryValue.hexadecimalOrNull),
+            message: try members.optional("message_id", EntryValue.uuid), facts: facts,
             decision: try Decision(json: decision, at: pointer.appending("decision")),
-            key: try members.optional("key_id", EntryShape.hexadecimal),
-            byteCount: try members.optional("byte_count", EntryShape.unsigned))
+            key: try members.optional("key_id", EntryValue.hexadecimal),
+            byteCount: try members.optional("byte_count", EntryValue.unsigned))
         try members.refuseOthers()
     }
 }

@@ -1,16 +1,15 @@
+import AuditTrail
 import CanonicalJSON
 import GateVocabulary
 
-/// Bounds of entries, and what all kinds of them start with.
-package enum EntryLimits {
-    /// Bytes: an entry bundle of C2SP `tlog-tiles` gives each entry a length of two bytes.
-    package static let byteCountMax = 65_535
+/// What all kinds of entries have in common, and their bounds.
+enum EntryFrame {
     /// A recipient has at most 20 devices and 20 addresses (DESIGN section 5); a send goes to one kind.
-    package static let deliveryCountMax = 20
+    static let deliveryCountMax = 20
 
     static func checked(_ bytes: [UInt8]) throws(EntryError) -> [UInt8] {
-        guard bytes.count <= byteCountMax else {
-            throw .tooLarge(byteCount: bytes.count, byteCountMax: byteCountMax)
+        guard bytes.count <= EntryBundle.entryByteCountMax else {
+            throw .tooLarge(byteCount: bytes.count, byteCountMax: EntryBundle.entryByteCountMax)
         }
         return bytes
     }
@@ -40,7 +39,7 @@ package enum EntryLimits {
         }
         _ = try members.required("kind", JSONShape.text)
         return (
-            try members.required("index", EntryShape.unsigned),
+            try members.required("index", EntryValue.unsigned),
             try members.required("time", JSONShape.instant)
         )
     }

@@ -1,9 +1,9 @@
 package import CanonicalJSON
-package import GateVocabulary
+import GateVocabulary
 
 /// Readers of the values only entries have.
-package enum EntryShape {
-    package static func object(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError)
+enum EntryValue {
+    static func object(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError)
         -> JSONObject
     {
         guard case .object(let object) = value else {
@@ -19,7 +19,7 @@ package enum EntryShape {
         return array
     }
 
-    package static func uuid<ID: RandomIdentifier>(
+    static func uuid<ID: RandomIdentifier>(
         _ value: JSONValue, _ pointer: JSONPointer
     ) throws(JSONShapeError) -> ID {
         guard let text = value.stringValue, let id = ID(uuidText: text) else {
@@ -28,7 +28,7 @@ package enum EntryShape {
         return id
     }
 
-    package static func hexadecimal<ID: RandomIdentifier>(
+    static func hexadecimal<ID: RandomIdentifier>(
         _ value: JSONValue, _ pointer: JSONPointer
     ) throws(JSONShapeError) -> ID {
         guard let text = value.stringValue, let id = ID(hexadecimal: text) else {
