@@ -61,19 +61,12 @@ extension GateReading {
         "outbox",
         """
         SELECT not_before, number, message FROM outbox INDEXED BY outbox_due
-        WHERE lane = ? AND caller = ? AND (not_before, number) > (?, ?) AND not_before <= ?
+        WHERE rank = ? AND caller = ? AND (not_before, number) > (?, ?) AND not_before <= ?
         ORDER BY not_before, number
         """)
-    private static let firstDue = StatementText(
-        "outbox",
-        """
-        SELECT not_before FROM outbox INDEXED BY outbox_due WHERE lane = ? AND caller = ?
-        ORDER BY not_before LIMIT 1
-        """)
-
-    /// One caller's due rows in one lane, oldest first, fetched in small pieces.
+    /// One caller's due rows of one rank, oldest first, fetched in small pieces.
     private struct Queue {
-        let lane: Int64
+        let rank: Int64
         let caller: Int64
         private var lastTime = Int64.min
         private var lastNumber = Int64.min
@@ -81,8 +74,8 @@ extension GateReading {
         private var position = 0
         private var isExhausted = false
 
-        init(lane: Int64, caller: Int64) {
-            self.lane = lane
+        init(rank: Int64, caller: Int64) {
+            self.rank = rank
             self.caller = caller
         }
 
@@ -97,7 +90,7 @@ extension GateReading {
                 // flight, and nothing of them is fetched or opened.
                 isExhausted = true
                 try gate.scan(GateReading.queued) {
-                    $0.add(lane)
+                    $0.add(rank)
                     $0.add(caller)
                     $0.add(lastTime)
                     $0.add(lastNumber)
@@ -118,14 +111,14 @@ extension GateReading {
         mutating func take() { position += 1 }
     }
 
-    /// Lanes in order; inside a lane one row per caller in turn, the caller that waits longest first.
+    /// Rank by rank; inside a rank one row per caller in turn, the caller that waits longest first.
     final func dueOutbox(
-        at now: Instant, limit: Int, excluding: Set<MessageID>
+        at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
     ) throws -> [OutboxRecord] {
         let tally = try currentTally()
         var numbers: [Int64] = []
-        for lane in Lane.all {
-            var queues = tally.callers(in: lane).map { Queue(lane: lane, caller: $0) }
+        for rank in Rank.all(in: lane) {
+            var queues = tally.callers(in: rank).map { Queue(rank: rank, caller: $0) }
             guard !queues.isEmpty else { continue }
             while numbers.count < limit {
                 let room = limit - numbers.count
@@ -153,26 +146,25 @@ extension GateReading {
         }
     }
 
-    final func nextOutboxDue() throws -> Instant? {
-        var earliest: Instant?
+    final func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant? {
+        var earliest: Int64?
         let tally = try currentTally()
-        for count in tally.counts where count.rowCount > 0 {
-            let due = try gate.first(Self.firstDue) {
-                $0.add(count.lane)
-                $0.add(count.caller)
-            } read: {
-                $0.instant()
+        for rank in Rank.all(in: lane) {
+            for caller in tally.callers(in: rank) {
+                var queue = Queue(rank: rank, caller: caller)
+                let head = try queue.peek(
+                    at: Instant(milliseconds: .max), excluding: excluding, pieceCount: 1, in: gate)
+                if let head { earliest = min(earliest ?? head.time, head.time) }
             }
-            if let due { earliest = min(earliest ?? due, due) }
         }
-        return earliest
+        return earliest.map { Instant(milliseconds: $0) }
     }
 
     final func outboxDepth() throws -> OutboxDepth {
         var depth = OutboxDepth(rowCount: 0, securityRowCount: 0, byteCount: 0, rowCountByCaller: [:])
         for count in try currentTally().counts where count.rowCount > 0 {
             depth.rowCount += Int(count.rowCount)
-            if count.lane == Lane.security { depth.securityRowCount += Int(count.rowCount) }
+            if Rank.all(in: .security).contains(count.rank) { depth.securityRowCount += Int(count.rowCount) }
             depth.byteCount += count.byteCount
             let caller = CallerName(try words.text(of: count.caller, in: gate))
             depth.rowCountByCaller[caller, default: 0] += Int(count.rowCount)

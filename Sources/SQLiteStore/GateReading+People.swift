@@ -1,141 +1,87 @@
 import GateVocabulary
 import GatewayPipeline
 
-/// The sealed columns of what is held of a person.
-enum PeopleColumns {
-    static let recipient = SealedColumn("recipient", "sealed")
-    static let device = SealedColumn("device", "sealed")
-    static let address = SealedColumn("address", "sealed")
-    static let challenge = SealedColumn("device_key", "challenge")
-    static let consent = SealedColumn("consent", "sealed")
-    static let preference = SealedColumn("preference", "sealed")
-    static let preferenceHistory = SealedColumn("preference_history", "sealed")
-
-    /// The row id of the n-th record of a person's ledger.
-    static func row(_ subject: SubjectID, _ sequence: Int64) -> [UInt8] {
-        subject.bytes + withUnsafeBytes(of: sequence.bigEndian) { Array($0) }
-    }
-}
-
 extension GateReading {
-    private static let recipient = StatementText(
-        "recipient", "SELECT sealed FROM recipient WHERE subject = ?")
-    private static let devices = StatementText(
-        "device", "SELECT tag, sealed FROM device WHERE subject = ? ORDER BY tag")
-    private static let addresses = StatementText(
-        "address", "SELECT tag, sealed FROM address WHERE subject = ? ORDER BY tag")
-    private static let keyColumns =
-        "subject, device, key, suite, public_key, state, created_at, changed_at, challenge"
-    private static let keysOfDevice = StatementText(
+    private static let keyPlace = StatementText(
         "device_key",
         """
-        SELECT \(keyColumns) FROM device_key WHERE subject = ? AND device = ?
-        ORDER BY created_at DESC, key DESC
+        SELECT held.id, held.tag, held.sealed, person.subject FROM device_key
+        JOIN held ON held.id = device_key.held JOIN person ON person.number = held.id >> 24
+        WHERE device_key.key = ?
         """)
-    private static let keyByID = StatementText(
-        "device_key", "SELECT \(keyColumns) FROM device_key WHERE key = ?")
-    private static let consents = StatementText(
-        "consent", "SELECT sequence, sealed FROM consent WHERE subject = ? ORDER BY sequence")
-    private static let preferences = StatementText(
-        "preference", "SELECT sealed FROM preference WHERE subject = ?")
-    private static let preferenceHistory = StatementText(
-        "preference_history",
-        "SELECT sequence, sealed FROM preference_history WHERE subject = ? ORDER BY sequence")
-    private static let prompts = StatementText(
-        "permission_prompt",
-        "SELECT device, shown_at, answer FROM permission_prompt WHERE subject = ? ORDER BY sequence")
 
     final func recipient(_ subject: SubjectID) throws -> RecipientRecord? {
-        guard let sealed = try gate.first(Self.recipient, { $0.add(subject) }, read: { $0.byteArray() })
-        else {
-            return nil
-        }
-        let plain = try cipher.open(sealed, in: PeopleColumns.recipient, row: subject.bytes)
-        return try RecipientRecord(sealedFields: plain, subject: subject)
+        guard let row = try held(.recipient, of: subject).first else { return nil }
+        return try RecipientRecord(sealedFields: try row.open(of: subject, with: cipher), subject: subject)
     }
 
     final func devices(of subject: SubjectID) throws -> [DeviceRecord] {
-        try gate.every(Self.devices, { $0.add(subject) }) { row in
-            let tag = try row.id(Tag.self)
-            let plain = try cipher.open(
-                row.byteArray(), in: PeopleColumns.device, row: subject.bytes + tag.bytes)
-            return try DeviceRecord(sealedFields: plain, subject: subject, tag: tag)
-        }
+        try held(.device, of: subject).map { row in
+            try DeviceRecord(
+                sealedFields: try row.open(of: subject, with: cipher), subject: subject, tag: try tag(of: row)
+            )
+        }.sorted { $0.tag < $1.tag }
     }
 
     final func addresses(of subject: SubjectID) throws -> [AddressRecord] {
-        try gate.every(Self.addresses, { $0.add(subject) }) { row in
-            let tag = try row.id(Tag.self)
-            let plain = try cipher.open(
-                row.byteArray(), in: PeopleColumns.address, row: subject.bytes + tag.bytes)
-            return try AddressRecord(sealedFields: plain, subject: subject, tag: tag)
-        }
+        try held(.address, of: subject).map { row in
+            try AddressRecord(
+                sealedFields: try row.open(of: subject, with: cipher), subject: subject, tag: try tag(of: row)
+            )
+        }.sorted { $0.tag < $1.tag }
     }
 
     final func deviceKeys(of subject: SubjectID, device: Tag) throws -> [DeviceKeyRecord] {
-        try gate.every(Self.keysOfDevice) {
-            $0.add(subject)
-            $0.add(device)
-        } read: { row in
-            try deviceKey(from: &row)
-        }
+        try held(.deviceKey, of: subject).filter { $0.tag == device }.map { row in
+            try DeviceKeyRecord(
+                sealedFields: try row.open(of: subject, with: cipher), subject: subject, device: device)
+        }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
     }
 
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
-        try gate.first(Self.keyByID, { $0.add(key) }) { try deviceKey(from: &$0) }
-    }
-
-    private func deviceKey(from row: inout StoredRow) throws -> DeviceKeyRecord {
-        let subject = try row.id(SubjectID.self)
-        let device = try row.id(Tag.self)
-        let key = try row.id(KeyID.self)
-        var record = DeviceKeyRecord(
-            key: key, subject: subject, device: device, suite: row.text(), publicKey: row.byteArray(),
-            state: row.text(), challenge: nil, createdAt: row.instant(), changedAt: row.instant())
-        if let sealed = row.optionalByteArray() {
-            let plain = try cipher.open(
-                sealed, in: PeopleColumns.challenge, row: subject.bytes + device.bytes + key.bytes)
-            record.challenge = try DeviceKeyRecord.PendingChallenge(sealedFields: plain)
+        let place = try gate.first(Self.keyPlace, { $0.add(key) }) { row in
+            (
+                held: Held(id: row.integer(), tag: try row.optionalID(), sealed: row.byteArray()),
+                subject: try row.id(SubjectID.self)
+            )
+        }
+        guard let place else { return nil }
+        let record = try DeviceKeyRecord(
+            sealedFields: try place.held.open(of: place.subject, with: cipher), subject: place.subject,
+            device: try tag(of: place.held))
+        guard record.key == key else {
+            throw StoreError.damaged(table: "device_key", "the index leads to another key")
         }
         return record
     }
 
+    private func tag(of row: Held) throws -> Tag {
+        guard let tag = row.tag else { throw StoreError.damaged(table: "held", "row \(row.id) has no tag") }
+        return tag
+    }
+
     final func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
-        try gate.every(Self.consents, { $0.add(subject) }) { row in
-            let sequence = row.integer()
-            let plain = try cipher.open(
-                row.byteArray(), in: PeopleColumns.consent, row: PeopleColumns.row(subject, sequence))
-            return try ConsentEvent(sealedFields: plain, subject: subject, sequence: sequence)
+        try held(.consent, of: subject).map { row in
+            try ConsentEvent(
+                sealedFields: try row.open(of: subject, with: cipher), subject: subject, sequence: row.slot)
         }
     }
 
     final func preferences(of subject: SubjectID) throws -> [PreferenceRecord] {
-        guard let sealed = try gate.first(Self.preferences, { $0.add(subject) }, read: { $0.byteArray() })
-        else {
-            return []
-        }
-        let plain = try cipher.open(sealed, in: PeopleColumns.preference, row: subject.bytes)
-        return try PreferenceRecord.list(sealedFields: plain, subject: subject)
+        guard let row = try held(.preferences, of: subject).first else { return [] }
+        return try PreferenceRecord.list(
+            sealedFields: try row.open(of: subject, with: cipher), subject: subject)
     }
 
     final func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
-        try gate.every(Self.preferenceHistory, { $0.add(subject) }) { row in
-            let sequence = row.integer()
-            let plain = try cipher.open(
-                row.byteArray(), in: PeopleColumns.preferenceHistory,
-                row: PeopleColumns.row(subject, sequence))
-            let records = try PreferenceRecord.list(sealedFields: plain, subject: subject)
-            guard let record = records.first, records.count == 1 else {
-                throw StoreError.damaged(table: "preference_history", "a row holds \(records.count) records")
-            }
-            return record
+        try held(.preferenceHistory, of: subject).flatMap { row in
+            try PreferenceRecord.list(sealedFields: try row.open(of: subject, with: cipher), subject: subject)
         }
     }
 
     final func permissionPrompts(of subject: SubjectID) throws -> [PermissionPrompt] {
-        try gate.every(Self.prompts, { $0.add(subject) }) { row in
-            PermissionPrompt(
-                subject: subject, device: try row.id(), shownAt: row.instant(), answer: row.optionalText())
+        try held(.permissionPrompt, of: subject).map { row in
+            try PermissionPrompt(sealedFields: try row.open(of: subject, with: cipher), subject: subject)
         }
     }
 }

@@ -27,7 +27,7 @@ extension GateReading {
         "send", "SELECT \(sendColumns) FROM send WHERE number = ?")
     private static let newestSends = StatementText(
         "history",
-        "SELECT number FROM history WHERE subject = ? AND kind = 0 ORDER BY at DESC, number DESC LIMIT ?")
+        "SELECT number FROM history WHERE person = ? AND kind = 0 ORDER BY at DESC, number DESC LIMIT ?")
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         guard let callerNumber = try words.number(of: caller.text, in: gate) else { return nil }
@@ -44,8 +44,9 @@ extension GateReading {
     }
 
     final func sends(of subject: SubjectID, limit: Int) throws -> [SendRecord] {
+        guard let person = try person(subject) else { return [] }
         let numbers = try gate.every(Self.newestSends) {
-            $0.add(subject)
+            $0.add(person)
             $0.add(Int64(max(limit, 0)))
         } read: {
             $0.integer()
@@ -81,19 +82,21 @@ extension GateReading {
 
     private static let forwardsSince = StatementText(
         "history",
-        "SELECT at, type, category FROM history WHERE subject = ? AND kind = 1 AND at >= ?")
+        "SELECT at, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?")
 
     /// Looks at every forward of the person inside the longer of the two windows: a handful for a person,
     /// because these are the very forwards the caps bound.
     final func forwardCounts(
         of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category, categorySince: Instant?
     ) throws -> (type: Int, category: Int) {
-        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min() else { return (0, 0) }
+        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min(),
+            let person = try person(subject)
+        else { return (0, 0) }
         // A type that was never forwarded has no number, and so no count.
         let typeNumber = try words.number(of: type.text, in: gate)
         var counts = (type: 0, category: 0)
         try gate.scan(Self.forwardsSince) {
-            $0.add(subject)
+            $0.add(person)
             $0.add(earliest)
         } read: { row in
             let at = row.instant()
@@ -110,12 +113,14 @@ extension GateReading {
 
     // MARK: Events
 
+    private static let eventColumns = "cursor, caller, send, subject, event, destination, at, sealed"
     private static let eventsAfter = StatementText(
-        "event",
-        """
-        SELECT cursor, send, subject, event, destination, at, sealed FROM event
-        WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?
-        """)
+        "event", "SELECT \(eventColumns) FROM event WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?")
+    private static let eventsOfSend = StatementText(
+        "event", "SELECT \(eventColumns) FROM event WHERE send_number = ? ORDER BY cursor")
+    private static let eventsOfStraySend = StatementText(
+        "event", "SELECT \(eventColumns) FROM event WHERE send_number IS NULL AND send = ? ORDER BY cursor")
+    private static let sendNumber = StatementText("send", "SELECT number FROM send WHERE id = ?")
 
     final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
         guard let callerNumber = try words.number(of: caller.text, in: gate) else { return [] }
@@ -123,17 +128,34 @@ extension GateReading {
             $0.add(callerNumber)
             $0.add(cursor)
             $0.add(Int64(max(limit, 0)))
-        } read: { row in
-            let cursor = row.integer()
-            var record = EventRecord(
-                cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
-                event: row.text(), destination: try row.optionalID(), at: row.instant(), reason: nil)
-            if let sealed = row.optionalByteArray() {
-                let plain = try cipher.open(
-                    sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
-                record.reason = String(decoding: plain, as: UTF8.self)
-            }
-            return record
+        } read: {
+            try event(from: &$0)
         }
+    }
+
+    final func events(of send: SendID) throws -> [EventRecord] {
+        var events = try gate.every(Self.eventsOfStraySend, { $0.add(send) }) { try event(from: &$0) }
+        if let number = try number(of: send) {
+            events += try gate.every(Self.eventsOfSend, { $0.add(number) }) { try event(from: &$0) }
+        }
+        return events
+    }
+
+    final func number(of send: SendID) throws -> Int64? {
+        try gate.first(Self.sendNumber, { $0.add(send) }, read: { $0.integer() })
+    }
+
+    private func event(from row: inout StoredRow) throws -> EventRecord {
+        let cursor = row.integer()
+        let caller = CallerName(try words.text(of: row.integer(), in: gate))
+        var record = EventRecord(
+            cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
+            event: row.text(), destination: try row.optionalID(), at: row.instant(), reason: nil)
+        if let sealed = row.optionalByteArray() {
+            let plain = try cipher.open(
+                sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+            record.reason = String(decoding: plain, as: UTF8.self)
+        }
+        return record
     }
 }

@@ -49,10 +49,63 @@ class GateReading: StoreReading {
     }
 
     final func subject(of user: UserID) throws -> Subject? {
-        guard let subject = try withMappings({ try mappings.find(user, in: $0) }),
-            // Marked but not yet destroyed: gone already, as far as anybody can tell.
-            try !isErased(subject.id)
-        else { return nil }
+        try unlessErased(try withMappings { try mappings.find(user, in: $0) })
+    }
+
+    final func subject(_ id: SubjectID) throws -> Subject? {
+        try unlessErased(try withMappings { try mappings.find(id, in: $0) })
+    }
+
+    /// Marked but not yet destroyed: gone already, as far as anybody can tell.
+    private func unlessErased(_ subject: Subject?) throws -> Subject? {
+        guard let subject, try !isErased(subject.id) else { return nil }
         return subject
+    }
+
+    // MARK: What is held of a person
+
+    private var newestPerson: (subject: SubjectID, number: Int64)?
+    private var newestRows: (person: Int64, rows: [Held])?
+
+    private static let personNumber = StatementText("person", "SELECT number FROM person WHERE subject = ?")
+    private static let heldBetween = StatementText(
+        "held", "SELECT id, tag, sealed FROM held WHERE id BETWEEN ? AND ? ORDER BY id")
+
+    /// The number of a pseudonym in this snapshot; `nil` when nothing was ever held of it.
+    final func person(_ subject: SubjectID) throws -> Int64? {
+        if let newestPerson, newestPerson.subject == subject { return newestPerson.number }
+        let number = try gate.first(Self.personNumber, { $0.add(subject) }, read: { $0.integer() })
+        if let number { newestPerson = (subject, number) }
+        return number
+    }
+
+    /// The person's rows of one kind, in the order of their slots.
+    ///
+    /// The kinds a send asks for lie side by side, so the first question reads them all and the others find
+    /// them here, still sealed.
+    final func held(_ kind: Held.Kind, of subject: SubjectID) throws -> [Held] {
+        guard let person = try person(subject) else { return [] }
+        guard kind <= Held.Kind.lastOfSend else {
+            return try rows(Held.ids(of: person, kind...kind))
+        }
+        if let newestRows, newestRows.person == person { return newestRows.rows.filter { $0.kind == kind } }
+        let rows = try rows(Held.ids(of: person, Held.Kind.recipient...Held.Kind.lastOfSend))
+        newestRows = (person, rows)
+        return rows.filter { $0.kind == kind }
+    }
+
+    private func rows(_ ids: ClosedRange<Int64>) throws -> [Held] {
+        try gate.every(Self.heldBetween) {
+            $0.add(ids.lowerBound)
+            $0.add(ids.upperBound)
+        } read: { row in
+            Held(id: row.integer(), tag: try row.optionalID(), sealed: row.byteArray())
+        }
+    }
+
+    /// Call after every change to `held` or `person`, and after undoing one.
+    final func forgetHeld() {
+        newestPerson = nil
+        newestRows = nil
     }
 }

@@ -10,18 +10,20 @@ struct Tail: Equatable {
     var eventCursor: Int64 = 0
     var sendNumber: Int64 = 0
     var outboxNumber: Int64 = 0
+    var personNumber: Int64 = 0
 
     private static let read = StatementText(
         "tail",
         """
-        SELECT entry_count, published_size, newest_entry_time, event_cursor, send_number, outbox_number
+        SELECT entry_count, published_size, newest_entry_time, event_cursor, send_number, outbox_number,
+            person_number
         FROM tail
         """)
     private static let write = StatementText(
         "tail",
         """
         UPDATE tail SET entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
-            send_number = ?, outbox_number = ?
+            send_number = ?, outbox_number = ?, person_number = ?
         """)
 
     init() {}
@@ -35,6 +37,7 @@ struct Tail: Equatable {
             tail.eventCursor = row.integer()
             tail.sendNumber = row.integer()
             tail.outboxNumber = row.integer()
+            tail.personNumber = row.integer()
             return tail
         }
         guard let found else { throw StoreError.damaged(table: "tail", "its only row is missing") }
@@ -49,14 +52,15 @@ struct Tail: Equatable {
             $0.add(eventCursor)
             $0.add(sendNumber)
             $0.add(outboxNumber)
+            $0.add(personNumber)
         }
     }
 }
 
-/// What waits in the outbox, by lane and caller: as many values as there are callers times five.
+/// What waits in the outbox, by rank and caller: as many values as there are callers times eight.
 struct Tally {
     struct Count: Equatable {
-        let lane: Int64
+        let rank: Int64
         let caller: Int64
         var rowCount: Int64 = 0
         var byteCount: Int64 = 0
@@ -65,7 +69,7 @@ struct Tally {
     private(set) var counts: [Count] = []
 
     private static let read = StatementText(
-        "outbox_tally", "SELECT lane, caller, row_count, byte_count FROM outbox_tally")
+        "outbox_tally", "SELECT rank, caller, row_count, byte_count FROM outbox_tally")
     private static let write = StatementText(
         "outbox_tally",
         """
@@ -78,17 +82,17 @@ struct Tally {
     init(from gate: Connection) throws {
         counts = try gate.every(Self.read) { row in
             Count(
-                lane: row.integer(), caller: row.integer(), rowCount: row.integer(), byteCount: row.integer())
+                rank: row.integer(), caller: row.integer(), rowCount: row.integer(), byteCount: row.integer())
         }
     }
 
-    mutating func add(lane: Int64, caller: Int64, rows: Int64, bytes: Int64) {
+    mutating func add(rank: Int64, caller: Int64, rows: Int64, bytes: Int64) {
         let index: Int
-        if let known = counts.firstIndex(where: { $0.lane == lane && $0.caller == caller }) {
+        if let known = counts.firstIndex(where: { $0.rank == rank && $0.caller == caller }) {
             index = known
         } else {
             index = counts.count
-            counts.append(Count(lane: lane, caller: caller))
+            counts.append(Count(rank: rank, caller: caller))
         }
         counts[index].rowCount += rows
         counts[index].byteCount += bytes
@@ -99,7 +103,7 @@ struct Tally {
         for index in counts.indices where counts[index].isChanged {
             let count = counts[index]
             try gate.change(Self.write) {
-                $0.add(count.lane)
+                $0.add(count.rank)
                 $0.add(count.caller)
                 $0.add(count.rowCount)
                 $0.add(count.byteCount)
@@ -108,9 +112,9 @@ struct Tally {
         }
     }
 
-    /// Callers that have something waiting in a lane, as word numbers.
-    func callers(in lane: Int64) -> [Int64] {
-        counts.filter { $0.lane == lane && $0.rowCount > 0 }.map(\.caller)
+    /// Callers that have something waiting in a rank, as word numbers.
+    func callers(in rank: Int64) -> [Int64] {
+        counts.filter { $0.rank == rank && $0.rowCount > 0 }.map(\.caller)
     }
 }
 

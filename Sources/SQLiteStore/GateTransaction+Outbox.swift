@@ -5,7 +5,7 @@ extension GateTransaction {
     private static let insert = StatementText(
         "outbox",
         """
-        INSERT INTO outbox (message, send, subject, destination, lane, caller, type, channel, critical, category,
+        INSERT INTO outbox (message, send, subject, destination, rank, caller, type, channel, critical, category,
             tier, state, form, interruption, key, decided_at, not_before, expires_at, attempt_count,
             attempted_at, byte_count, sealed, number)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -13,19 +13,19 @@ extension GateTransaction {
     private static let update = StatementText(
         "outbox",
         """
-        UPDATE outbox SET message = ?, send = ?, subject = ?, destination = ?, lane = ?, caller = ?, type = ?,
+        UPDATE outbox SET message = ?, send = ?, subject = ?, destination = ?, rank = ?, caller = ?, type = ?,
             channel = ?, critical = ?, category = ?, tier = ?, state = ?, form = ?, interruption = ?, key = ?,
             decided_at = ?, not_before = ?, expires_at = ?, attempt_count = ?, attempted_at = ?,
             byte_count = ?, sealed = ?
         WHERE number = ?
         """)
     private static let weight = StatementText(
-        "outbox", "SELECT number, lane, caller, byte_count FROM outbox WHERE message = ?")
+        "outbox", "SELECT number, rank, caller, byte_count FROM outbox WHERE message = ?")
     private static let mark = StatementText(
         "outbox",
         "UPDATE outbox SET attempt_count = attempt_count + 1, attempted_at = ? WHERE message = ?")
     private static let remove = StatementText(
-        "outbox", "DELETE FROM outbox WHERE message = ? RETURNING lane, caller, byte_count")
+        "outbox", "DELETE FROM outbox WHERE message = ? RETURNING rank, caller, byte_count")
 
     func insertOutbox(_ record: OutboxRecord) throws {
         let number = tail.outboxNumber + 1
@@ -35,13 +35,13 @@ extension GateTransaction {
 
     func updateOutbox(_ record: OutboxRecord) throws {
         let known = try gate.first(Self.weight, { $0.add(record.message) }) { row in
-            (number: row.integer(), lane: row.integer(), caller: row.integer(), byteCount: row.integer())
+            (number: row.integer(), rank: row.integer(), caller: row.integer(), byteCount: row.integer())
         }
         guard let known else {
             throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
         }
         try write(record, number: known.number, with: Self.update)
-        tally.add(lane: known.lane, caller: known.caller, rows: -1, bytes: -known.byteCount)
+        tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
 
     /// Writes the row and counts it as one more.
@@ -50,13 +50,13 @@ extension GateTransaction {
         let sealed = try cipher.seal(content.sealedFields, in: SendColumns.outbox, row: record.message.bytes)
         let caller = try words.makeNumber(of: record.request.caller.text, in: gate)
         let type = try words.makeNumber(of: record.request.type.text, in: gate)
-        let lane = Lane.of(record.category, record.tier)
+        let rank = Rank.of(record.category, record.tier)
         try gate.change(statement) {
             $0.add(record.message)
             $0.add(record.send)
             $0.add(record.subject)
             $0.add(record.destination)
-            $0.add(lane)
+            $0.add(rank)
             $0.add(caller)
             $0.add(type)
             $0.add(record.request.channel)
@@ -76,7 +76,7 @@ extension GateTransaction {
             $0.add(sealed)
             $0.add(number)
         }
-        tally.add(lane: lane, caller: caller, rows: 1, bytes: Int64(content.byteCount))
+        tally.add(rank: rank, caller: caller, rows: 1, bytes: Int64(content.byteCount))
     }
 
     func markAttempt(_ message: MessageID, at: Instant) throws {
@@ -94,11 +94,11 @@ extension GateTransaction {
         try removeOutboxRows(Self.remove) { $0.add(message) }
     }
 
-    /// Runs a `DELETE … RETURNING lane, caller, byte_count` and takes its rows off the tally.
+    /// Runs a `DELETE … RETURNING rank, caller, byte_count` and takes its rows off the tally.
     func removeOutboxRows(_ statement: StatementText, _ bind: (inout Binder) -> Void) throws {
         let removed = try gate.every(statement, bind) { row in
-            (lane: row.integer(), caller: row.integer(), byteCount: row.integer())
+            (rank: row.integer(), caller: row.integer(), byteCount: row.integer())
         }
-        for row in removed { tally.add(lane: row.lane, caller: row.caller, rows: -1, bytes: -row.byteCount) }
+        for row in removed { tally.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount) }
     }
 }

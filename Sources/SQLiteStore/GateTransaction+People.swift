@@ -2,181 +2,187 @@ import GateVocabulary
 import GatewayPipeline
 
 extension GateTransaction {
-    private static let putRecipient = StatementText(
-        "recipient", "INSERT INTO recipient VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed")
-    private static let putDevice = StatementText(
-        "device", "INSERT INTO device VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed")
-    private static let removeDevice = StatementText(
-        "device", "DELETE FROM device WHERE subject = ? AND tag = ?")
-    private static let putAddress = StatementText(
-        "address", "INSERT INTO address VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed")
-    private static let removeAddress = StatementText(
-        "address", "DELETE FROM address WHERE subject = ? AND tag = ?")
-    private static let putDeviceKey = StatementText(
-        "device_key",
-        """
-        INSERT INTO device_key (subject, device, key, suite, public_key, state, created_at, changed_at, challenge)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (subject, device, key) DO UPDATE SET suite = excluded.suite,
-            public_key = excluded.public_key, state = excluded.state, created_at = excluded.created_at,
-            changed_at = excluded.changed_at, challenge = excluded.challenge
-        """)
-    private static let lastConsent = StatementText(
-        "consent", "SELECT max(sequence) FROM consent WHERE subject = ?")
-    private static let insertConsent = StatementText("consent", "INSERT INTO consent VALUES (?, ?, ?)")
-    private static let putPreference = StatementText(
-        "preference",
-        "INSERT INTO preference VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed")
-    private static let lastPreference = StatementText(
-        "preference_history", "SELECT max(sequence) FROM preference_history WHERE subject = ?")
-    private static let insertPreference = StatementText(
-        "preference_history", "INSERT INTO preference_history VALUES (?, ?, ?)")
-    private static let lastPrompt = StatementText(
-        "permission_prompt", "SELECT max(sequence) FROM permission_prompt WHERE subject = ?")
-    private static let insertPrompt = StatementText(
-        "permission_prompt", "INSERT INTO permission_prompt VALUES (?, ?, ?, ?, ?)")
+    private static let insertPerson = StatementText("person", "INSERT INTO person VALUES (?, ?)")
+    private static let putHeld = StatementText(
+        "held", "INSERT INTO held VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed")
+    private static let removeHeld = StatementText("held", "DELETE FROM held WHERE id = ?")
+    private static let lastHeld = StatementText(
+        "held", "SELECT id FROM held WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
 
-    func putRecipient(_ record: RecipientRecord) throws {
-        let sealed = try cipher.seal(
-            record.sealedFields, in: PeopleColumns.recipient, row: record.subject.bytes)
-        try gate.change(Self.putRecipient) {
-            $0.add(record.subject)
+    /// The number of a pseudonym, given now if it has none.
+    func makePerson(_ subject: SubjectID) throws -> Int64 {
+        if let known = try person(subject) { return known }
+        let number = tail.personNumber + 1
+        guard number <= Held.personMax else {
+            throw StoreError.unavailable("`gate.db` can number no more people")
+        }
+        try gate.change(Self.insertPerson) {
+            $0.add(number)
+            $0.add(subject)
+        }
+        tail.personNumber = number
+        forgetHeld()
+        return number
+    }
+
+    // MARK: Rows of a person
+
+    private func put(_ fields: [UInt8], as kind: Held.Kind, id: Int64, tag: Tag?, of subject: SubjectID)
+        throws
+    {
+        let sealed = try Held.seal(fields, as: kind, id: id, tag: tag, of: subject, with: cipher)
+        try gate.change(Self.putHeld) {
+            $0.add(id)
+            $0.add(tag)
             $0.add(sealed)
         }
+        forgetHeld()
+    }
+
+    /// Writes the only row of its kind.
+    private func putOnly(_ fields: [UInt8], as kind: Held.Kind, of subject: SubjectID) throws {
+        let id = Held.id(try makePerson(subject), kind, slot: 0)
+        try put(fields, as: kind, id: id, tag: nil, of: subject)
+    }
+
+    /// Writes the row found by its tag, in its old slot or a new one.
+    private func putTagged(_ fields: [UInt8], as kind: Held.Kind, tag: Tag, of subject: SubjectID) throws {
+        let known = try held(kind, of: subject).first { $0.tag == tag }
+        let id = try known?.id ?? nextID(kind, of: subject)
+        try put(fields, as: kind, id: id, tag: tag, of: subject)
+    }
+
+    private func removeTagged(_ kind: Held.Kind, tag: Tag, of subject: SubjectID) throws {
+        guard let known = try held(kind, of: subject).first(where: { $0.tag == tag }) else { return }
+        try gate.change(Self.removeHeld) { $0.add(known.id) }
+        forgetHeld()
+    }
+
+    /// The next free id after the person's last row of a kind. Slots start at 1, so that the slot of a ledger's
+    /// row is its sequence; ledgers lose no rows, so theirs are dense.
+    private func nextID(_ kind: Held.Kind, of subject: SubjectID) throws -> Int64 {
+        let person = try makePerson(subject)
+        let ids = Held.ids(of: person, kind...kind)
+        let last = try gate.first(Self.lastHeld) {
+            $0.add(ids.lowerBound)
+            $0.add(ids.upperBound)
+        } read: {
+            $0.integer()
+        }
+        guard let last else { return Held.id(person, kind, slot: 1) }
+        guard last < ids.upperBound else {
+            throw StoreError.unavailable("a person has reached \(Held.slotMax) rows of one kind")
+        }
+        return last + 1
+    }
+
+    /// Appends to a ledger and returns the position, from 1.
+    private func append(_ fields: [UInt8], to kind: Held.Kind, of subject: SubjectID) throws -> Int64 {
+        let id = try nextID(kind, of: subject)
+        try put(fields, as: kind, id: id, tag: nil, of: subject)
+        return id & Held.slotMax
+    }
+
+    // MARK: Records
+
+    func putRecipient(_ record: RecipientRecord) throws {
+        try putOnly(record.sealedFields, as: .recipient, of: record.subject)
     }
 
     func putDevice(_ record: DeviceRecord) throws {
-        let sealed = try cipher.seal(
-            record.sealedFields, in: PeopleColumns.device, row: record.subject.bytes + record.tag.bytes)
-        try gate.change(Self.putDevice) {
-            $0.add(record.subject)
-            $0.add(record.tag)
-            $0.add(sealed)
-        }
+        try putTagged(record.sealedFields, as: .device, tag: record.tag, of: record.subject)
     }
 
     func removeDevice(_ device: Tag, of subject: SubjectID) throws {
-        try gate.change(Self.removeDevice) {
-            $0.add(subject)
-            $0.add(device)
-        }
+        try removeTagged(.device, tag: device, of: subject)
     }
 
     func putAddress(_ record: AddressRecord) throws {
-        let sealed = try cipher.seal(
-            record.sealedFields, in: PeopleColumns.address, row: record.subject.bytes + record.tag.bytes)
-        try gate.change(Self.putAddress) {
-            $0.add(record.subject)
-            $0.add(record.tag)
-            $0.add(sealed)
-        }
+        try putTagged(record.sealedFields, as: .address, tag: record.tag, of: record.subject)
     }
 
     func removeAddress(_ address: Tag, of subject: SubjectID) throws {
-        try gate.change(Self.removeAddress) {
-            $0.add(subject)
-            $0.add(address)
-        }
+        try removeTagged(.address, tag: address, of: subject)
     }
+
+    private static let findKey = StatementText("device_key", "SELECT held FROM device_key WHERE key = ?")
+    private static let insertKey = StatementText("device_key", "INSERT INTO device_key VALUES (?, ?)")
 
     func putDeviceKey(_ record: DeviceKeyRecord) throws {
-        let row = record.subject.bytes + record.device.bytes + record.key.bytes
-        let challenge = try record.challenge.map {
-            try cipher.seal($0.sealedFields, in: PeopleColumns.challenge, row: row)
+        let id: Int64
+        if let known = try gate.first(Self.findKey, { $0.add(record.key) }, read: { $0.integer() }) {
+            let row = try held(.deviceKey, of: record.subject).first { $0.id == known }
+            guard let row, row.tag == record.device else {
+                throw StoreConflict(
+                    table: "device_key", message: "key \(record.key) belongs to another device")
+            }
+            id = known
+        } else {
+            id = try nextID(.deviceKey, of: record.subject)
+            try gate.change(Self.insertKey) {
+                $0.add(record.key)
+                $0.add(id)
+            }
         }
-        try gate.change(Self.putDeviceKey) {
-            $0.add(record.subject)
-            $0.add(record.device)
-            $0.add(record.key)
-            $0.add(record.suite)
-            $0.add(record.publicKey)
-            $0.add(record.state)
-            $0.add(record.createdAt)
-            $0.add(record.changedAt)
-            $0.add(challenge)
-        }
-    }
-
-    // MARK: Ledgers
-
-    /// The next position in one person's ledger, from 1. Nothing is ever deleted in the middle, so the
-    /// highest is also the count.
-    private func nextSequence(_ last: StatementText, of subject: SubjectID) throws -> Int64 {
-        let highest = try gate.first(last, { $0.add(subject) }, read: { $0.optionalInteger() })
-        return ((highest ?? nil) ?? 0) + 1
+        try put(record.sealedFields, as: .deviceKey, id: id, tag: record.device, of: record.subject)
     }
 
     @discardableResult
     func appendConsent(_ event: ConsentEvent) throws -> Int64 {
-        let sequence = try nextSequence(Self.lastConsent, of: event.subject)
-        let sealed = try cipher.seal(
-            event.sealedFields, in: PeopleColumns.consent, row: PeopleColumns.row(event.subject, sequence))
-        try gate.change(Self.insertConsent) {
-            $0.add(event.subject)
-            $0.add(sequence)
-            $0.add(sealed)
-        }
-        return sequence
+        try append(event.sealedFields, to: .consent, of: event.subject)
     }
 
+    /// The transition that arrives last is the one in force, whatever its time says: deciding which of two
+    /// wins is the pipeline's business.
     func appendPreference(_ record: PreferenceRecord) throws {
-        let sequence = try nextSequence(Self.lastPreference, of: record.subject)
-        let sealed = try cipher.seal(
-            PreferenceRecord.sealedFields(of: [record]), in: PeopleColumns.preferenceHistory,
-            row: PeopleColumns.row(record.subject, sequence))
-        try gate.change(Self.insertPreference) {
-            $0.add(record.subject)
-            $0.add(sequence)
-            $0.add(sealed)
-        }
+        _ = try append(
+            PreferenceRecord.sealedFields(of: [record]), to: .preferenceHistory, of: record.subject)
         var inForce = try preferences(of: record.subject)
         inForce.removeAll { $0.isSameChoice(as: record) }
         inForce.append(record)
-        let sealedInForce = try cipher.seal(
-            PreferenceRecord.sealedFields(of: inForce), in: PeopleColumns.preference,
-            row: record.subject.bytes)
-        try gate.change(Self.putPreference) {
-            $0.add(record.subject)
-            $0.add(sealedInForce)
-        }
+        try putOnly(PreferenceRecord.sealedFields(of: inForce), as: .preferences, of: record.subject)
     }
 
     func appendPermissionPrompt(_ prompt: PermissionPrompt) throws {
-        let sequence = try nextSequence(Self.lastPrompt, of: prompt.subject)
-        try gate.change(Self.insertPrompt) {
-            $0.add(prompt.subject)
-            $0.add(sequence)
-            $0.add(prompt.device)
-            $0.add(prompt.shownAt)
-            $0.add(prompt.answer)
-        }
+        _ = try append(prompt.sealedFields, to: .permissionPrompt, of: prompt.subject)
     }
 
     // MARK: Forgetting
 
-    private static let everythingOfSubject = [
-        "recipient", "device", "address", "device_key", "consent", "preference", "preference_history",
-        "permission_prompt",
-    ].map { StatementText($0, "DELETE FROM \($0) WHERE subject = ?") }
-    private static let sendsOfSubject = StatementText(
-        "send",
-        "DELETE FROM send WHERE number IN (SELECT number FROM history WHERE subject = ? AND kind IN (0, 1))")
-    private static let eventsOfSubject = StatementText(
-        "event",
-        "DELETE FROM event WHERE cursor IN (SELECT number FROM history WHERE subject = ? AND kind = 2)")
-    private static let historyOfSubject = StatementText("history", "DELETE FROM history WHERE subject = ?")
     private static let outboxOfSubject = StatementText(
-        "outbox", "DELETE FROM outbox WHERE subject = ? RETURNING lane, caller, byte_count")
+        "outbox", "DELETE FROM outbox WHERE subject = ? RETURNING rank, caller, byte_count")
+    private static let sendsOfPerson = StatementText(
+        "send",
+        "DELETE FROM send WHERE number IN (SELECT number FROM history WHERE person = ? AND kind IN (0, 1))")
+    private static let eventsOfPerson = StatementText(
+        "event",
+        "DELETE FROM event WHERE cursor IN (SELECT number FROM history WHERE person = ? AND kind = 2)")
+    private static let historyOfPerson = StatementText("history", "DELETE FROM history WHERE person = ?")
+    private static let keysOfPerson = StatementText(
+        "device_key", "DELETE FROM device_key WHERE held BETWEEN ? AND ?")
+    private static let heldOfPerson = StatementText("held", "DELETE FROM held WHERE id BETWEEN ? AND ?")
+    private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
+    /// Opens nothing: a row that no longer authenticates must not keep anybody from being forgotten.
     func eraseSubject(_ subject: SubjectID) throws {
-        for statement in Self.everythingOfSubject { try gate.change(statement) { $0.add(subject) } }
-        // Sends and events are found through the person's history, so it goes last.
-        try gate.change(Self.sendsOfSubject) { $0.add(subject) }
-        try gate.change(Self.eventsOfSubject) { $0.add(subject) }
-        try gate.change(Self.historyOfSubject) { $0.add(subject) }
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }
+        if let person = try person(subject) {
+            // Sends and events are found through the person's history, so it goes after them.
+            try gate.change(Self.sendsOfPerson) { $0.add(person) }
+            try gate.change(Self.eventsOfPerson) { $0.add(person) }
+            try gate.change(Self.historyOfPerson) { $0.add(person) }
+            let ids = Held.ids(of: person, Held.Kind.recipient...Held.Kind.permissionPrompt)
+            for statement in [Self.keysOfPerson, Self.heldOfPerson] {
+                try gate.change(statement) {
+                    $0.add(ids.lowerBound)
+                    $0.add(ids.upperBound)
+                }
+            }
+            try gate.change(Self.deletePerson) { $0.add(person) }
+        }
         newestSend = nil
+        forgetHeld()
         try gate.change(Self.markErased) { $0.add(subject) }
     }
 }

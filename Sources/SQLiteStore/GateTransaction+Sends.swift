@@ -11,7 +11,6 @@ extension GateTransaction {
         """)
     private static let insertHistory = StatementText(
         "history", "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)")
-    private static let sendNumber = StatementText("send", "SELECT number FROM send WHERE id = ?")
     private static let setEntry = StatementText("send", "UPDATE send SET entry_index = ? WHERE number = ?")
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
@@ -47,8 +46,9 @@ extension GateTransaction {
         _ kind: Int64, of subject: SubjectID, at: Instant, number: Int64, type: Int64? = nil,
         category: Category? = nil
     ) throws {
+        let person = try makePerson(subject)
         try gate.change(Self.insertHistory) {
-            $0.add(subject)
+            $0.add(person)
             $0.add(kind)
             $0.add(at)
             $0.add(number)
@@ -57,16 +57,20 @@ extension GateTransaction {
         }
     }
 
-    private func number(of send: SendID) throws -> Int64 {
+    private func knownNumber(of send: SendID) throws -> Int64? {
         if let newestSend, newestSend.id == send { return newestSend.number }
-        guard let found = try gate.first(Self.sendNumber, { $0.add(send) }, read: { $0.integer() }) else {
+        return try number(of: send)
+    }
+
+    private func requiredNumber(of send: SendID) throws -> Int64 {
+        guard let number = try knownNumber(of: send) else {
             throw StoreConflict(table: "send", message: "there is no send \(send)")
         }
-        return found
+        return number
     }
 
     func setSendEntry(_ id: SendID, index: UInt64) throws {
-        let number = try number(of: id)
+        let number = try requiredNumber(of: id)
         try gate.change(Self.setEntry) {
             $0.add(Int64(bitPattern: index))
             $0.add(number)
@@ -77,7 +81,7 @@ extension GateTransaction {
     func countForward(
         of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID
     ) throws {
-        let number = try number(of: send)
+        let number = try requiredNumber(of: send)
         let isFirst = try gate.change(Self.setForwarded) {
             $0.add(at)
             $0.add(number)
@@ -91,11 +95,12 @@ extension GateTransaction {
     // MARK: Events
 
     private static let insertEvent = StatementText(
-        "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+        "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
 
     func appendEvent(_ event: EventRecord) throws {
         let cursor = tail.eventCursor + 1
         let caller = try words.makeNumber(of: event.caller.text, in: gate)
+        let sendNumber = try knownNumber(of: event.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
         let reason = try event.reason.map {
             try cipher.seal(
@@ -106,6 +111,7 @@ extension GateTransaction {
             $0.add(cursor)
             $0.add(caller)
             $0.add(event.send)
+            $0.add(sendNumber)
             $0.add(event.subject)
             $0.add(event.event)
             $0.add(event.destination)
@@ -127,7 +133,7 @@ extension GateTransaction {
         "event", "SELECT cursor, subject, at FROM event ORDER BY cursor")
     private static let deleteEvent = StatementText("event", "DELETE FROM event WHERE cursor = ?")
     private static let deleteHistory = StatementText(
-        "history", "DELETE FROM history WHERE subject = ? AND kind = ? AND at = ? AND number = ?")
+        "history", "DELETE FROM history WHERE person = ? AND kind = ? AND at = ? AND number = ?")
 
     /// Deletes at most ``SQLiteStoreLimits/prunedRowCountMax`` sends and as many events, oldest first, with
     /// their counters; a caller with more to delete calls again until this returns 0.
@@ -180,8 +186,9 @@ extension GateTransaction {
     }
 
     private func forget(_ kind: Int64, of subject: SubjectID, at: Instant, number: Int64) throws {
+        guard let person = try person(subject) else { return }
         try gate.change(Self.deleteHistory) {
-            $0.add(subject)
+            $0.add(person)
             $0.add(kind)
             $0.add(at)
             $0.add(number)

@@ -112,6 +112,7 @@ final class GateTransaction: GateReading, StoreTransaction {
             (tail, tally) = (before.tail, before.tally)
             words.rollBack(to: before.words)
             newestSend = nil
+            forgetHeld()
             try gate.rollBackToSavepoint()
             if writesMappings { try withMappings { try $0.rollBackToSavepoint() } }
             throw error

@@ -177,7 +177,7 @@ package final class SQLiteStore: GateStore {
     private static let marked = StatementText("erasure", "SELECT subject FROM erasure")
     private static let unmark = StatementText("erasure", "DELETE FROM erasure WHERE subject = ?")
 
-    /// - Note: Rewrites `subjects.db` in memory first (about 130 bytes a person), because a temporary file
+    /// - Note: Rewrites `subjects.db` in memory first (about 230 bytes a person), because a temporary file
     ///   would leave wrapped keys of the living outside the state directory.
     package func finishErasures() throws {
         try refuseWhenLost()
@@ -185,7 +185,7 @@ package final class SQLiteStore: GateStore {
             let gate = writer.connection
             let subjects = try gate.exclusively { try gate.every(Self.marked) { try $0.id(SubjectID.self) } }
             guard !subjects.isEmpty else { return }
-            try destroyMappings(of: Set(subjects))
+            try destroyMappings(of: subjects)
             // Durable now: the mappings are gone. A crash here finds the marks again, and nothing to delete.
             try gate.exclusively {
                 try gate.begin(writing: true)
@@ -203,7 +203,7 @@ package final class SQLiteStore: GateStore {
     }
 
     /// Deletes, rewrites the whole file, cuts the log to nothing, and looks whether anything is left.
-    private func destroyMappings(of subjects: Set<SubjectID>) throws {
+    private func destroyMappings(of subjects: [SubjectID]) throws {
         subjectsWriter.take()
         defer { subjectsWriter.giveBack() }
         let connection = subjectsWriter.connection

@@ -41,12 +41,13 @@ extension Schema {
     /// Everything but who is who. Keyed by pseudonym; what a person could be known by is in `sealed`
     /// columns (see `RowCipher`).
     ///
-    /// Shaped by what a send touches, because every page it touches is 4 KiB of write-ahead log:
-    /// - what belongs to a person lies together under the pseudonym (`WITHOUT ROWID`), so that reading a
-    ///   person is a few neighbouring pages and so is erasing one;
-    /// - `history` is the one random page a send adds per person: sends, counted forwards and events side by
-    ///   side. It replaces three indexes by subject;
-    /// - `send`, `event` and `entry` grow at their end;
+    /// Shaped by what a send touches, because every page it changes is 4 KiB of write-ahead log, and every
+    /// page it reads of ten million people is a read from the disk:
+    /// - a pseudonym is a number through `person`, and all that is held of one person lies together in
+    ///   `held` under that number, whatever it is: one or two pages, read in one go, erased in one go;
+    /// - `history` is the one random page a send changes: sends, counted forwards and events of a person side
+    ///   by side. It replaces three indexes;
+    /// - `send`, `event`, `entry` and the index of events by send grow at their end;
     /// - names that repeat (callers, registered types) are numbers through `word`. Only closed names go there:
     ///   a type that is not registered is text somebody chose, and stays sealed in its send.
     static let gate = Schema(
@@ -57,60 +58,21 @@ extension Schema {
                 id INTEGER PRIMARY KEY,
                 text TEXT NOT NULL UNIQUE
             ) STRICT;
-            CREATE TABLE recipient (
-                subject BLOB PRIMARY KEY,
+            CREATE TABLE person (
+                number INTEGER PRIMARY KEY,
+                subject BLOB NOT NULL UNIQUE
+            ) STRICT;
+            -- id = person number << 24 | kind << 20 | slot; the kinds are in `Held.Kind`.
+            CREATE TABLE held (
+                id INTEGER PRIMARY KEY,
+                tag BLOB,
                 sealed BLOB NOT NULL
-            ) STRICT, WITHOUT ROWID;
-            CREATE TABLE device (
-                subject BLOB NOT NULL,
-                tag BLOB NOT NULL,
-                sealed BLOB NOT NULL,
-                PRIMARY KEY (subject, tag)
-            ) STRICT, WITHOUT ROWID;
-            CREATE TABLE address (
-                subject BLOB NOT NULL,
-                tag BLOB NOT NULL,
-                sealed BLOB NOT NULL,
-                PRIMARY KEY (subject, tag)
-            ) STRICT, WITHOUT ROWID;
+            ) STRICT;
             CREATE TABLE device_key (
-                subject BLOB NOT NULL,
-                device BLOB NOT NULL,
-                key BLOB NOT NULL,
-                suite TEXT NOT NULL,
-                public_key BLOB NOT NULL,
-                state TEXT NOT NULL,
-                created_at INTEGER NOT NULL,
-                changed_at INTEGER NOT NULL,
-                challenge BLOB,
-                PRIMARY KEY (subject, device, key)
+                key BLOB PRIMARY KEY,
+                held INTEGER NOT NULL
             ) STRICT, WITHOUT ROWID;
-            CREATE UNIQUE INDEX device_key_by_key ON device_key (key);
-            CREATE TABLE consent (
-                subject BLOB NOT NULL,
-                sequence INTEGER NOT NULL,
-                sealed BLOB NOT NULL,
-                PRIMARY KEY (subject, sequence)
-            ) STRICT, WITHOUT ROWID;
-            -- Every choice in force of one person, sealed as one value: a send reads all of them.
-            CREATE TABLE preference (
-                subject BLOB PRIMARY KEY,
-                sealed BLOB NOT NULL
-            ) STRICT, WITHOUT ROWID;
-            CREATE TABLE preference_history (
-                subject BLOB NOT NULL,
-                sequence INTEGER NOT NULL,
-                sealed BLOB NOT NULL,
-                PRIMARY KEY (subject, sequence)
-            ) STRICT, WITHOUT ROWID;
-            CREATE TABLE permission_prompt (
-                subject BLOB NOT NULL,
-                sequence INTEGER NOT NULL,
-                device BLOB NOT NULL,
-                shown_at INTEGER NOT NULL,
-                answer TEXT,
-                PRIMARY KEY (subject, sequence)
-            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX device_key_by_held ON device_key (held);
             -- Pseudonyms whose mapping in subjects.db is still to be destroyed.
             CREATE TABLE erasure (
                 subject BLOB PRIMARY KEY
@@ -135,18 +97,19 @@ extension Schema {
             -- kind 0: a send was received (number of `send`); 1: it counted as a forward (the same);
             -- 2: an event (its cursor). type and category are set for kind 1.
             CREATE TABLE history (
-                subject BLOB NOT NULL,
+                person INTEGER NOT NULL,
                 kind INTEGER NOT NULL,
                 at INTEGER NOT NULL,
                 number INTEGER NOT NULL,
                 type INTEGER,
                 category INTEGER,
-                PRIMARY KEY (subject, kind, at, number)
+                PRIMARY KEY (person, kind, at, number)
             ) STRICT, WITHOUT ROWID;
             CREATE TABLE event (
                 cursor INTEGER PRIMARY KEY,
                 caller INTEGER NOT NULL,
                 send BLOB NOT NULL,
+                send_number INTEGER,
                 subject BLOB,
                 event TEXT NOT NULL,
                 destination BLOB,
@@ -154,6 +117,10 @@ extension Schema {
                 sealed BLOB
             ) STRICT;
             CREATE INDEX event_by_caller ON event (caller, cursor);
+            -- By number, not by id: numbers rise, so the index grows at its end.
+            CREATE INDEX event_by_send ON event (send_number) WHERE send_number IS NOT NULL;
+            -- Of sends that are not, or no longer, known.
+            CREATE INDEX event_by_stray_send ON event (send) WHERE send_number IS NULL;
 
             CREATE TABLE outbox (
                 number INTEGER PRIMARY KEY,
@@ -161,7 +128,7 @@ extension Schema {
                 send BLOB NOT NULL,
                 subject BLOB NOT NULL,
                 destination BLOB NOT NULL,
-                lane INTEGER NOT NULL,
+                rank INTEGER NOT NULL,
                 caller INTEGER NOT NULL,
                 type INTEGER NOT NULL,
                 channel INTEGER NOT NULL,
@@ -183,14 +150,14 @@ extension Schema {
             CREATE UNIQUE INDEX outbox_by_message ON outbox (message);
             CREATE INDEX outbox_by_send ON outbox (send);
             CREATE INDEX outbox_by_subject ON outbox (subject);
-            CREATE INDEX outbox_due ON outbox (lane, caller, not_before, number, message);
+            CREATE INDEX outbox_due ON outbox (rank, caller, not_before, number, message);
             -- What waits, kept with every change, so that back-pressure never counts rows.
             CREATE TABLE outbox_tally (
-                lane INTEGER NOT NULL,
+                rank INTEGER NOT NULL,
                 caller INTEGER NOT NULL,
                 row_count INTEGER NOT NULL,
                 byte_count INTEGER NOT NULL,
-                PRIMARY KEY (lane, caller)
+                PRIMARY KEY (rank, caller)
             ) STRICT, WITHOUT ROWID;
 
             CREATE TABLE entry (
@@ -207,9 +174,10 @@ extension Schema {
                 newest_entry_time INTEGER,
                 event_cursor INTEGER NOT NULL,
                 send_number INTEGER NOT NULL,
-                outbox_number INTEGER NOT NULL
+                outbox_number INTEGER NOT NULL,
+                person_number INTEGER NOT NULL
             ) STRICT;
-            INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0);
+            INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0);
             CREATE TABLE setting (
                 name TEXT PRIMARY KEY,
                 value TEXT NOT NULL
@@ -223,17 +191,16 @@ extension Schema {
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.
-    ///
-    /// No index by pseudonym: only an erasure looks that way, and it rewrites the file anyhow.
     static let subjects = Schema(
         file: "subjects.db", applicationID: 0x5347_7375,
         steps: [
             """
             CREATE TABLE subject (
-                user BLOB PRIMARY KEY,
-                subject BLOB NOT NULL,
+                number INTEGER PRIMARY KEY,
+                user BLOB NOT NULL UNIQUE,
+                subject BLOB NOT NULL UNIQUE,
                 tag_key BLOB NOT NULL
-            ) STRICT, WITHOUT ROWID;
+            ) STRICT;
             -- HMAC of a constant under the index key, to tell a wrong key at once.
             CREATE TABLE index_check (
                 only INTEGER PRIMARY KEY CHECK (only = 1),

@@ -85,22 +85,59 @@ extension AddressRecord {
     }
 }
 
-extension DeviceKeyRecord.PendingChallenge {
+extension DeviceKeyRecord {
     var sealedFields: [UInt8] {
-        var fields = FieldWriter(version: 1)
-        fields.put(expectedProof)
-        fields.put(expectedOldKeyProof) { $0.put($1) }
-        fields.put(oldKey) { $0.put($1) }
-        fields.put(expiresAt)
+        var fields = FieldWriter(version: 1, capacity: 256)
+        fields.put(key)
+        fields.put(suite)
+        fields.put(publicKey)
+        fields.put(state)
+        fields.put(createdAt)
+        fields.put(changedAt)
+        fields.put(challenge) { fields, challenge in
+            fields.put(challenge.expectedProof)
+            fields.put(challenge.expectedOldKeyProof) { $0.put($1) }
+            fields.put(challenge.oldKey) { $0.put($1) }
+            fields.put(challenge.expiresAt)
+        }
         return fields.bytes
     }
 
-    init(sealedFields: [UInt8]) throws {
+    init(sealedFields: [UInt8], subject: SubjectID, device: Tag) throws {
         var fields = try FieldReader(sealedFields, version: 1, table: "device_key")
+        let key = try fields.id(KeyID.self)
+        let suite = try fields.text()
+        let publicKey = try fields.byteArray()
+        let state = try fields.text()
+        let createdAt = try fields.instant()
+        let changedAt = try fields.instant()
+        let challenge = try fields.optional { fields in
+            PendingChallenge(
+                expectedProof: try fields.byteArray(),
+                expectedOldKeyProof: try fields.optional { try $0.byteArray() },
+                oldKey: try fields.optional { try $0.id() }, expiresAt: try fields.instant())
+        }
+        try fields.finish()
         self.init(
-            expectedProof: try fields.byteArray(),
-            expectedOldKeyProof: try fields.optional { try $0.byteArray() },
-            oldKey: try fields.optional { try $0.id() }, expiresAt: try fields.instant())
+            key: key, subject: subject, device: device, suite: suite, publicKey: publicKey, state: state,
+            challenge: challenge, createdAt: createdAt, changedAt: changedAt)
+    }
+}
+
+extension PermissionPrompt {
+    var sealedFields: [UInt8] {
+        var fields = FieldWriter(version: 1)
+        fields.put(device)
+        fields.put(shownAt)
+        fields.put(optional: answer)
+        return fields.bytes
+    }
+
+    init(sealedFields: [UInt8], subject: SubjectID) throws {
+        var fields = try FieldReader(sealedFields, version: 1, table: "permission_prompt")
+        self.init(
+            subject: subject, device: try fields.id(), shownAt: try fields.instant(),
+            answer: try fields.optional { try $0.text() })
         try fields.finish()
     }
 }
@@ -128,6 +165,7 @@ extension ConsentEvent {
         fields.put(optional: expiresAt)
         fields.put(optional: withdraws)
         fields.put(previousHash)
+        fields.put(Int64(bitPattern: entryIndex))
         return fields.bytes
     }
 
@@ -144,7 +182,8 @@ extension ConsentEvent {
                     id: try $0.text(), version: try $0.text(), sha256: try $0.text(), language: try $0.text())
             },
             expiresAt: try fields.optional { try $0.instant() },
-            withdraws: try fields.optional { try $0.id() }, previousHash: try fields.text())
+            withdraws: try fields.optional { try $0.id() }, previousHash: try fields.text(),
+            entryIndex: UInt64(bitPattern: try fields.integer()))
         try fields.finish()
     }
 }

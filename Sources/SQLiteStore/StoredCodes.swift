@@ -74,15 +74,20 @@ extension OutboxRecord.State: StoredCode {
     static let codes: [OutboxRecord.State] = [.ready, .held]
 }
 
-/// The order in which waiting messages go: security before everything, then by urgency, so that no
-/// flood of one kind can hold up an alert.
-enum Lane {
-    static let security: Int64 = 0
+/// The order in which waiting messages go: security before everything, then by tier. Each rank has queues
+/// of its own, so no flood in one can hold up another.
+enum Rank {
+    private static let perLane = Int64(Tier.codes.count)
 
     static func of(_ category: Category, _ tier: Tier) -> Int64 {
-        category == .security ? security : 1 + tier.code
+        (category == .security ? 0 : perLane) + tier.code
     }
 
-    /// Every lane, first to go first.
-    static let all: ClosedRange<Int64> = 0...4
+    /// The ranks of a lane, first to go first.
+    static func all(in lane: DeliveryLane) -> Range<Int64> {
+        switch lane {
+        case .security: 0..<perLane
+        case .general: perLane..<2 * perLane
+        }
+    }
 }

@@ -14,8 +14,16 @@ struct SubjectMappings: Sendable {
     private static let tagKey = SealedColumn("subject", "tag_key")
     static let tagKeyByteCount = 32
 
-    private static let find = StatementText("subject", "SELECT subject, tag_key FROM subject WHERE user = ?")
-    private static let put = StatementText("subject", "INSERT OR REPLACE INTO subject VALUES (?, ?, ?)")
+    private static let columns = "user, subject, tag_key"
+    private static let byUser = StatementText("subject", "SELECT \(columns) FROM subject WHERE user = ?")
+    private static let bySubject = StatementText(
+        "subject", "SELECT \(columns) FROM subject WHERE subject = ?")
+    private static let put = StatementText(
+        "subject",
+        """
+        INSERT INTO subject (user, subject, tag_key) VALUES (?, ?, ?)
+        ON CONFLICT (user) DO UPDATE SET subject = excluded.subject, tag_key = excluded.tag_key
+        """)
 
     /// What the row of a user is found by. The label keeps these codes apart from every other use of the key.
     private func key(of user: UserID) -> [UInt8] {
@@ -24,16 +32,22 @@ struct SubjectMappings: Sendable {
 
     func find(_ user: UserID, in connection: Connection) throws -> Subject? {
         let key = key(of: user)
-        let found = try connection.first(Self.find, { $0.add(key) }) { row in
-            (id: try row.id(SubjectID.self), sealed: row.byteArray())
-        }
-        guard let found else { return nil }
-        var tagKey = try cipher.open(found.sealed, in: Self.tagKey, row: key + found.id.bytes)
+        return try connection.first(Self.byUser, { $0.add(key) }, read: open)
+    }
+
+    func find(_ subject: SubjectID, in connection: Connection) throws -> Subject? {
+        try connection.first(Self.bySubject, { $0.add(subject) }, read: open)
+    }
+
+    private func open(_ row: inout StoredRow) throws -> Subject {
+        let key = row.byteArray()
+        let id = try row.id(SubjectID.self)
+        var tagKey = try cipher.open(row.byteArray(), in: Self.tagKey, row: key + id.bytes)
         defer { tagKey.withUnsafeMutableBytes { Self.zero($0) } }
         guard tagKey.count == Self.tagKeyByteCount else {
             throw StoreError.damaged(table: "subject", "a tag key has \(tagKey.count) bytes")
         }
-        return Subject(id: found.id, tagKey: SecretBytes(copying: tagKey))
+        return Subject(id: id, tagKey: SecretBytes(copying: tagKey))
     }
 
     /// Gives `user` a new pseudonym with a new key, whatever the row held before.
@@ -59,26 +73,23 @@ struct SubjectMappings: Sendable {
 
     // MARK: Forgetting
 
-    private static let everyRow = StatementText("subject", "SELECT user, subject, tag_key FROM subject")
-    private static let delete = StatementText("subject", "DELETE FROM subject WHERE user = ? AND subject = ?")
+    private static let doomed = StatementText(
+        "subject", "SELECT user, tag_key FROM subject WHERE subject = ?")
+    private static let delete = StatementText("subject", "DELETE FROM subject WHERE subject = ?")
 
     /// Deletes the mappings of `subjects`; gives the byte strings that must not be found in the file
-    /// afterwards. Looks at every row: see ``Schema/subjects``.
-    func delete(_ subjects: Set<SubjectID>, in connection: Connection) throws -> [[UInt8]] {
-        var doomed: [(user: [UInt8], subject: SubjectID, tagKey: [UInt8])] = []
-        try connection.scan(Self.everyRow) { row in
-            let user = row.byteArray()
-            let subject = try row.id(SubjectID.self)
-            if subjects.contains(subject) { doomed.append((user, subject, row.byteArray())) }
-            return true
-        }
-        for row in doomed {
-            try connection.change(Self.delete) {
-                $0.add(row.user)
-                $0.add(row.subject)
+    /// afterwards.
+    func delete(_ subjects: [SubjectID], in connection: Connection) throws -> [[UInt8]] {
+        var remnants: [[UInt8]] = []
+        for subject in subjects {
+            try connection.scan(Self.doomed, { $0.add(subject) }) { row in
+                remnants.append(row.byteArray())
+                remnants.append(row.byteArray())
+                return true
             }
+            try connection.change(Self.delete) { $0.add(subject) }
         }
-        return doomed.flatMap { [$0.user, $0.tagKey] }
+        return remnants
     }
 
     // MARK: The right key

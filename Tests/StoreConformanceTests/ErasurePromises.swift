@@ -23,6 +23,8 @@ import Testing
         try opened.read { (store) throws in
             let gone = SubjectID.sample(1)
             #expect(try store.subject(of: UserID("u_1")) == nil)
+            #expect(try store.subject(gone) == nil)
+            #expect(try store.events(of: SendID.sample(1)).isEmpty)
             #expect(try store.recipient(gone) == nil)
             #expect(try store.devices(of: gone).isEmpty)
             #expect(try store.addresses(of: gone).isEmpty)

@@ -3,6 +3,17 @@ import GatewayPipeline
 import Testing
 
 @Suite struct OutboxPromises {
+    /// Every row that is due, security's lane first.
+    private func due(
+        _ opened: OpenStore, at seconds: Int64, limit: Int = 1000, excluding: Set<MessageID> = []
+    ) throws -> [OutboxRecord] {
+        try opened.read { store in
+            try DeliveryLane.allCases.flatMap {
+                try store.dueOutbox(at: .sample(seconds), limit: limit, lane: $0, excluding: excluding)
+            }
+        }
+    }
+
     @Test(arguments: StoreUnderTest.all)
     func `a waiting message comes back as it was put, by every way to it`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
@@ -73,29 +84,35 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `only what is due goes, and the next due time is told`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        #expect(try opened.read { try $0.nextOutboxDue() } == nil)
-        try opened.write { (transaction) throws in
+        func next(_ lane: DeliveryLane = .general, excluding: Set<MessageID> = []) throws -> Instant? {
+            try opened.read { try $0.nextOutboxDue(lane: lane, excluding: excluding) }
+        }
+        #expect(try next() == nil)
+        try opened.write { transaction in
             try transaction.insertOutbox(.sample(1, notBefore: .sample(30)))
             try transaction.insertOutbox(
                 .sample(2, caller: "marketing", tier: .promotional, notBefore: .sample(20)))
             try transaction.insertOutbox(.sample(3, notBefore: .sample(40)))
         }
-        func due(at seconds: Int64) throws -> [MessageID] {
-            try opened.read { try $0.dueOutbox(at: .sample(seconds), limit: 9, excluding: []).map(\.message) }
-        }
-        #expect(try due(at: 19).isEmpty)
-        #expect(try due(at: 20) == [.sample(2)])
-        #expect(try due(at: 30) == [.sample(1), .sample(2)])
-        #expect(try due(at: 99) == [.sample(1), .sample(3), .sample(2)])
-        #expect(try opened.read { try $0.nextOutboxDue() } == .sample(20))
+        #expect(try due(opened, at: 19).isEmpty)
+        #expect(try due(opened, at: 20).map(\.message) == [.sample(2)])
+        #expect(try due(opened, at: 30).map(\.message) == [.sample(1), .sample(2)])
+        #expect(try due(opened, at: 99).map(\.message) == [.sample(1), .sample(3), .sample(2)])
+        #expect(try next() == .sample(20))
+        #expect(try next(.security) == nil)
+        // What is in flight is nobody's next turn.
+        #expect(try next(excluding: [.sample(2)]) == .sample(30))
+        #expect(try next(excluding: [.sample(1), .sample(2), .sample(3)]) == nil)
         try opened.write { try $0.removeOutbox(.sample(2)) }
-        #expect(try opened.read { try $0.nextOutboxDue() } == .sample(30))
+        #expect(try next() == .sample(30))
     }
 
     @Test(arguments: StoreUnderTest.all)
-    func `security goes first, then the tiers, then age`(_ kind: StoreUnderTest) throws {
+    func `security has a lane of its own, and in a lane the tiers go first, then age`(
+        _ kind: StoreUnderTest
+    ) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
+        try opened.write { transaction in
             try transaction.insertOutbox(
                 .sample(1, category: .marketing, tier: .promotional, notBefore: .sample(0)))
             try transaction.insertOutbox(.sample(2, tier: .informational, notBefore: .sample(1)))
@@ -104,22 +121,24 @@ import Testing
             try transaction.insertOutbox(.sample(5, tier: .critical, notBefore: .sample(4)))
             try transaction.insertOutbox(
                 .sample(6, category: .security, tier: .informational, notBefore: .sample(5)))
+            try transaction.insertOutbox(
+                .sample(7, category: .security, tier: .critical, notBefore: .sample(6)))
         }
-        let order = try opened.read {
-            try $0.dueOutbox(at: .sample(9), limit: 9, excluding: []).map(\.message)
+        func order(_ lane: DeliveryLane, limit: Int) throws -> [MessageID] {
+            try opened.read {
+                try $0.dueOutbox(at: .sample(9), limit: limit, lane: lane, excluding: []).map(\.message)
+            }
         }
-        #expect(order == [6, 5, 4, 3, 2, 1].map { .sample($0) })
-        let first = try opened.read {
-            try $0.dueOutbox(at: .sample(9), limit: 2, excluding: []).map(\.message)
-        }
-        #expect(first == [.sample(6), .sample(5)])
-        #expect(try opened.read { try $0.dueOutbox(at: .sample(9), limit: 0, excluding: []) }.isEmpty)
+        #expect(try order(.security, limit: 9) == [.sample(7), .sample(6)])
+        #expect(try order(.general, limit: 9) == [5, 4, 3, 2, 1].map { .sample($0) })
+        #expect(try order(.general, limit: 2) == [.sample(5), .sample(4)])
+        #expect(try order(.general, limit: 0).isEmpty)
     }
 
     @Test(arguments: StoreUnderTest.all)
-    func `a flood of one caller does not hold up another in the same lane`(_ kind: StoreUnderTest) throws {
+    func `a flood of one caller does not hold up another of the same tier`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
+        try opened.write { transaction in
             for number in 1...300 {
                 try transaction.insertOutbox(.sample(number, caller: "marketing", notBefore: .sample(0)))
             }
@@ -128,35 +147,33 @@ import Testing
             }
             try transaction.insertOutbox(.sample(400, caller: "support", notBefore: .sample(6)))
         }
-        let due = try opened.read { try $0.dueOutbox(at: .sample(9), limit: 8, excluding: []) }
+        let first = try due(opened, at: 9, limit: 8)
         #expect(
-            due.map(\.request.caller.text) == [
+            first.map(\.request.caller.text) == [
                 "marketing", "payments", "support", "marketing", "payments", "marketing", "payments",
                 "marketing",
             ])
         // And each caller's own go in order of age.
         #expect(
-            due.filter { $0.request.caller.text == "payments" }.map(\.message) == [
+            first.filter { $0.request.caller.text == "payments" }.map(\.message) == [
                 .sample(301), .sample(302), .sample(303),
             ])
-        let all = try opened.read { try $0.dueOutbox(at: .sample(9), limit: 1000, excluding: []) }
-        #expect(Set(all.map(\.message)).count == 304)
+        #expect(Set(try due(opened, at: 9).map(\.message)).count == 304)
     }
 
     @Test(arguments: StoreUnderTest.all)
     func `what is in flight is passed over, however much it is`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
+        try opened.write { transaction in
             for number in 1...2000 {
                 try transaction.insertOutbox(.sample(number, notBefore: .sample(Int64(number))))
             }
         }
         let inFlight = Set((1...1990).map { MessageID.sample($0) })
-        let due = try opened.read { try $0.dueOutbox(at: .sample(9_999), limit: 5, excluding: inFlight) }
-        #expect(due.map(\.message) == (1991...1995).map { .sample($0) })
+        let next = try due(opened, at: 9_999, limit: 5, excluding: inFlight)
+        #expect(next.map(\.message) == (1991...1995).map { .sample($0) })
         let everything = Set((1...2000).map { MessageID.sample($0) })
-        #expect(
-            try opened.read { try $0.dueOutbox(at: .sample(9_999), limit: 5, excluding: everything) }.isEmpty)
+        #expect(try due(opened, at: 9_999, limit: 5, excluding: everything).isEmpty)
     }
 
     @Test(arguments: StoreUnderTest.all)
@@ -209,8 +226,7 @@ import Testing
             #expect(
                 depth.rowCountByCaller
                     == Dictionary(rows.map { ($0.request.caller, 1) }, uniquingKeysWith: +))
-            let due = try opened.read { try $0.dueOutbox(at: .sample(9), limit: 1000, excluding: []) }
-            #expect(Set(due) == Set(rows))
+            #expect(Set(try due(opened, at: 9)) == Set(rows))
         }
     }
 }

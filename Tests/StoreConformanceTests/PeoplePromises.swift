@@ -14,7 +14,11 @@ import Testing
         #expect(first.id == .sample(1) && again.id == .sample(1) && found.id == .sample(1))
         #expect(HMACKey.constantTimeEqual(first.tagKey, again.tagKey))
         #expect(HMACKey.constantTimeEqual(first.tagKey, found.tagKey))
+        let byPseudonym = try #require(try opened.read { try $0.subject(SubjectID.sample(1)) })
+        #expect(byPseudonym.id == .sample(1))
+        #expect(HMACKey.constantTimeEqual(first.tagKey, byPseudonym.tagKey))
         #expect(try opened.read { try $0.subject(of: UserID("u_2")) } == nil)
+        #expect(try opened.read { try $0.subject(SubjectID.sample(2)) } == nil)
         let other = try opened.write { try $0.makeSubject(for: UserID("u_2"), subject: .sample(3)) }
         #expect(!HMACKey.constantTimeEqual(first.tagKey, other.tagKey))
     }

@@ -74,7 +74,7 @@ extension ConsentEvent {
             notice: NoticeReference(
                 id: "promo", version: "3", sha256: String(repeating: "ab", count: 32), language: "nb"),
             expiresAt: .sample(86_400), withdraws: state == .withdrawn ? .sample(300) : nil,
-            previousHash: String(repeating: "cd", count: 32))
+            previousHash: String(repeating: "cd", count: 32), entryIndex: 17)
     }
 }
 

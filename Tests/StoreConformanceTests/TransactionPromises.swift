@@ -54,8 +54,9 @@ import Testing
             #expect(try transaction.send(.sample(1)) == .sample(1, subject: subject))
             try transaction.insertOutbox(.sample(1, subject: subject))
             #expect(try transaction.outboxDepth().rowCount == 1)
-            #expect(try transaction.dueOutbox(at: .sample(), limit: 9, excluding: []).count == 1)
-            #expect(try transaction.nextOutboxDue() == .sample())
+            #expect(
+                try transaction.dueOutbox(at: .sample(), limit: 9, lane: .general, excluding: []).count == 1)
+            #expect(try transaction.nextOutboxDue(lane: .general, excluding: []) == .sample())
             try transaction.appendEntry(.sample(0))
             #expect(try transaction.entryCount() == 1)
             #expect(try transaction.newestEntryTime() == .sample())
