@@ -48,7 +48,7 @@ package final class AgreementPublicKey: @unchecked Sendable {
                 throw OpenSSLError.unacceptablePublicKey(
                     why: "a P-256 key must be an uncompressed point, which starts with 0x04")
             }
-            parsed = sendgate_p256_key_new(rawBytes, rawBytes.count, nil)
+            parsed = sendgate_p256_key_like(try P256Pattern.shared.get(), rawBytes)
         case .x25519:
             parsed = EVP_PKEY_new_raw_public_key_ex(nil, "X25519", nil, rawBytes, rawBytes.count)
         }
@@ -213,6 +213,34 @@ package struct EphemeralAgreement: ~Copyable {
         defer { EVP_PKEY_free(key) }
         try KeyGeneration.writePublicKey(of: key, curve: curve, into: publicKey)
         try KeyGeneration.agree(key, with: peer, into: sharedSecret)
+    }
+}
+
+/// A P-256 key that others are copied from, so that the curve is set up once per process.
+private struct P256Pattern: @unchecked Sendable {
+    // @unchecked is sound because the key is never changed, freed or handed out: `EVP_PKEY_dup` only reads
+    // it (openssl-threads(7)).
+    private let key: OpaquePointer?
+
+    static let shared = P256Pattern()
+
+    private init() {
+        // Any point will do; this is the curve's base point (SEC 2 section 2.4.2).
+        let basePoint: [UInt8] = [
+            0x04,
+            0x6b, 0x17, 0xd1, 0xf2, 0xe1, 0x2c, 0x42, 0x47, 0xf8, 0xbc, 0xe6, 0xe5, 0x63, 0xa4, 0x40, 0xf2,
+            0x77, 0x03, 0x7d, 0x81, 0x2d, 0xeb, 0x33, 0xa0, 0xf4, 0xa1, 0x39, 0x45, 0xd8, 0x98, 0xc2, 0x96,
+            0x4f, 0xe3, 0x42, 0xe2, 0xfe, 0x1a, 0x7f, 0x9b, 0x8e, 0xe7, 0xeb, 0x4a, 0x7c, 0x0f, 0x9e, 0x16,
+            0x2b, 0xce, 0x33, 0x57, 0x6b, 0x31, 0x5e, 0xce, 0xcb, 0xb6, 0x40, 0x68, 0x37, 0xbf, 0x51, 0xf5,
+        ]
+        key = sendgate_p256_key_new(basePoint, basePoint.count, nil)
+    }
+
+    func get() throws -> OpaquePointer {
+        guard let key else {
+            throw OpenSSLError.failed(operation: "set up P-256", reason: "no loaded provider offers it")
+        }
+        return key
     }
 }
 

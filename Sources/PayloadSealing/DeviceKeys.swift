@@ -35,7 +35,7 @@ package struct DevicePublicKey: Hashable, Sendable {
 
 /// A device's public key, parsed and ready to seal to, on any thread.
 ///
-/// Parsing costs about a fifth of sealing a short message; keep the value where one device gets many.
+/// Parsing costs about a twentieth of sealing a short message.
 package final class DeviceSealingKey: Sendable {
     package let publicKey: DevicePublicKey
     let agreement: AgreementPublicKey
