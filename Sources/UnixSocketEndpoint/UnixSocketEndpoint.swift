@@ -66,8 +66,12 @@ package final class UnixSocketEndpoint: Service {
     /// Listens until the service group shuts down gracefully, then drains.
     ///
     /// - Throws: ``EndpointError`` when it cannot listen, or when a listener stops by itself.
-    package func run() async throws {
+    package func run() async throws { try await run {} }
+
+    /// The same; `whenListening` is called once, as soon as clients can connect.
+    package func run(whenListening: @Sendable () -> Void) async throws {
         try await start()
+        whenListening()
         let reason = await withGracefulShutdownHandler {
             await withTaskCancellationHandler {
                 for await reason in stops { return reason }

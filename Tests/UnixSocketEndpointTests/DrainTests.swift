@@ -1,0 +1,91 @@
+import GatewayPipeline
+import Testing
+
+@testable import UnixSocketEndpoint
+
+@Suite struct DrainTests {
+    @Test func `what is under way is finished, told to be the last, and closed`() async throws {
+        let handler = HoldingHandler()
+        try await withEndpoint(handler) { path, endpoint in
+            let busy = try RawClient(path)
+            try busy.send(post("/", "one") + post("/", "two"))
+            let idle = try RawClient(path)
+            try idle.send(get())
+            let held = await handler.next(3)
+            held[2].echo()
+            _ = try await idle.receiveResponse()
+            let stopping = Task { await endpoint.shutDown() }
+            // An idle connection is closed at once, which also shows that draining has begun.
+            #expect(try await idle.receiveToEnd() == "")
+            #expect(throws: RawError.self) { try RawClient(path) }
+            held[0].echo()
+            held[1].echo()
+            let first = try await busy.receiveResponse()
+            let second = try await busy.receiveResponse()
+            #expect(first.body == "one")
+            #expect(second.body == "two")
+            #expect(second.headers["connection"] == "close")
+            #expect(try await busy.receiveToEnd() == "")
+            await stopping.value
+        }
+    }
+
+    @Test func `a request that has begun to arrive is taken, one that begins later is not`() async throws {
+        let handler = HoldingHandler()
+        try await withEndpoint(handler) { path, endpoint in
+            let begun = try RawClient(path)
+            try begun.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+            #expect(try await begun.receiveResponse().status == 100)
+            let late = try RawClient(path)
+            try late.send(get())
+            let held = await handler.next()[0]
+            let idle = try RawClient(path)
+            let stopping = Task { await endpoint.shutDown() }
+            _ = try await idle.receiveToEnd()
+            try begun.send("whole")
+            try late.send(get())
+            await handler.next()[0].echo()
+            #expect(try await begun.receiveResponse().body == "whole")
+            // Behind the request that is still under way: only then is the next one refused.
+            held.answer("first")
+            #expect(try await late.receiveResponse().body == "first")
+            let refused = try await late.receiveResponse()
+            #expect(refused.status == 503)
+            #expect(refused.headers["connection"] == "close")
+            await stopping.value
+        }
+    }
+
+    @Test func `a live stream ends in order with the answers of the lines that had come`() async throws {
+        let handler = HoldingHandler()
+        try await withEndpoint(handler) { path, endpoint in
+            let client = try RawClient(path)
+            try client.send(liveHead + chunk("one\ntwo\nunfini"))
+            let held = await handler.next(2)
+            let idle = try RawClient(path)
+            let stopping = Task { await endpoint.shutDown() }
+            _ = try await idle.receiveToEnd()
+            for one in held { one.echo() }
+            let response = try await client.receiveResponse()
+            #expect(response.lines == ["one", "two"])
+            #expect(response.isComplete)
+            #expect(try await client.receiveToEnd() == "")
+            await stopping.value
+        }
+    }
+
+    @Test func `a handler that does not answer cannot hold up the stop`() async throws {
+        var limits = EndpointLimits.test
+        limits.drainMilliseconds = 200
+        let handler = HoldingHandler()
+        try await withEndpoint(handler, limits: limits) { path, endpoint in
+            let client = try RawClient(path)
+            try client.send(get())
+            let held = await handler.next()[0]
+            await endpoint.shutDown()
+            #expect(try await client.receiveToEnd() == "")
+            // Too late, and harmless.
+            held.echo()
+        }
+    }
+}

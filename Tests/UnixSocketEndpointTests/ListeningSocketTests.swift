@@ -1,0 +1,300 @@
+import GatewayPipeline
+import Glibc
+import Logging
+import ServiceLifecycle
+import Testing
+
+@testable import UnixSocketEndpoint
+
+@Suite struct ListeningSocketTests {
+    private func mode(_ path: String) -> UInt32 {
+        var status = stat()
+        return lstat(path, &status) == 0 ? UInt32(status.st_mode & 0o7777) : 0
+    }
+
+    private func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+
+    private func open(_ file: SocketFile) throws(EndpointError) -> ListeningSocket {
+        try ListeningSocket.open(ListenerConfiguration(source: .path(file)))
+    }
+
+    /// Binds without listening and closes: what a crashed server leaves.
+    private func leaveStaleSocket(_ path: String, type: Int32 = Int32(SOCK_STREAM.rawValue)) {
+        let descriptor = socket(AF_UNIX, type, 0)
+        _ = SystemCall.withAddress(of: path) { bind(descriptor, $0, $1) }
+        close(descriptor)
+    }
+
+    @Test func `the directory and the socket have exactly the modes asked for`() async throws {
+        try await withDirectory { directory in
+            let file = SocketFile(
+                path: directory + "/own/gate.sock", directoryMode: 0o751, socketMode: 0o666)
+            let socket = try open(file)
+            #expect(mode(directory + "/own") == 0o751)
+            #expect(mode(file.path) == 0o666)
+            #expect(mode(file.lockPath) == 0o600)
+            socket.abandon()
+            #expect(!exists(file.path))
+        }
+    }
+
+    @Test func `the socket belongs to the configured owner and group`() async throws {
+        guard getuid() == 0 else { return }
+        try await withDirectory { directory in
+            let file = SocketFile(path: directory + "/own/gate.sock", ownerID: 12, groupID: 34)
+            let socket = try open(file)
+            for path in [directory + "/own", file.path] {
+                var status = stat()
+                lstat(path, &status)
+                #expect(status.st_uid == 12)
+                #expect(status.st_gid == 34)
+            }
+            socket.abandon()
+        }
+    }
+
+    @Test func `nobody can connect before the endpoint listens`() async throws {
+        try await withDirectory { directory in
+            let socket = try open(SocketFile(path: directory + "/gate.sock"))
+            #expect(throws: RawError.self) { try RawClient(directory + "/gate.sock") }
+            socket.abandon()
+        }
+    }
+
+    @Test func `what a crash left behind is replaced`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            leaveStaleSocket(path)
+            #expect(exists(path))
+            let socket = try open(SocketFile(path: path))
+            #expect(listen(socket.descriptor, 1) == 0)
+            #expect(throws: Never.self) { try RawClient(path) }
+            socket.abandon()
+        }
+    }
+
+    @Test func `a socket somebody answers on is left alone`() async throws {
+        try await withEndpoint { path, _ in
+            // Without our lock, as a foreign server would be.
+            unlink(path + ".lock")
+            #expect(throws: EndpointError.socketInUse(path: path)) { try open(SocketFile(path: path)) }
+            let client = try RawClient(path)
+            try client.send(get())
+            #expect(try await client.receiveResponse().status == 200)
+        }
+    }
+
+    @Test func `a datagram socket is somebody's`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+            _ = SystemCall.withAddress(of: path) { bind(descriptor, $0, $1) }
+            #expect(throws: EndpointError.socketInUse(path: path)) { try open(SocketFile(path: path)) }
+            #expect(exists(path))
+            close(descriptor)
+        }
+    }
+
+    @Test func `two gateways on one path cannot both start`() async throws {
+        try await withEndpoint { path, _ in
+            #expect(throws: EndpointError.lockHeld(path: path + ".lock")) { try open(SocketFile(path: path)) }
+        }
+    }
+
+    @Test func `a file that is no socket is never removed`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            close(Glibc.open(path, O_CREAT | O_WRONLY, 0o600))
+            #expect(throws: EndpointError.notASocket(path: path)) { try open(SocketFile(path: path)) }
+            #expect(exists(path))
+            // Nor is what a link points to.
+            unlink(path)
+            leaveStaleSocket(directory + "/target.sock")
+            symlink(directory + "/target.sock", path)
+            #expect(throws: EndpointError.notASocket(path: path)) { try open(SocketFile(path: path)) }
+            #expect(exists(directory + "/target.sock"))
+        }
+    }
+
+    @Test func `a path is checked before the file system is touched`() throws {
+        let long = "/" + String(repeating: "a", count: 107)
+        #expect(throws: EndpointError.pathTooLong(path: long, byteCount: 108, byteCountMax: 107)) {
+            try open(SocketFile(path: long))
+        }
+        #expect(throws: EndpointError.abstractSocket(path: "@gate")) { try open(SocketFile(path: "@gate")) }
+        #expect(throws: EndpointError.abstractSocket(path: "\0gate")) { try open(SocketFile(path: "\0gate")) }
+        #expect(throws: EndpointError.pathNotAbsolute(path: "gate.sock")) {
+            try open(SocketFile(path: "gate.sock"))
+        }
+        #expect(throws: EndpointError.pathNotAbsolute(path: "")) { try open(SocketFile(path: "")) }
+    }
+
+    @Test func `a path of exactly 107 bytes works`() async throws {
+        try await withDirectory { directory in
+            let name = String(repeating: "s", count: 107 - directory.utf8.count - 1)
+            let socket = try open(SocketFile(path: directory + "/" + name))
+            #expect(listen(socket.descriptor, 1) == 0)
+            #expect(throws: Never.self) { try RawClient(directory + "/" + name) }
+            socket.abandon()
+        }
+    }
+
+    @Test func `a directory everybody may write in is refused`() async throws {
+        try await withDirectory { directory in
+            chmod(directory, 0o1777)
+            #expect(throws: EndpointError.directoryOpenToAll(path: directory, mode: 0o1777)) {
+                try open(SocketFile(path: directory + "/gate.sock"))
+            }
+        }
+    }
+
+    @Test func `a directory two levels away is not made`() async throws {
+        try await withDirectory { directory in
+            #expect(throws: EndpointError.directoryMissing(path: directory + "/a/b")) {
+                try open(SocketFile(path: directory + "/a/b/gate.sock"))
+            }
+        }
+    }
+
+    @Test func `the socket file is gone after a shutdown and the path can be used again`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            for _ in 1...2 {
+                let endpoint = try UnixSocketEndpoint(
+                    listeners: [ListenerConfiguration(source: .path(SocketFile(path: path)))], limits: .test,
+                    handler: ScriptedHandler.echo, logger: .quiet)
+                try await endpoint.start()
+                #expect(exists(path))
+                await endpoint.shutDown()
+                #expect(!exists(path))
+            }
+        }
+    }
+
+    @Test func `a socket somebody put in our place stays`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            let endpoint = try UnixSocketEndpoint(
+                listeners: [ListenerConfiguration(source: .path(SocketFile(path: path)))], limits: .test,
+                handler: ScriptedHandler.echo, logger: .quiet)
+            try await endpoint.start()
+            unlink(path)
+            leaveStaleSocket(path)
+            await endpoint.shutDown()
+            #expect(exists(path))
+        }
+    }
+
+    @Test func `one listener that cannot start stops the others`() async throws {
+        try await withDirectory { directory in
+            let good = directory + "/good.sock"
+            let bad = directory + "/bad.sock"
+            close(Glibc.open(bad, O_CREAT | O_WRONLY, 0o600))
+            let endpoint = try UnixSocketEndpoint(
+                listeners: [good, bad].map { ListenerConfiguration(source: .path(SocketFile(path: $0))) },
+                limits: .test, handler: ScriptedHandler.echo, logger: .quiet)
+            await #expect(throws: EndpointError.notASocket(path: bad)) { try await endpoint.start() }
+            #expect(!exists(good))
+            await #expect(throws: EndpointError.alreadyStarted) { try await endpoint.start() }
+        }
+    }
+
+    @Test func `an inherited socket is served and its file is left to its owner`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/systemd.sock"
+            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            _ = SystemCall.withAddress(of: path) { bind(descriptor, $0, $1) }
+            #expect(throws: EndpointError.notAListener(descriptor: descriptor), "not listening yet") {
+                try ListeningSocket.open(ListenerConfiguration(source: .inherited(descriptor: descriptor)))
+            }
+            listen(descriptor, 8)
+            let endpoint = try UnixSocketEndpoint(
+                listeners: [ListenerConfiguration(source: .inherited(descriptor: descriptor))], limits: .test,
+                handler: ScriptedHandler.echo, logger: .quiet)
+            try await endpoint.start()
+            let client = try RawClient(path)
+            try client.send(get())
+            #expect(try await client.receiveResponse().status == 200)
+            client.close()
+            await endpoint.shutDown()
+            #expect(exists(path))
+        }
+    }
+
+    @Test func `a descriptor that is no listening Unix socket is refused`() async throws {
+        let internet = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        listen(internet, 1)
+        defer { close(internet) }
+        #expect(throws: EndpointError.notAListener(descriptor: internet)) {
+            try ListeningSocket.open(ListenerConfiguration(source: .inherited(descriptor: internet)))
+        }
+        let abstract = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(abstract) }
+        // Binding only the family gives an abstract name of the kernel's choice (unix(7), autobind).
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = bind(abstract, $0, 2) }
+        }
+        listen(abstract, 1)
+        #expect(throws: EndpointError.abstractSocket(path: "@descriptor \(abstract)")) {
+            try ListeningSocket.open(ListenerConfiguration(source: .inherited(descriptor: abstract)))
+        }
+    }
+
+    @Test func `as a service it stops when the group does`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            let endpoint = try UnixSocketEndpoint(
+                listeners: [ListenerConfiguration(source: .path(SocketFile(path: path)))], limits: .test,
+                handler: ScriptedHandler.echo, logger: .quiet)
+            let group = ServiceGroup(services: [endpoint], logger: .quiet)
+            let running = Task { try await group.run() }
+            await eventually { exists(path) }
+            await group.triggerGracefulShutdown()
+            try await running.value
+            #expect(!exists(path))
+        }
+    }
+
+    @Test func `cancelling the service stops it too`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            let endpoint = try UnixSocketEndpoint(
+                listeners: [ListenerConfiguration(source: .path(SocketFile(path: path)))], limits: .test,
+                handler: ScriptedHandler.echo, logger: .quiet)
+            let running = Task { try await endpoint.run() }
+            await eventually { exists(path) }
+            running.cancel()
+            try await running.value
+            #expect(!exists(path))
+        }
+    }
+
+    @Test func `names become numbers and unknown names nothing`() {
+        #expect(UnixAccounts.userID(named: "root") == 0)
+        #expect(UnixAccounts.groupID(named: "root") == 0)
+        #expect(UnixAccounts.userID(named: "no-such-user-here") == nil)
+        #expect(UnixAccounts.groupID(named: "") == nil)
+    }
+
+    @Test func `every error says what to do next`() {
+        let errors: [EndpointError] = [
+            .noListener, .contradictoryLimits("x"), .abstractSocket(path: "\0x"), .pathNotAbsolute(path: "x"),
+            .pathTooLong(path: "x", byteCount: 1, byteCountMax: 1), .directoryMissing(path: "x"),
+            .notADirectory(path: "x"), .directoryOpenToAll(path: "x", mode: 0o777), .notASocket(path: "x"),
+            .socketInUse(path: "x"), .lockHeld(path: "x"), .cannotTell(path: "x", errorNumber: EACCES),
+            .notAListener(descriptor: 3), .inheritedSocketsMalformed("x"),
+            .tooFewDescriptors(allowed: 1, needed: 2), .system(call: "bind", path: "x", errorNumber: EACCES),
+            .listenerClosed(listener: 0), .alreadyStarted,
+        ]
+        for error in errors {
+            #expect(!error.hint.isEmpty)
+            #expect(!error.description.hasSuffix("."))
+            #expect(!error.description.contains("\0"))
+        }
+    }
+}
