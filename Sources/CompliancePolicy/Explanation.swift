@@ -56,7 +56,10 @@ package enum Explanation {
             detail == .typeCap
                 ? "The recipient has had as many notifications of this kind as the rules allow for now."
                 : "The recipient has had as many notifications of this category as the rules allow for now."
-        case .digested: "There were so many of them lately that this one goes into a summary."
+        case .digested:
+            detail == .typeCap
+                ? "There were so many of this kind lately that this one goes into a summary."
+                : "There were so many of this category lately that this one goes into a summary."
         case .noDeviceKey: "It may travel sealed only, and the device has \(key(detail))."
         case .payloadTooLarge: "The finished message is larger than this way of sending carries."
         }

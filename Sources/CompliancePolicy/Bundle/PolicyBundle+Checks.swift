@@ -148,7 +148,7 @@ private struct BundleChecker {
         for (name, rule) in bundle.callers {
             let path = ["callers", name.text]
             if !(1...128).contains(name.text.utf8.count) { problem(file, path, "must be 1 to 128 bytes") }
-            let promotes = promotes(rule.types)
+            let promotes = promotes(rule.types) && name != bundle.developmentCaller
             let held = rule.grants.intersection(.separatedFromPromotion).grants
             if promotes, !held.isEmpty {
                 let grants = held.map { "`\($0.rawValue)`" }.joined(separator: ", ")

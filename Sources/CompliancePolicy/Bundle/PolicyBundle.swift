@@ -15,6 +15,8 @@ package struct PolicyBundle: Sendable {
     package let categories: [GateVocabulary.Category: CategoryRule]
     package let regions: RegionRules
     package let callers: [CallerName: CallerRule]
+    /// Who may do everything, in a bundle that ``DevelopmentCaller`` was added to; `nil` in every other.
+    package let developmentCaller: CallerName?
     package let critical: [CriticalAllowance]
     package let channels: ChannelRules
     package let limits: LimitRules
@@ -101,12 +103,25 @@ package struct PolicyBundle: Sendable {
         }
         callerPage.ignoreRationale()
         callerPage.refuseOthers()
-        self.callers = callers
 
         let criticalPage = reader("critical.yaml").members()
-        critical = criticalPage.required("allow")?.elements().map { CriticalAllowance($0) } ?? []
+        var critical = criticalPage.required("allow")?.elements().map { CriticalAllowance($0) } ?? []
         criticalPage.ignoreRationale()
         criticalPage.refuseOthers()
+
+        var developmentCaller: CallerName?
+        if let page = documents[DevelopmentCaller.page] {
+            let reader = NodeReader(page, file: DevelopmentCaller.page, list: list)
+            let (name, rule) = DevelopmentCaller.read(reader)
+            if callers[name] != nil { reader.problem("names `\(name)`, who is in callers.yaml already") }
+            callers[name] = rule
+            // It may ask for what somebody may ask for; the list itself grows by nothing.
+            for index in critical.indices { critical[index].callers.append(name) }
+            developmentCaller = name
+        }
+        self.callers = callers
+        self.critical = critical
+        self.developmentCaller = developmentCaller
 
         channels = ChannelRules(reader("channels.yaml"))
         limits = LimitRules(reader("limits.yaml"))
@@ -140,7 +155,7 @@ package struct PolicyBundle: Sendable {
                     continue
                 }
                 notices[key] = Notice(key: key, text: reader.text(byteCountMax: 65_536))
-            } else if !Self.pages.contains(file) {
+            } else if !Self.pages.contains(file), file != DevelopmentCaller.page {
                 list.add(PolicyProblem(file: file, message: "is no file a bundle has"))
             }
         }

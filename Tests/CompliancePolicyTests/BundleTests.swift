@@ -1,0 +1,321 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateTestKit
+import GateVocabulary
+import Testing
+
+/// One wrong line, and what the reader must say about it.
+struct BadLine: Sendable, CustomTestStringConvertible {
+    var file: String
+    var message: String
+    var bundle: TestBundle
+
+    init(_ file: String, _ path: [String], _ value: JSONValue?, _ message: String) {
+        self.file = file
+        self.message = message
+        bundle = .minimal
+        bundle.documents[file] = Self.set(bundle.documents[file]!, path[...], value)
+    }
+
+    var testDescription: String { "\(file): \(message)" }
+
+    private static func set(_ value: JSONValue, _ path: ArraySlice<String>, _ new: JSONValue?) -> JSONValue? {
+        guard let key = path.first else { return new }
+        if case .array(var elements) = value, let index = Int(key) {
+            if index < elements.count {
+                elements[index] = set(elements[index], path.dropFirst(), new)!
+            } else {
+                elements.append(new!)
+            }
+            return .array(elements)
+        }
+        var object = value.objectValue ?? JSONObject()
+        object[key] = set(object[key] ?? .object(JSONObject()), path.dropFirst(), new)
+        return .object(object)
+    }
+}
+
+extension BadLine {
+    static let pages: [BadLine] = [
+        BadLine("bundle.yaml", ["version"], 0, "`version` must be 1 to 1000000000"),
+        BadLine("bundle.yaml", ["version"], "1", "`version` must be a whole number, and is a text"),
+        BadLine("bundle.yaml", ["effective_from"], "2026-02-30", "must be a date"),
+        BadLine("bundle.yaml", ["owner"], "me", "has `owner`, and nothing of this name is known here"),
+        BadLine("bundle.yaml", ["files"], ["types/none.yaml"], "lists `types/none.yaml`, which is missing"),
+
+        BadLine("categories.yaml", ["marketing", "default"], "on", "must be \"off\""),
+        BadLine("categories.yaml", ["marketing", "default"], true, "and is true or false"),
+        BadLine("categories.yaml", ["marketing", "minors"], "allow", "a minor gets no marketing"),
+        BadLine("categories.yaml", ["social", "unsubscribe_link"], false, "one-tap way out"),
+        BadLine(
+            "categories.yaml", ["marketing", "permission", "push", "other"], "opt_out", "without an opt-in"),
+        BadLine(
+            "categories.yaml", ["marketing", "permission", "sms", "gdpr"], "opt_in_or_existing_customer",
+            "outside e-mail"),
+        BadLine(
+            "categories.yaml", ["marketing", "permission", "email", "other"], "opt_in_or_existing_customer",
+            "outside e-mail"),
+        BadLine("categories.yaml", ["social", "permission", "email", "gdpr"], nil, "lacks `gdpr`"),
+        BadLine("categories.yaml", ["security", "default"], "off", "must be \"on\""),
+        BadLine("categories.yaml", ["security", "switch_off"], "anyone", "very hard to turn off"),
+        BadLine("categories.yaml", ["security", "quiet_hours"], "defer", "bypasses entirely"),
+        BadLine("categories.yaml", ["security", "overflow"], "drop", "no cap silences a warning"),
+        BadLine("categories.yaml", ["security", "minors"], "refuse", "to be protected"),
+        BadLine("categories.yaml", ["social", "law"], nil, "lacks `law`"),
+        BadLine("categories.yaml", ["social", "reviewed"], 2026, "must be a date"),
+        BadLine("categories.yaml", ["fun"], [:], "has `fun`"),
+
+        BadLine("regions.yaml", ["regions", "NO"], nil, "lacks 1 of the ISO 3166-1 codes: NO"),
+        BadLine("regions.yaml", ["regions", "ZZ"], "other", "is not an ISO 3166-1 country"),
+        BadLine("regions.yaml", ["regions", "Norway"], "gdpr", "is not an ISO 3166 code"),
+        BadLine("regions.yaml", ["regions", "NO"], "strict", "must be one of `gdpr`"),
+        BadLine("regions.yaml", ["regions", "GB", "since"], "2026-01-02", "after the bundle takes effect"),
+        BadLine("regions.yaml", ["freshness", "ip"], 0, "must be 1 to 3650"),
+        BadLine("regions.yaml", ["freshness", "sim"], nil, "lacks `sim`"),
+        BadLine("regions.yaml", ["regimes", "other"], nil, "lacks `other`"),
+        BadLine("regions.yaml", ["permission_rows", "0", "rule"], "none_needed", "without any permission"),
+        BadLine("regions.yaml", ["permission_rows", "2", "from"], nil, "without the day it counts from"),
+        BadLine("regions.yaml", ["permission_rows", "1", "categories", "3"], "social", "a second time"),
+        BadLine("regions.yaml", ["permission_rows", "0", "region"], "USA", "is not an ISO 3166 code"),
+        BadLine("regions.yaml", ["permission_rows", "0", "categories"], [], "names no category"),
+
+        BadLine(
+            "callers.yaml", ["callers", "marketing", "grants", "1"], "consents.write",
+            "holds `consents.write`"),
+        BadLine(
+            "callers.yaml", ["callers", "marketing", "grants", "1"], "policy.activate",
+            "holds `policy.activate`"),
+        BadLine(
+            "callers.yaml", ["callers", "app", "types", "categories"], ["social"], "holds `consents.write`"),
+        BadLine("callers.yaml", ["callers", "payments", "grants"], ["send.critical"], "without `send`"),
+        BadLine("callers.yaml", ["callers", "payments", "types", "only"], ["gift"], "not in the registry"),
+        BadLine(
+            "callers.yaml", ["callers", "payments", "types", "except"], ["promo"],
+            "which is not in the registry|whose category `marketing`"),
+        BadLine("callers.yaml", ["callers", "payments", "grants", "1"], "fly", "must be one of `send`"),
+
+        BadLine("critical.yaml", ["allow", "0", "type"], "payment", "only security may be critical"),
+        BadLine("critical.yaml", ["allow", "0", "type"], "gift", "not in the registry"),
+        BadLine("critical.yaml", ["allow", "0", "callers"], ["ghost"], "who is not in callers.yaml"),
+        BadLine("critical.yaml", ["allow", "0", "callers"], ["payments"], "does not hold `send.critical`"),
+        BadLine("critical.yaml", ["allow", "0", "callers"], [], "names nobody who may ask"),
+
+        BadLine(
+            "channels.yaml", ["sms", "fallback", "marketing"], "own_consent",
+            "never replaces a marketing push"),
+        BadLine("channels.yaml", ["push", "payload_bytes_max"], 4097, "must be 1 to 4096"),
+        BadLine("channels.yaml", ["sms", "hours", "earliest"], "8:00", "must be a time"),
+        BadLine("channels.yaml", ["sms", "hours", "latest"], "08:00", "must start before it ends"),
+        BadLine("channels.yaml", ["sms", "hours", "regions", "0"], "ZZ", "no line in regions.yaml"),
+
+        BadLine(
+            "limits.yaml", ["types", "gift"], [["count": 1, "window_hours": 1, "source": "x"]],
+            "not in the registry"),
+        BadLine("limits.yaml", ["types", "promo", "0", "count"], 0, "must be 1 to 1000000"),
+        BadLine(
+            "limits.yaml", ["types", "promo", "1"], ["count": 1, "window_hours": 1, "source": "x"],
+            "has 2 limits"),
+        BadLine(
+            "limits.yaml", ["categories", "security"], [["count": 1, "window_hours": 1, "source": "x"]],
+            "limits nothing"),
+    ]
+
+    static let types: [BadLine] = [
+        BadLine("types/payment.yaml", ["type"], "paid", "the file says `payment`"),
+        BadLine("types/payment.yaml", ["channels", "push", "body"], "full", "sensitivity is `high`"),
+        BadLine("types/payment.yaml", ["channels", "sms", "body"], "full", "sensitivity is `high`"),
+        BadLine("types/payment.yaml", ["channels", "sms", "body"], "sealed", "only push can carry"),
+        BadLine(
+            "types/statement.yaml", ["channels", "push", "without_key"], "generic",
+            "only a sealed body can need"),
+        BadLine("types/statement.yaml", ["channels"], [:], "on no channel"),
+        BadLine("types/statement.yaml", ["channels", "fax"], ["body": "full"], "has `fax`"),
+        BadLine("types/statement.yaml", ["basis", "uk_gdpr"], nil, "lacks `uk_gdpr`"),
+        BadLine("types/statement.yaml", ["not_marketing_because"], nil, "lacks `not_marketing_because`"),
+        BadLine("types/promo.yaml", ["not_marketing_because"], "Honest.", "is said of a marketing type"),
+        BadLine(
+            "types/promo.yaml", ["mandatory"], TestBundle.minimal.documents["types/duty.yaml"]!["mandatory"],
+            "no law obliges us|is said of a `marketing` type"),
+        BadLine(
+            "types/comment.yaml", ["mandatory"],
+            TestBundle.minimal.documents["types/duty.yaml"]!["mandatory"], "is said of a `social` type"),
+        BadLine("types/duty.yaml", ["mandatory", "law"], [], "cites no law"),
+        BadLine("types/duty.yaml", ["mandatory", "approved", "by"], nil, "lacks `by`"),
+        BadLine(
+            "types/duty.yaml", ["mandatory", "approved", "date"], "2026-01-02",
+            "after the bundle takes effect"),
+        BadLine(
+            "types/duty.yaml", ["mandatory", "approved", "review"], "2025-12-01",
+            "reviewed after it was approved"),
+        BadLine("types/duty.yaml", ["mandatory", "passes", "3"], "consent", "must be one of `preferences`"),
+        BadLine("types/duty.yaml", ["mandatory", "passes", "3"], "caps", "names one thing twice"),
+        BadLine("types/duty.yaml", ["mandatory", "if_unreachable"], "sms", "no body there"),
+        BadLine("types/payment.yaml", ["dedupe_by"], "order", "no param of the type"),
+        BadLine("types/payment.yaml", ["params", "id"], ["optional": "uuid"], "which is optional"),
+        BadLine("types/payment.yaml", ["params", "id"], "guid", "is no kind of param"),
+        BadLine("types/payment.yaml", ["params", "1st"], "uuid", "is no name for a param"),
+        BadLine("types/payment.yaml", ["params", "cause"], ["a", "a"], "names one value twice"),
+        BadLine(
+            "types/payment.yaml", ["params", "note"], ["text": ["bytes_max": 2000]], "must be 1 to 1024"),
+        BadLine(
+            "types/payment.yaml", ["params", "note"], ["integer": ["min": 5, "max": 1]],
+            "a `min` above its `max`"),
+        BadLine("types/statement.yaml", ["params"], ["pin": "code"], "a code never leaves a seal"),
+        BadLine("types/disabled.yaml", ["disabled_hint"], nil, "without a `disabled_hint`"),
+        BadLine("types/payment.yaml", ["disabled_hint"], "No.", "said of an enabled type"),
+        BadLine("types/payment.yaml", ["ttl"], ["hours": 673, "counts_from": "due"], "longer than 28 days"),
+        BadLine("types/payment.yaml", ["ttl"], ["counts_from": "due"], "exactly one of"),
+        BadLine(
+            "types/payment.yaml", ["ttl"], ["hours": 1, "minutes": 1, "counts_from": "due"], "exactly one of"),
+        BadLine("types/payment.yaml", ["ttl"], nil, "lacks `ttl`"),
+        BadLine("types/payment.yaml", ["alert_type"], 12, "must be 1 to 11"),
+        BadLine("types/payment.yaml", ["purpose"], "marketing", "the name of a category"),
+        BadLine("types/payment.yaml", ["sub_of"], "gift", "no other type of the registry"),
+        BadLine("types/payment.yaml", ["interruption"], "critical", "only a permitted send"),
+        BadLine("types/payment.yaml", ["teir"], "important", "did you mean `tier`?"),
+    ]
+
+    static let texts: [BadLine] = [
+        BadLine("messages/en.yaml", ["payment"], nil, "lacks texts for `payment`"),
+        BadLine("messages/en.yaml", ["gift"], ["title": "a", "body": "b"], "the text of no type"),
+        BadLine("messages/en.yaml", ["payment", "body"], "{order}", "no param of `payment`"),
+        BadLine("messages/en.yaml", ["payment", "body"], "{amount", "a brace that does not belong"),
+        BadLine("messages/en.yaml", ["payment", "body"], "}", "a brace that does not belong"),
+        BadLine("messages/en.yaml", ["payment", "body"], "{}", "a brace that does not belong"),
+        BadLine("messages/en.yaml", ["payment", "public_body"], "{amount}", "where anybody may see it"),
+        BadLine("messages/en.yaml", ["payment", "body"], ["amount": ["other": "x"]], "which is no integer"),
+        BadLine("messages/en.yaml", ["payment", "body"], ["amount": ["one": "x"]], "lacks `other`"),
+        BadLine("messages/en.yaml", ["generic", "important"], nil, "lacks `important`"),
+        BadLine("messages/en.yaml", ["generic", "important", "body"], "{amount}", "the same for everybody"),
+        BadLine("messages/nb.yaml", ["fallback"], "da", "which has no file"),
+        BadLine("messages/nb.yaml", ["fallback"], "nb", "leads back to `nb`"),
+
+        BadLine("cases/first.yaml", ["cases", "0", "given", "facts_of"], "all", "none of that name"),
+        BadLine(
+            "cases/first.yaml", ["cases", "0", "given", "facts"], ["weather": "fine"], "do not read as facts"),
+        BadLine("cases/first.yaml", ["cases", "0", "given", "without"], ["weather"], "is no fact"),
+        BadLine("cases/first.yaml", ["cases", "0", "given", "now"], "noon", "must be a moment"),
+        BadLine(
+            "cases/first.yaml", ["cases", "0", "then", "outcome"], "forward",
+            "expects `forward`, and the reason `fact_missing` gives `reject`"),
+        BadLine("cases/first.yaml", ["cases", "0", "then", "detail"], "refused", "cannot have"),
+        BadLine("cases/first.yaml", ["cases", "0", "then", "gates"], ["door": "pass"], "has `door`"),
+        BadLine(
+            "cases/first.yaml", ["cases", "0", "then", "gates"], ["size": "ok"], "must be one of `pass`"),
+        BadLine("cases/first.yaml", ["bases", "none"], ["now": "noon"], "must be a moment"),
+    ]
+}
+
+@Suite struct BundleTests {
+    @Test func `the small rule book has no problem`() {
+        #expect(TestBundle.minimal.problems == [])
+    }
+
+    @Test(arguments: BadLine.pages + BadLine.types + BadLine.texts)
+    func `a wrong line is told with its file and what to do`(line: BadLine) {
+        let problems = line.bundle.problems
+        let wanted = line.message.split(separator: "|").map(String.init)
+        #expect(
+            problems.contains { problem in
+                problem.file == line.file
+                    && wanted.contains { (problem.message + " " + (problem.hint ?? "")).contains($0) }
+            }
+                || line.file == "messages/en.yaml"
+                    && problems.contains { $0.message.contains(line.message) },
+            "\(problems.map(\.description))")
+    }
+
+    @Test func `every problem is told at once, in the order of the files`() {
+        var bundle = TestBundle.minimal
+        bundle.set("types/payment.yaml", "tier", to: "urgent")
+        bundle.set("callers.yaml", "callers", "marketing", "grants", to: ["send", "consents.write"])
+        bundle.set("categories.yaml", "marketing", "default", to: "on")
+        let files = bundle.problems.map(\.file)
+        #expect(files == ["callers.yaml", "categories.yaml", "types/payment.yaml"])
+    }
+
+    @Test(arguments: PolicyBundle.pages.sorted())
+    func `a page that is missing is one problem, not a hundred`(page: String) {
+        var bundle = TestBundle.minimal
+        bundle.documents[page] = nil
+        let nodes = bundle.nodes
+        var documents = nodes
+        if page == "bundle.yaml" { documents[page] = nil }
+        guard case .failure(let problems) = PolicyBundle.read(documents: documents) else {
+            Issue.record("a bundle without \(page) was read")
+            return
+        }
+        #expect(problems.problems.contains { $0.file == page && $0.message.contains("missing") })
+    }
+
+    @Test func `a file that is there and not listed is a problem`() {
+        var bundle = TestBundle.minimal
+        let files = bundle.documents.keys.filter { $0 != "bundle.yaml" && $0 != "types/promo.yaml" }
+        bundle.set("bundle.yaml", "files", to: .array(files.sorted().map { .string($0) }))
+        #expect(bundle.problems.map(\.file) == ["types/promo.yaml"])
+    }
+
+    @Test func `a file of no known kind is a problem`() {
+        var bundle = TestBundle.minimal
+        bundle.documents["types/extra/promo.yaml"] = [:]
+        bundle.documents["notices/promo.txt"] = "May we?"
+        #expect(Set(bundle.problems.map(\.file)) == ["types/extra/promo.yaml", "notices/promo.txt"])
+    }
+
+    @Test func `two cases of one name are a problem`() {
+        var bundle = TestBundle.minimal
+        bundle.documents["cases/second.yaml"] = bundle.documents["cases/first.yaml"]
+        #expect(bundle.problems.map(\.message) == ["a second case is named `nothing known`"])
+    }
+
+    @Test func `a problem names the line it stands on`() throws {
+        var nodes = TestBundle.minimal.nodes
+        let place = CompliancePolicy.SourceLocation(file: "categories.yaml", line: 12, column: 5)
+        nodes["categories.yaml"] = try #require(nodes["categories.yaml"]).locating(
+            ["marketing", "default"], at: place, value: .text("on"))
+        guard case .failure(let problems) = PolicyBundle.read(documents: nodes) else {
+            Issue.record("marketing on by default was read")
+            return
+        }
+        let problem = try #require(problems.problems.first)
+        #expect(problem.line == 12)
+        #expect(problem.description.hasPrefix("categories.yaml:12:5: "))
+    }
+
+    @Test func `an archived bundle is the same bundle`() throws {
+        let bundle = try TestBundle.minimal.read().get()
+        let archive = try CanonicalJSON.readCanonical(bundle.canonicalJSON, limits: .document)
+        let again = try PolicyBundle.read(archive: archive).get()
+        #expect(again.digest == bundle.digest)
+        #expect(again.canonicalJSON == bundle.canonicalJSON)
+        #expect(bundle.digest.text.utf8.count == 64)
+    }
+
+    @Test func `one letter makes another digest`() throws {
+        let bundle = try TestBundle.minimal.read().get()
+        let other = try TestBundle.minimal.setting("bundle.yaml", "name", to: "tests").read().get()
+        #expect(other.digest != bundle.digest)
+    }
+
+    @Test func `a notice is known by the digest of its bytes`() throws {
+        let policy = try TestBundle.minimal.compile()
+        let notice = policy.notice(Notice.Key(id: "promo", version: "1", language: "en"))
+        // printf 'May we write to you about offers?\n' | sha256sum
+        #expect(notice?.sha256 == "382b7cdfd100b21990aa1b84122953a91bc4d58879aa78d051efe205a99ad9b8")
+        #expect(policy.notice(Notice.Key(id: "promo", version: "2", language: "en")) == nil)
+    }
+}
+
+extension PolicyNode {
+    /// The same tree with another value, which has a place, at `path`.
+    fileprivate func locating(_ path: [String], at place: CompliancePolicy.SourceLocation, value new: Value)
+        -> PolicyNode
+    {
+        guard let key = path.first, case .mapping(var members) = value,
+            let index = members.firstIndex(where: { $0.key == key })
+        else { return PolicyNode(new, at: place) }
+        members[index].value = members[index].value.locating(Array(path.dropFirst()), at: place, value: new)
+        if path.count == 1 { members[index].keyLocation = place }
+        return PolicyNode(.mapping(members), at: location)
+    }
+}

@@ -1,0 +1,232 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateTestKit
+import GateVocabulary
+import Testing
+
+@Suite struct CompiledPolicyTests {
+    let policy: CompiledPolicy
+
+    init() throws { policy = try TestBundle.minimal.compile() }
+
+    @Test func `a caller's grants are what its page says and nothing more`() {
+        #expect(policy.grants(of: TestCaller.security).grants == [.send, .sendCritical])
+        #expect(policy.grants(of: TestCaller.stranger) == [])
+        #expect(policy.caller(TestCaller.app)?.methods == [.inAppToggle])
+        #expect(policy.caller(TestCaller.app)?.sources == [.inAppSettings])
+        #expect(policy.caller(TestCaller.stranger) == nil)
+        #expect(GrantSet.all.grants == Grant.allCases)
+    }
+
+    @Test func `a sealed push needs its key and both forms, and the windows of its caps`() throws {
+        let needs = try #require(policy.needs(for: .of(TestType.payment)))
+        #expect(needs.purpose == Purpose("transactional"))
+        #expect(needs.specialPurpose == nil)
+        #expect(needs.typeWindowSeconds == 3_600)
+        #expect(needs.categoryWindowSeconds == nil)
+        #expect(needs.deviceKey)
+        #expect(needs.forms == [.sealed, .generic])
+        #expect(needs.sendingHours == nil)
+    }
+
+    @Test func `a marketing text needs the hours of its law`() throws {
+        let needs = try #require(policy.needs(for: .of(TestType.promo, on: .sms)))
+        #expect(needs.sendingHours?.earliest == 480)
+        #expect(needs.sendingHours?.latest == 1_260)
+        #expect(needs.categoryWindowSeconds == 86_400)
+        #expect(!needs.deviceKey)
+        #expect(needs.forms == [.full, .generic])
+    }
+
+    @Test func `a type with a purpose and one with its own switch say so`() throws {
+        #expect(try #require(policy.needs(for: .of(TestType.help))).specialPurpose == Purpose("help"))
+        #expect(try #require(policy.needs(for: .of(TestType.comment))).typePreferences)
+        #expect(policy.needs(for: .of(TypeID("nothing"))) == nil)
+    }
+
+    @Test func `a text is looked for in the locale, its language, and then English`() {
+        #expect(policy.texts("payment", locale: "nb-NO")?.locale == "nb")
+        #expect(policy.texts("payment", locale: "NB")?.locale == "nb")
+        #expect(policy.texts("statement", locale: "nb")?.locale == "en")
+        #expect(policy.texts("payment", locale: "sq-Latn-XK")?.locale == "en")
+        #expect(policy.texts("payment", locale: nil)?.locale == "en")
+        #expect(policy.texts("nothing", locale: "nb") == nil)
+        #expect(policy.genericText(.important, locale: "nb-NO").title == "Nytt")
+        #expect(policy.genericText(.important, locale: "de").title == "News")
+    }
+
+    @Test func `an opt-out law makes the default on, and only there`() {
+        let request = AttestedRequest.of(TestType.promo, on: .email)
+        func outcome(_ region: String) -> Outcome {
+            decide(
+                request,
+                given: Facts.ready.with {
+                    $0.accountRegion = .of(region)
+                    $0.deviceRegions = []
+                    $0.consent = ConsentFact(state: .neverAsked)
+                }, under: policy
+            ).outcome
+        }
+        #expect(outcome("AU") == .forward)
+        #expect(outcome("BR") == .reject)
+    }
+
+    @Test func `the behaviours of a bundle are reached by the requests given with them`() {
+        let behaviours = policy.behaviours()
+        for (behaviour, request) in behaviours { #expect(policy.behaviour(for: request) == behaviour) }
+        #expect(behaviours.count > 50)
+    }
+}
+
+/// One value against one kind of param.
+struct ParamRow: Sendable, CustomTestStringConvertible {
+    var schema: JSONValue
+    var value: JSONValue
+    /// Where the violation is; `nil` when the value fits.
+    var pointer: String?
+
+    init(_ schema: JSONValue, _ value: JSONValue, _ pointer: String? = nil) {
+        self.schema = schema
+        self.value = value
+        self.pointer = pointer
+    }
+
+    var testDescription: String { "\(schema) \(value)" }
+}
+
+@Suite struct ParamsTests {
+    static let uuid = "6f1c0f5e-2f6a-4c60-9a53-0d9d5b9b3c11" as JSONValue
+
+    static let rows: [ParamRow] = [
+        ParamRow("uuid", uuid), ParamRow("uuid", "6F1C0F5E-2F6A-4C60-9A53-0D9D5B9B3C11", "/p"),
+        ParamRow("uuid", "6f1c0f5e2f6a4c609a530d9d5b9b3c11", "/p"), ParamRow("uuid", 7, "/p"),
+        ParamRow("money", ["minor": 500_000, "currency": "NOK"]),
+        ParamRow("money", ["minor": -1, "currency": "NOK"]),
+        ParamRow("money", ["minor": 1, "currency": "nok"], "/p/currency"),
+        ParamRow("money", ["minor": 1, "currency": "QQQ"], "/p/currency"),
+        ParamRow("money", ["minor": "1", "currency": "NOK"], "/p/minor"),
+        ParamRow("money", ["currency": "NOK"], "/p/minor"),
+        ParamRow("money", ["minor": 1, "currency": "NOK", "scale": 2], "/p"),
+        ParamRow("money", "5 NOK", "/p"),
+        ParamRow("text", "Ahmad Karimi"), ParamRow("text", "", "/p"),
+        ParamRow("text", .string(String(repeating: "a", count: 128))),
+        ParamRow("text", .string(String(repeating: "a", count: 129)), "/p"),
+        // 43 characters of three bytes each are 129 bytes.
+        ParamRow("text", .string(String(repeating: "€", count: 43)), "/p"),
+        ParamRow("text", "two\nlines"), ParamRow("text", "bell\u{7}", "/p"),
+        ParamRow("text", "NOK 100\u{202E}000", "/p"), ParamRow("text", "a\u{2028}b", "/p"),
+        ParamRow(["text": ["bytes_max": 4]], "four"), ParamRow(["text": ["bytes_max": 4]], "fives", "/p"),
+        ParamRow("integer", 0), ParamRow("integer", true, "/p"),
+        ParamRow(["integer": ["min": 0, "max": 100]], 100),
+        ParamRow(["integer": ["min": 0, "max": 100]], 101, "/p"),
+        ParamRow("timestamp", "2026-03-02T12:00:00Z"),
+        ParamRow("timestamp", "2026-03-02T13:00:00+01:00", "/p"),
+        ParamRow("timestamp", "2026-03-02", "/p"), ParamRow("timestamp", 1_772_452_800, "/p"),
+        ParamRow("country", "XK"), ParamRow("country", "no", "/p"), ParamRow("country", "ZZ", "/p"),
+        ParamRow("code", "0042"), ParamRow("code", "12345678"), ParamRow("code", "123", "/p"),
+        ParamRow("code", "123456789", "/p"), ParamRow("code", "12 34", "/p"), ParamRow("code", 1234, "/p"),
+        ParamRow("code", "٤٤٤٤", "/p"),
+        ParamRow("url", "https://getdrop.no/a?b=c"), ParamRow("url", "http://getdrop.no", "/p"),
+        ParamRow("url", "https://", "/p"), ParamRow("url", "https://bank.no@evil.example", "/p"),
+        ParamRow("url", "https://bank.no\\evil", "/p"), ParamRow("url", "https://bank no", "/p"),
+        ParamRow(["a", "b"], "b"), ParamRow(["a", "b"], "c", "/p"), ParamRow(["a", "b"], "B", "/p"),
+        ParamRow(["optional": "uuid"], uuid), ParamRow(["optional": "uuid"], "x", "/p"),
+    ]
+
+    /// A type whose only param is `p`.
+    private func policy(_ schema: JSONValue) throws -> CompiledPolicy {
+        try TestBundle.minimal.setting("types/sealed_only.yaml", "params", to: ["p": schema]).compile()
+    }
+
+    @Test(arguments: rows)
+    func `a value fits its param or is told where it does not`(row: ParamRow) throws {
+        let found = try policy(row.schema).paramsViolations(["p": row.value], of: TestType.sealedOnly)
+        #expect(found.map(\.pointer.text) == (row.pointer.map { [$0] } ?? []))
+    }
+
+    @Test func `what was found is never repeated`() throws {
+        let policy = try policy("code")
+        let found = policy.paramsViolations(["p": "hunter2"], of: TestType.sealedOnly)
+        #expect(!found[0].message.contains("hunter2"))
+    }
+
+    @Test func `a missing param and one nobody knows are both told`() throws {
+        let policy = try TestBundle.minimal.compile()
+        let found = policy.paramsViolations(["amonut": 5, "id": Self.uuid], of: TestType.payment)
+        #expect(found.map(\.pointer.text) == ["/amonut", "/amount"])
+        #expect(found.map(\.message) == ["the type has no such param", "the param is missing"])
+    }
+
+    @Test func `an optional param may be absent, and a null is not absent`() throws {
+        let policy = try policy(["optional": "uuid"])
+        #expect(policy.paramsViolations([:], of: TestType.sealedOnly) == [])
+        #expect(policy.paramsViolations(["p": nil], of: TestType.sealedOnly).map(\.pointer.text) == ["/p"])
+    }
+
+    @Test func `a type nobody registered has no schema to break`() throws {
+        let policy = try TestBundle.minimal.compile()
+        #expect(policy.paramsViolations(["x": 1], of: TypeID("nothing")) == [])
+    }
+}
+
+@Suite struct ExplanationTests {
+    @Test func `every reason and detail has a sentence of its own`() {
+        var seen: [String: String] = [:]
+        for reason in Reason.allCases {
+            let details = reason.details.isEmpty ? [nil] : reason.details.map(Optional.some)
+            for detail in details {
+                let sentence = Explanation.sentence(reason, detail)
+                let key = "\(reason.rawValue) \(detail?.rawValue ?? "")"
+                #expect(sentence.hasSuffix(".") && sentence.first?.isUppercase == true, "\(key): \(sentence)")
+                #expect(!sentence.contains("_"), "\(key): \(sentence)")
+                if let other = seen[sentence] { Issue.record("\(key) reads like \(other)") }
+                seen[sentence] = key
+            }
+        }
+    }
+
+    @Test func `what else a decision did is said after its reason`() throws {
+        let policy = try TestBundle.minimal.compile()
+        let found = decide(
+            .of(TestType.login, critical: true), given: Facts.ready.with { $0.criticalAlerts = false },
+            under: policy)
+        let sentences = Explanation.sentences(found)
+        #expect(sentences.count == 2)
+        #expect(sentences[1].contains("Do Not Disturb"))
+    }
+
+    @Test func `who can fix it is said of every reason`() {
+        for reason in Reason.allCases { #expect(Explanation.fix(reason).hasSuffix(".")) }
+    }
+}
+
+@Suite struct CalendarDateTests {
+    static let days: [(text: String, seconds: Int64)] = [
+        ("1970-01-01", 0), ("2000-02-29", 951_782_400), ("2026-11-02", 1_793_577_600),
+        ("2100-03-01", 4_107_542_400),
+    ]
+
+    @Test(arguments: days)
+    func `a day starts at midnight UTC`(text: String, seconds: Int64) throws {
+        let date = try #require(CalendarDate(text))
+        #expect(date.instant.seconds == seconds)
+        #expect(date.description == text)
+    }
+
+    @Test(arguments: [
+        "2026-02-29", "2026-13-01", "2026-00-10", "2026-1-1", "26-01-01", "2026/01/01", "1969-12-31", "",
+    ])
+    func `a day that does not exist is refused`(text: String) {
+        #expect(CalendarDate(text) == nil)
+    }
+
+    @Test(arguments: [("00:00", 0), ("08:30", 510), ("23:59", 1_439)])
+    func `a time of day counts minutes`(text: String, minutes: Int) {
+        #expect(CalendarDate.minutes(ofDay: text) == minutes)
+    }
+
+    @Test(arguments: ["24:00", "8:30", "08:60", "0830", "08:3", "-1:00"])
+    func `a time that does not exist is refused`(text: String) {
+        #expect(CalendarDate.minutes(ofDay: text) == nil)
+    }
+}
