@@ -23,6 +23,8 @@ extension EntryKind {
     package static let erasure = EntryKind("erasure")
     /// A bundle came into force.
     package static let policy = EntryKind("policy")
+    /// The operator asked for a bundle that has problems; the one in force stayed.
+    package static let policyRefused = EntryKind("policy_refused")
     /// A peer that matched no caller.
     package static let unknownPeer = EntryKind("unknown_peer")
     /// Decisions about stored people were explained, aggregated.
@@ -120,6 +122,7 @@ extension EntrySchema {
             ], optional: ["destination": tag]),
         .erasure: EntryMembers(required: ["caller": .name, "subject": tag]),
         .policy: EntryMembers(required: ["policy": digest], optional: ["caller": .name]),
+        .policyRefused: EntryMembers(required: ["policy": digest, "problems": count]),
         .unknownPeer: EntryMembers(required: [
             "count": count, "gid": uid, "listener": count, "pid": count, "uid": uid,
         ]),

@@ -1,0 +1,517 @@
+package import GateVocabulary
+package import OpenSSLCrypto
+
+/// How closely each entry is looked at, beyond its hash.
+package enum EntryExamination: Sendable {
+    /// Bytes only: an entry is whatever the signed tree says it is.
+    case hashing
+    /// Also canonical, with a dense index and a time that never decreases.
+    case envelope
+    /// Also exactly the members its kind may have.
+    case schema(EntrySchema)
+}
+
+/// What a verification has established, each on its own and no more than that.
+package enum TrailFact: Hashable, Sendable {
+    /// The checkpoint carries valid signatures by these keys of the trail.
+    case signed(keyNames: [String])
+    /// Every entry and every tile was hashed again and leads to the signed root. Says nothing about what the
+    /// holder of the signing key may have replaced as a whole.
+    case consistent(size: UInt64)
+    /// Every entry is canonical, with a dense index and time; `withSchema`: and has its kind's members only.
+    case wellFormed(withSchema: Bool)
+    /// The trail still begins with all that a checkpoint kept elsewhere had signed.
+    case appendOnly(since: UInt64)
+    /// A witness saw this very checkpoint, at Unix seconds.
+    case witnessed(by: String, atSeconds: UInt64)
+
+    package var message: String {
+        switch self {
+        case .signed(let names): "signed by " + names.map { "`\($0)`" }.joined(separator: ", ")
+        case .consistent(let size): "consistent: \(size) entries were rehashed and give the signed root"
+        case .wellFormed(let withSchema):
+            "well-formed: canonical entries, dense index, time never decreasing"
+                + (withSchema ? ", only the members of each kind" : "")
+        case .appendOnly(let size): "append-only since the external checkpoint of \(size) entries"
+        case .witnessed(let name, let seconds):
+            "witnessed by `\(name)` at \(Self.text(ofSeconds: seconds))"
+        }
+    }
+}
+
+extension TrailFact {
+    private static func text(ofSeconds seconds: UInt64) -> String {
+        // A witness may sign any time up to 2⁶³−1 seconds; RFC 3339 ends with the year 9999.
+        guard let signed = Int64(exactly: seconds), signed <= Instant.rfc3339Max.seconds else {
+            return "\(seconds) Unix seconds"
+        }
+        return Instant(seconds: signed).rfc3339
+    }
+}
+
+/// The first thing found wrong, named as closely as the hashes allow.
+package enum TrailDamage: Error, Hashable, Sendable {
+    case missing(TrailPath)
+    /// Both counts are bytes.
+    case wrongLength(TrailPath, byteCount: Int, expected: Int)
+    /// The checkpoint is not this trail's, or not signed.
+    case checkpoint(CheckpointError)
+    /// The tile does not give the hash its parent, or the signed root, has for it. `hash` is the first in it
+    /// that what lies below does not confirm, counted from 0.
+    case tile(TrailPath, hash: Int?)
+    /// The entry's bytes, or its length, are not what the tree has; `nil` in `expected` when the bundle ends
+    /// before it.
+    case entry(index: UInt64, in: TrailPath)
+    /// Bytes follow the last entry of a bundle.
+    case trailingBytes(in: TrailPath, byteCount: Int)
+    /// The entry is in the tree, and is no entry: whoever wrote it signed it.
+    case malformedEntry(index: UInt64, in: TrailPath, TrailEntryError)
+    /// The entry says it is another.
+    case wrongIndex(index: UInt64, in: TrailPath, found: UInt64)
+    /// The entry says it is older than the one before.
+    case timeDecreased(index: UInt64, in: TrailPath)
+    case schema(index: UInt64, in: TrailPath, EntryViolation)
+    /// All files agree with one another, and not with the signed root: the history was exchanged as a whole.
+    case otherTree(signed: SHA256Digest, found: SHA256Digest)
+    /// The external checkpoint is not this trail's, or not signed.
+    case externalCheckpoint(CheckpointError)
+    /// The trail is shorter than a checkpoint kept elsewhere: entries are gone.
+    case rolledBack(size: UInt64, externalSize: UInt64)
+    /// The trail does not begin with what a checkpoint kept elsewhere signed: history was rewritten.
+    case rewritten(since: UInt64)
+
+    /// The first entry that is certain to be affected, when there is one.
+    package var firstEntry: UInt64? {
+        switch self {
+        case .missing(let path), .wrongLength(let path, _, _), .trailingBytes(let path, _):
+            path == .checkpoint ? nil : path.entryRange.lowerBound
+        case .tile(let path, let hash):
+            path.entryRange.lowerBound + (UInt64(hash ?? 0) << (8 * path.level))
+        case .entry(let index, _), .malformedEntry(let index, _, _), .wrongIndex(let index, _, _),
+            .timeDecreased(let index, _), .schema(let index, _, _):
+            index
+        case .rolledBack(let size, _): size
+        case .checkpoint, .otherTree, .externalCheckpoint, .rewritten: nil
+        }
+    }
+
+    package var message: String {
+        switch self {
+        case .missing(let path): "`\(path)` is missing"
+        case .wrongLength(let path, let byteCount, let expected):
+            "`\(path)` has \(byteCount) bytes instead of \(expected)"
+        case .checkpoint(let error): error.message
+        case .tile(let path, let hash):
+            "`\(path)` is damaged" + (hash.map { " at hash \($0)" } ?? "")
+                + ": it does not lead to the signed root"
+        case .entry(let index, let path): "entry \(index) in `\(path)` is not the entry that was signed"
+        case .trailingBytes(let path, let byteCount):
+            "`\(path)` is damaged: \(byteCount) bytes follow its last entry"
+        case .malformedEntry(let index, let path, let error):
+            "entry \(index) in `\(path)` was signed but is no valid entry: \(error.message)"
+        case .wrongIndex(let index, let path, let found): "entry \(index) in `\(path)` calls itself \(found)"
+        case .timeDecreased(let index, let path):
+            "entry \(index) in `\(path)` is dated before the entry it follows"
+        case .schema(let index, let path, let violation):
+            "entry \(index) in `\(path)` has what its kind may not have: \(violation.message)"
+        case .otherTree(let signed, let found):
+            "every file agrees with the others, but they give the root \(found), and \(signed) was signed"
+        case .externalCheckpoint(let error): "the external checkpoint cannot be used: \(error.message)"
+        case .rolledBack(let size, let externalSize):
+            "the trail has \(size) entries, but a checkpoint kept elsewhere signed \(externalSize): entries are gone"
+        case .rewritten(let size):
+            "the trail does not begin with the \(size) entries that a checkpoint kept elsewhere signed: it was rewritten"
+        }
+    }
+}
+
+extension TrailPath {
+    fileprivate var level: UInt64 {
+        if case .tile(let level, _, _) = self { UInt64(level) } else { 0 }
+    }
+}
+
+/// The outcome of one verification.
+package struct TrailReport: Sendable {
+    package var checkpoint: TrustedCheckpoint?
+    /// In the order they were established. Meaningful even when ``damage`` was found afterwards.
+    package var facts: [TrailFact] = []
+    /// `nil` when nothing is wrong.
+    package var damage: TrailDamage?
+    /// Entries rehashed.
+    package var entryCount: UInt64 = 0
+    /// Their bytes, without lengths.
+    package var entryByteCount: UInt64 = 0
+    /// Of the first and last entry looked at; `nil` when only hashing.
+    package var firstTime: Instant?
+    package var lastTime: Instant?
+}
+
+/// One entry on its way past, already authenticated.
+package struct VerifiedEntry {
+    package let index: UInt64
+    package let leafHash: SHA256Digest
+    package let bytes: ArraySlice<UInt8>
+    /// `nil` when only hashing.
+    package let entry: TrailEntry?
+}
+
+/// Rehashes a whole trail.
+///
+/// Authenticity flows from the signed root downwards: the tiles on the right edge must give the root, every
+/// full tile must give the hash its parent holds, every entry the hash its tile holds. So the first file that
+/// fails is the one that was changed, whatever else was. Entries pass in order, each exactly once; memory
+/// stays at one tile per level and one bundle.
+package struct TrailVerifier<Reader: TrailReader> {
+    package var reader: Reader
+    package var trust: TrailTrust
+    package var examination: EntryExamination
+    /// A checkpoint that was kept where the operator cannot reach it.
+    package var externalCheckpoint: [UInt8]?
+
+    package init(
+        _ reader: Reader, trusting trust: TrailTrust, examining examination: EntryExamination = .envelope,
+        since externalCheckpoint: [UInt8]? = nil
+    ) {
+        self.reader = reader
+        self.trust = trust
+        self.examination = examination
+        self.externalCheckpoint = externalCheckpoint
+    }
+
+    /// - Parameters:
+    ///   - visit: Sees every entry, in order, after it was authenticated and examined.
+    ///   - progress: Told after each bundle how many of the entries are done.
+    /// - Throws: What the reader or `visit` throw. Damage is a result, not an error.
+    package func verify(
+        visit: ((VerifiedEntry) throws -> Void)? = nil,
+        progress: ((_ done: UInt64, _ total: UInt64) -> Void)? = nil
+    ) throws -> TrailReport {
+        var walk = TrailWalk(reader: reader, examination: examination, visit: visit, progress: progress)
+        do {
+            try establish(&walk)
+        } catch let damage as TrailDamage {
+            walk.report.damage = damage
+        }
+        return walk.report
+    }
+
+    /// What has to hold before anything may be appended, in a time that hardly grows with the trail: the
+    /// checkpoint is signed, all tiles above level 0 and the right edge down to its entries give its root,
+    /// and every other tile and bundle is there.
+    ///
+    /// - Returns: A report with ``TrailFact/signed(keyNames:)`` as its only fact, or with the damage.
+    package func checkStructure() throws -> TrailReport {
+        var walk = TrailWalk(reader: reader, examination: .hashing, isStructureOnly: true)
+        do {
+            try walk.run(under: try openCheckpoint(&walk))
+        } catch let damage as TrailDamage {
+            walk.report.damage = damage
+        }
+        return walk.report
+    }
+
+    private func openCheckpoint(_ walk: inout TrailWalk<Reader>) throws -> Checkpoint {
+        guard let bytes = try reader.read(.checkpoint) else { throw TrailDamage.missing(.checkpoint) }
+        let trusted: TrustedCheckpoint
+        do throws(CheckpointError) {
+            trusted = try TrustedCheckpoint(opening: bytes, trusting: trust)
+        } catch {
+            throw TrailDamage.checkpoint(error)
+        }
+        walk.report.checkpoint = trusted
+        walk.report.facts.append(
+            .signed(keyNames: trusted.attestations.filter { $0.cosignedAtSeconds == nil }.map(\.key.name)))
+        return trusted.checkpoint
+    }
+
+    private func establish(_ walk: inout TrailWalk<Reader>) throws {
+        let checkpoint = try openCheckpoint(&walk)
+        try walk.run(under: checkpoint)
+        walk.report.facts.append(.consistent(size: checkpoint.size))
+        switch examination {
+        case .hashing: break
+        case .envelope: walk.report.facts.append(.wellFormed(withSchema: false))
+        case .schema: walk.report.facts.append(.wellFormed(withSchema: true))
+        }
+        if let externalCheckpoint {
+            let size = try compare(checkpoint, with: externalCheckpoint)
+            walk.report.facts.append(.appendOnly(since: size))
+        }
+        for attestation in walk.report.checkpoint?.attestations ?? [] {
+            guard let seconds = attestation.cosignedAtSeconds else { continue }
+            walk.report.facts.append(.witnessed(by: attestation.key.name, atSeconds: seconds))
+        }
+    }
+
+    private func compare(_ checkpoint: Checkpoint, with externalBytes: [UInt8]) throws -> UInt64 {
+        let external: Checkpoint
+        do throws(CheckpointError) {
+            external = try TrustedCheckpoint(opening: externalBytes, trusting: trust).checkpoint
+        } catch {
+            throw TrailDamage.externalCheckpoint(error)
+        }
+        guard external.size <= checkpoint.size else {
+            throw TrailDamage.rolledBack(size: checkpoint.size, externalSize: external.size)
+        }
+        // The proof is checked against both signed roots, so it does not matter that the tiles it is built
+        // from are read once more.
+        var hashes = TileHashes(reader, size: checkpoint.size)
+        let proof = try hashes.consistencyProof(from: external.size)
+        guard proof.proves(from: external.root, to: checkpoint.root) else {
+            throw TrailDamage.rewritten(since: external.size)
+        }
+        return external.size
+    }
+}
+
+/// The state of one walk over a trail. Throws ``TrailDamage`` at the first thing wrong.
+struct TrailWalk<Reader: TrailReader> {
+    let reader: Reader
+    let examination: EntryExamination
+    let visit: ((VerifiedEntry) throws -> Void)?
+    let progress: ((UInt64, UInt64) -> Void)?
+    /// Whether below level 1 only the right edge is read, and of the rest only the lengths.
+    let isStructureOnly: Bool
+    var report = TrailReport()
+
+    private var size: UInt64 = 0
+    /// One per level, reused.
+    private var tiles: [[UInt8]] = []
+    private var bundle: [UInt8] = []
+
+    init(
+        reader: Reader, examination: EntryExamination, isStructureOnly: Bool = false,
+        visit: ((VerifiedEntry) throws -> Void)? = nil, progress: ((UInt64, UInt64) -> Void)? = nil
+    ) {
+        self.isStructureOnly = isStructureOnly
+        self.reader = reader
+        self.examination = examination
+        self.visit = visit
+        self.progress = progress
+    }
+
+    mutating func run(under checkpoint: Checkpoint) throws {
+        size = checkpoint.size
+        guard let topLevel = TileLayout.topLevel(size: size) else {
+            guard checkpoint.root == TreeHash.empty else {
+                throw TrailDamage.otherTree(signed: checkpoint.root, found: TreeHash.empty)
+            }
+            return
+        }
+        tiles = Array(repeating: [], count: topLevel + 1)
+        let edge = try readEdge(topLevel: topLevel)
+        let root = TrailEdge.root(ofTiles: edge)
+        guard root == checkpoint.root else {
+            try locateEdgeDamage(edge, signed: checkpoint.root)
+            throw TrailDamage.otherTree(signed: checkpoint.root, found: root)
+        }
+        // The higher a tile on the edge, the further left are the entries it covers.
+        for level in stride(from: topLevel, through: 0, by: -1) where !edge[level].isEmpty {
+            let first = TileLayout.hashCount(level: level, size: size) & ~255
+            if level == 0 {
+                try checkBundle(first >> 8, against: edge[0])
+            } else {
+                for (offset, hash) in Self.hashes(in: edge[level]).enumerated() {
+                    try checkTile(level: level - 1, index: first + UInt64(offset), gives: hash)
+                }
+            }
+        }
+    }
+
+    // MARK: The right edge
+
+    /// The partial tiles, by level; empty where the tree has none.
+    private mutating func readEdge(topLevel: Int) throws -> [[UInt8]] {
+        try (0...topLevel).map { level in
+            let width = TileLayout.partialWidth(level: level, size: size)
+            guard width > 0 else { return [] }
+            let index = TileLayout.hashCount(level: level, size: size) >> 8
+            return try reader.readTile(.tile(level: level, index: index, width: width))
+        }
+    }
+
+    private static func hashes(in tile: [UInt8]) -> [SHA256Digest] {
+        stride(from: 0, to: tile.count, by: 32).compactMap { SHA256Digest(bytes: tile[$0..<($0 + 32)]) }
+    }
+
+    /// The tiles on the edge do not give the signed root: finds one that what lies below it contradicts.
+    ///
+    /// If putting the contradicting hashes in its place gives the signed root, that tile is proved to be the
+    /// damaged one; else the first contradiction is named. Without any, the files agree on another history.
+    private mutating func locateEdgeDamage(_ edge: [[UInt8]], signed: SHA256Digest) throws {
+        var suspect: TrailDamage?
+        for level in edge.indices where !edge[level].isEmpty {
+            let width = edge[level].count / 32
+            let index = TileLayout.hashCount(level: level, size: size) >> 8
+            let below = try hashesBelow(level: level, first: index << 8, count: width)
+            guard let below else { continue }
+            guard
+                let offset = zip(below, Self.hashes(in: edge[level])).enumerated()
+                    .first(where: { $0.element.0 != $0.element.1 })?.offset
+            else { continue }
+            let damage = TrailDamage.tile(.tile(level: level, index: index, width: width), hash: offset)
+            var mended = edge
+            mended[level] = below.flatMap(\.bytes)
+            if TrailEdge.root(ofTiles: mended) == signed { throw damage }
+            suspect = suspect ?? damage
+        }
+        if let suspect { throw suspect }
+    }
+
+    /// Hashes recomputed from the entries, or from the full tiles one level down; `nil` when those are not
+    /// all there, and so confirm nothing.
+    private mutating func hashesBelow(level: Int, first: UInt64, count: Int) throws -> [SHA256Digest]? {
+        if level > 0 {
+            var hashes: [SHA256Digest] = []
+            for offset in 0..<UInt64(count) {
+                let path = TrailPath.tile(level: level - 1, index: first + offset, width: TrailPath.fullWidth)
+                guard let bytes = try reader.read(path), bytes.count == path.byteCountMax else { return nil }
+                hashes.append(bytes.withUnsafeBytes { TreeHash.perfectRoot($0) })
+            }
+            return hashes
+        }
+        var bytes: [UInt8] = []
+        let path = TrailPath.entries(index: first >> 8, width: count)
+        guard let found = try reader.readAnyWidth(path, into: &bytes) else { return nil }
+        return bytes.withUnsafeBytes { buffer in
+            let buffer = UnsafeRawBufferPointer(rebasing: buffer[..<found.count])
+            var offset = 0
+            var hashes: [SHA256Digest] = []
+            while hashes.count < count, let range = EntryBundle.next(in: buffer, at: &offset) {
+                hashes.append(TreeHash.leaf(UnsafeRawBufferPointer(rebasing: buffer[range])))
+            }
+            return hashes.count == count ? hashes : nil
+        }
+    }
+
+    // MARK: Full tiles
+
+    /// - Parameter hash: From the parent, already authenticated.
+    private mutating func checkTile(level: Int, index: UInt64, gives hash: SHA256Digest) throws {
+        let path = TrailPath.tile(level: level, index: index, width: TrailPath.fullWidth)
+        if isStructureOnly, level == 0 { return try checkPresence(of: path) }
+        // The level's buffer is taken out while its children, which use the others, are looked at.
+        var tile: [UInt8] = []
+        swap(&tile, &tiles[level])
+        defer { swap(&tile, &tiles[level]) }
+        guard let count = try reader.read(path, into: &tile) else { throw TrailDamage.missing(path) }
+        guard count == path.byteCountMax else {
+            throw TrailDamage.wrongLength(path, byteCount: count, expected: path.byteCountMax)
+        }
+        let root = tile.withUnsafeBytes {
+            TreeHash.perfectRoot(UnsafeRawBufferPointer(rebasing: $0[..<count]))
+        }
+        guard root == hash else {
+            let below = try hashesBelow(level: level, first: index << 8, count: TrailPath.fullWidth)
+            let held = Self.hashes(in: Array(tile[..<count]))
+            let offset = below.flatMap { below in
+                zip(below, held).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+            }
+            throw TrailDamage.tile(path, hash: offset)
+        }
+        if level == 0 {
+            try checkBundle(index, against: tile)
+        } else {
+            for child in 0..<UInt64(TrailPath.fullWidth) {
+                let offset = Int(child) * 32
+                guard let hash = SHA256Digest(bytes: tile[offset..<(offset + 32)]) else { return }
+                try checkTile(level: level - 1, index: index << 8 + child, gives: hash)
+            }
+        }
+    }
+
+    /// That a full tile of level 0 and its bundle are there, as long as they must be at least.
+    private func checkPresence(of tile: TrailPath) throws {
+        guard let tileByteCount = try reader.byteCount(of: tile) else { throw TrailDamage.missing(tile) }
+        guard tileByteCount == tile.byteCountMax else {
+            throw TrailDamage.wrongLength(tile, byteCount: tileByteCount, expected: tile.byteCountMax)
+        }
+        let bundle = TrailPath.entries(
+            index: tile.entryRange.lowerBound >> 8, width: TrailPath.fullWidth)
+        guard let bundleByteCount = try reader.byteCount(of: bundle) else {
+            throw TrailDamage.missing(bundle)
+        }
+        // Two bytes of length for each of 256 entries, and no entry is empty.
+        let byteCountMin = TrailPath.fullWidth * 3
+        guard bundleByteCount >= byteCountMin else {
+            throw TrailDamage.wrongLength(bundle, byteCount: bundleByteCount, expected: byteCountMin)
+        }
+    }
+
+    // MARK: Entries
+
+    /// - Parameter tile: At level 0, already authenticated; as wide as the bundle.
+    private mutating func checkBundle(_ index: UInt64, against tile: [UInt8]) throws {
+        let width = min(TrailPath.fullWidth, Int(size - index << 8))
+        let path = TrailPath.entries(index: index, width: width)
+        guard let found = try reader.readAnyWidth(path, into: &bundle) else {
+            throw TrailDamage.missing(path)
+        }
+        var offset = 0
+        for position in 0..<width {
+            let entryIndex = index << 8 + UInt64(position)
+            let checked: (range: Range<Int>, leafHash: SHA256Digest)? = bundle.withUnsafeMutableBytes {
+                buffer in
+                let buffer = UnsafeMutableRawBufferPointer(rebasing: buffer[..<found.count])
+                guard let range = EntryBundle.next(in: UnsafeRawBufferPointer(buffer), at: &offset) else {
+                    return nil
+                }
+                // The length in front of the entry has been read; its second byte makes room for the prefix.
+                let leafHash = TreeHash.leaf(
+                    overwritingFirstByteOf: UnsafeMutableRawBufferPointer(
+                        rebasing: buffer[(range.lowerBound - 1)..<range.upperBound]))
+                let isSigned = tile.withUnsafeBytes { leafHash.lies(in: $0, at: 32 * position) }
+                return isSigned ? (range, leafHash) : nil
+            }
+            guard let checked else { throw TrailDamage.entry(index: entryIndex, in: path) }
+            try examine(checked.range, leafHash: checked.leafHash, index: entryIndex, in: path)
+            report.entryCount += 1
+            report.entryByteCount += UInt64(checked.range.count)
+        }
+        if !found.isFull || width == TrailPath.fullWidth, offset != found.count {
+            throw TrailDamage.trailingBytes(in: path, byteCount: found.count - offset)
+        }
+        progress?(report.entryCount, size)
+    }
+
+    private mutating func examine(
+        _ range: Range<Int>, leafHash: SHA256Digest, index: UInt64, in path: TrailPath
+    ) throws {
+        var entry: TrailEntry?
+        switch examination {
+        case .hashing: break
+        case .envelope:
+            entry = try examineEnvelope(range, index: index, in: path)
+        case .schema(let schema):
+            let examined = try examineEnvelope(range, index: index, in: path)
+            if let violation = schema.violation(in: examined) {
+                throw TrailDamage.schema(index: index, in: path, violation)
+            }
+            entry = examined
+        }
+        if let visit {
+            try visit(VerifiedEntry(index: index, leafHash: leafHash, bytes: bundle[range], entry: entry))
+        }
+    }
+
+    private mutating func examineEnvelope(
+        _ range: Range<Int>, index: UInt64, in path: TrailPath
+    ) throws -> TrailEntry {
+        let entry: TrailEntry
+        do throws(TrailEntryError) {
+            entry = try TrailEntry(reading: bundle[range])
+        } catch {
+            throw TrailDamage.malformedEntry(index: index, in: path, error)
+        }
+        guard entry.index == index else {
+            throw TrailDamage.wrongIndex(index: index, in: path, found: entry.index)
+        }
+        if let last = report.lastTime, entry.time < last {
+            throw TrailDamage.timeDecreased(index: index, in: path)
+        }
+        if report.firstTime == nil { report.firstTime = entry.time }
+        report.lastTime = entry.time
+        return entry
+    }
+}
