@@ -17,10 +17,10 @@ func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 }
 
 func tests(
-    _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
+    _ name: String, _ dependencies: [Target.Dependency], fixtures: [String] = []
 ) -> Target {
     .testTarget(
-        name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
+        name: name, dependencies: dependencies, exclude: fixtures, swiftSettings: strict)
 }
 
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
@@ -32,6 +32,11 @@ let lifecycle: Target.Dependency = .product(
 
 let package = Package(
     name: "sendgate",
+    products: [
+        .executable(name: "sendgate", targets: ["sendgate"]),
+        .library(name: "SendgateClient", targets: ["SendgateClient"]),
+        .library(name: "SealedPush", targets: ["SealedPush"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
@@ -86,12 +91,11 @@ let package = Package(
         room(
             "SQLiteStore",
             [
-                "CanonicalJSON", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
+                "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]),
-        room(
-            "TrailDirectory",
-            ["AuditTrail", "CanonicalJSON", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto"]),
+        room("TrailDirectory", ["AuditTrail", "GateVocabulary", "OpenSSLCrypto"]),
         room(
             "PolicyFiles",
             [
@@ -103,6 +107,84 @@ let package = Package(
             "DeliveryRelay",
             ["CanonicalJSON", "GatewayPipeline", "GateVocabulary", "UnixHTTPClient", logging, lifecycle]),
 
+        // Outside the house: what other teams link.
+        room("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"]),
+        room("SealedPush", ["SealedFormat", .product(name: "Crypto", package: "swift-crypto")]),
+
         // Layer 5: the one binary.
+        .executableTarget(
+            name: "sendgate",
+            dependencies: [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline",
+                "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing",
+                "PolicyFiles",
+                "SealedFormat", "SealedPush", "SendPlanning", "SQLiteStore", "TrailDirectory",
+                "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol", logging, lifecycle,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
+
+        // Tests, in the order of the rooms.
+        .target(
+            name: "GateTestKit", dependencies: ["CanonicalJSON", "CompliancePolicy", "GateVocabulary"],
+            path: "Tests/GateTestKit", swiftSettings: strict),
+        tests("ArchitectureTests", []),
+        tests("CanonicalJSONTests", ["CanonicalJSON"]),
+        tests("OpenSSLCryptoTests", ["OpenSSLCrypto"]),
+        tests("SealedFormatTests", ["SealedFormat"]),
+        tests("WireProtocolTests", ["CanonicalJSON", "GateVocabulary", "WireProtocol"]),
+        tests(
+            "CompliancePolicyTests",
+            ["CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary", "PolicyFiles"]),
+        tests(
+            "PayloadCompositionTests",
+            ["CanonicalJSON", "GateVocabulary", "PayloadComposition", "SealedFormat"], fixtures: ["Golden"]),
+        tests(
+            "PayloadSealingTests", ["GateVocabulary", "OpenSSLCrypto", "PayloadSealing", "SealedFormat"]),
+        tests("AuditTrailTests", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        tests("KeyLifecycleTests", ["KeyLifecycle"]),
+        tests(
+            "SendPlanningTests",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
+                "PolicyFiles", "SealedFormat", "SendPlanning",
+            ]),
+        tests(
+            "GatewayPipelineTests",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
+                "GatewayPipeline", "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "SealedPush",
+                "SendPlanning", "SQLiteStore", "WireProtocol",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
+        tests(
+            "UnixSocketEndpointTests",
+            [
+                "GatewayPipeline", "GateVocabulary", "UnixSocketEndpoint", nio, nioHTTP1, logging, lifecycle,
+            ]),
+        tests(
+            "SQLiteStoreTests",
+            [
+                "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto", "SQLiteStore",
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]),
+        tests(
+            "StoreConformanceTests",
+            ["GatewayPipeline", "GateVocabulary", "OpenSSLCrypto", "SQLiteStore"]),
+        tests(
+            "TrailDirectoryTests",
+            ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "TrailDirectory"]),
+        tests(
+            "PolicyFilesTests", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
+        tests("KeyFilesTests", ["GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
+        tests(
+            "SealedPushTests",
+            [
+                "GateVocabulary", "OpenSSLCrypto", "PayloadSealing", "SealedFormat", "SealedPush",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
     ]
 )

@@ -4,21 +4,25 @@ import Testing
 
 @Suite struct ConsentLedgerTests {
     static let subject = SubjectID(high: 1, low: 1)
-    static let number = Tag(high: 9, low: 9)
+    static let number = GateVocabulary.Tag(high: 9, low: 9)
 
     func event(
-        _ state: ConsentEvent.State, at seconds: Int64, channel: Channel = .push, address: Tag? = nil,
+        _ state: ConsentEvent.State, at seconds: Int64, channel: Channel = .push,
+        address: GateVocabulary.Tag? = nil,
         purpose: Purpose = .marketing, method: ConsentMethod = .inAppToggle, expires: Int64? = nil
     ) -> ConsentEvent {
         ConsentEvent(
-            subject: Self.subject, id: "c", idTag: Tag(high: 0, low: UInt64(seconds)), purpose: purpose,
+            subject: Self.subject, id: "c", idTag: GateVocabulary.Tag(high: 0, low: UInt64(seconds)),
+            purpose: purpose,
             channel: channel, address: address, state: state, eventTime: Instant(seconds: seconds),
             receivedAt: Instant(seconds: seconds), method: method, source: CallerName("product"),
             jurisdiction: "DE", notice: nil, expiresAt: expires.map { Instant(seconds: $0) }, withdraws: nil,
             previousHash: "")
     }
 
-    func state(_ events: [ConsentEvent], channel: Channel = .push, address: Tag? = nil) -> ConsentState {
+    func state(_ events: [ConsentEvent], channel: Channel = .push, address: GateVocabulary.Tag? = nil)
+        -> ConsentState
+    {
         ConsentLedger.fact(purpose: .marketing, channel: channel, address: address, in: events).state
     }
 
@@ -49,7 +53,7 @@ import Testing
         #expect(state([push], channel: .sms, address: Self.number) == .otherChannel)
         #expect(state([sms]) == .otherChannel)
         #expect(state([sms], channel: .sms, address: Self.number) == .given)
-        #expect(state([sms], channel: .sms, address: Tag(high: 8, low: 8)) == .otherAddress)
+        #expect(state([sms], channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)) == .otherAddress)
     }
 
     @Test func `a given consent carries its method and its end`() {
@@ -62,8 +66,8 @@ import Testing
     @Test func `a withdrawal of a purpose ends every address that has it`() {
         let events = [
             event(.given, at: 1, channel: .sms, address: Self.number),
-            event(.given, at: 2, channel: .sms, address: Tag(high: 8, low: 8)),
-            event(.withdrawn, at: 3, channel: .sms, address: Tag(high: 8, low: 8)),
+            event(.given, at: 2, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
+            event(.withdrawn, at: 3, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
         ]
         let scopes = ConsentLedger.givenScopes(of: .marketing, channel: .sms, in: events)
         #expect(scopes.map(\.address) == [Self.number])

@@ -57,7 +57,9 @@ import Testing
     }
 
     @Test func `ambiguous and dangerous tables are refused`() {
-        func problem(_ bindings: [PeerAttestation.Binding], bound: [Int: CallerName] = [:]) -> PeerAttestation.Problem? {
+        func problem(_ bindings: [PeerAttestation.Binding], bound: [Int: CallerName] = [:]) -> PeerAttestation
+            .Problem?
+        {
             do {
                 _ = try PeerAttestation(bindings: bindings, boundListeners: bound, acceptsRoot: false)
                 return nil
@@ -69,7 +71,9 @@ import Testing
             problem([.init(caller: Self.marketing, userIDs: [5]), .init(caller: Self.security, userIDs: [5])])
                 == .ambiguousUser(userID: 5, first: Self.marketing, second: Self.security))
         #expect(
-            problem([.init(caller: Self.marketing, groupIDs: [5]), .init(caller: Self.security, groupIDs: [5])])
+            problem([
+                .init(caller: Self.marketing, groupIDs: [5]), .init(caller: Self.security, groupIDs: [5]),
+            ])
                 == .ambiguousGroup(groupID: 5, first: Self.marketing, second: Self.security))
         #expect(problem([.init(caller: Self.marketing, userIDs: [0])]) == .rootUser(caller: Self.marketing))
         #expect(

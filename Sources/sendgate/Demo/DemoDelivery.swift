@@ -1,0 +1,77 @@
+import ArgumentParser
+import CanonicalJSON
+import Foundation
+import GatewayPipeline
+import Logging
+import ServiceLifecycle
+import Synchronization
+import UnixSocketEndpoint
+
+/// `sendgate demo delivery`: a delivery layer that keeps what it is given, for the demo and for a first try.
+struct DemoDelivery: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delivery",
+        abstract: "A delivery layer that writes down what it is given and sends nothing on.",
+        usage: "sendgate demo delivery --socket PATH --record FILE",
+        discussion: "Example: sendgate demo delivery --socket /tmp/delivery.sock --record delivered.ndjson")
+
+    @Option(help: "Where to listen.")
+    var socket: String
+
+    @Option(help: "The file each message becomes a line of.")
+    var record: String
+
+    func run() async throws {
+        let endpoint = try UnixSocketEndpoint(
+            listeners: [ListenerConfiguration(source: .file(SocketFile(path: socket, directoryMode: 0o700)))],
+            limits: EndpointLimits(), handler: DeliveryRecorder(path: record),
+            logger: Logger(label: "delivery"))
+        let group = ServiceGroup(
+            configuration: .init(
+                services: [.init(service: endpoint)], gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "delivery")))
+        try await group.run()
+    }
+}
+
+/// Accepts every message once: a message id it has is answered 409, as the contract says.
+private final class DeliveryRecorder: RequestHandler {
+    private let path: String
+    private let known = Mutex<Set<String>>([])
+
+    init(path: String) {
+        self.path = path
+        let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        for line in text.split(separator: "\n") {
+            guard case .object(let object)? = try? CanonicalJSON.read(Array(line.utf8)),
+                let message = object["message_id"]?.stringValue
+            else { continue }
+            known.withLock { _ = $0.insert(message) }
+        }
+    }
+
+    func handle(_ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void) {
+        guard request.method == "POST", request.target == "/v1/deliveries",
+            case .object(let object)? = try? CanonicalJSON.read(request.body),
+            let message = object["message_id"]?.stringValue
+        else { return reply(WireReply(status: 400, body: [])) }
+        let status: Int = known.withLock { known in
+            guard known.insert(message).inserted else { return 409 }
+            guard append(request.body + [UInt8(ascii: "\n")]) else {
+                known.remove(message)
+                return 503
+            }
+            return 202
+        }
+        reply(WireReply(status: status, body: Array("{}".utf8)))
+    }
+
+    func problem(_ problem: WireProblem) -> WireReply { WireReply(status: 400, body: []) }
+
+    private func append(_ line: [UInt8]) -> Bool {
+        let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return line.withUnsafeBytes { write(descriptor, $0.baseAddress!, $0.count) } == line.count
+    }
+}

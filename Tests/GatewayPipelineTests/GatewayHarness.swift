@@ -1,0 +1,222 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import PayloadSealing
+import PolicyFiles
+import SQLiteStore
+import SealedPush
+import Synchronization
+import Testing
+import WireProtocol
+
+/// A clock the test moves.
+final class TestClock: Clock {
+    private let time: Mutex<Instant>
+    init(_ text: String) { time = Mutex(.utc(text)) }
+    func now() -> Instant { time.withLock { $0 } }
+    func advance(seconds: Int64) { time.withLock { $0 = $0.advanced(bySeconds: seconds) } }
+}
+
+struct RandomIdentifiers: IdentifierSource {
+    func randomBytes16() throws -> (high: UInt64, low: UInt64) {
+        var generator = SystemRandomNumberGenerator()
+        return (generator.next(), generator.next())
+    }
+}
+
+/// A published tree in memory; what a store does not hold any more is looked up here.
+final class MemoryLibrary: TrailLibrary {
+    let origin = "gate.example/test"
+    private let entries = Mutex<[[UInt8]]>([])
+    private let policies = Mutex<[PolicyDigest: [UInt8]]>([:])
+    func integrate(_ new: [StoredEntry]) throws -> UInt64 {
+        entries.withLock { entries in
+            for entry in new where entry.index == UInt64(entries.count) { entries.append(entry.bytes) }
+            return UInt64(entries.count)
+        }
+    }
+    func publish() throws {}
+    func entry(_ index: UInt64) throws -> [UInt8]? {
+        entries.withLock { index < $0.count ? $0[Int(index)] : nil }
+    }
+    func file(_ path: String) throws -> [UInt8]? { nil }
+    func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {
+        policies.withLock { $0[digest] = canonical }
+    }
+}
+
+/// A whole gateway without a socket: real store, real policies, real sealing, a clock of the test's own.
+final class GatewayHarness: Sendable {
+    let folder: String
+    let clock: TestClock
+    let store: SQLiteStore
+    let engine: Engine
+    let gateway: Gateway
+    let policy: CompiledPolicy
+    let origin: Ed25519PrivateKey
+    let library = MemoryLibrary()
+
+    /// Uids by caller: the harness is everybody.
+    static let users: [String: UInt32] = [
+        "marketing": 2001, "payments": 2002, "security": 2003, "product": 2004, "keys-team": 2005,
+        "auditor": 2006,
+    ]
+
+    init(at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits()) throws {
+        folder = NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
+        clock = TestClock(time)
+        let policy = CompiledPolicy(try PolicyDirectory.readBundle(at: Repository.policies))
+        self.policy = policy
+        let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(.random(byteCount: 32))))
+        let index = HMACKey(try .random(byteCount: 32))
+        store = try SQLiteStore(directory: folder, cipher: cipher, indexKey: index)
+        origin = try .generate()
+        let kid = Array(SHA256.digest(origin.publicKey.rawBytes).bytes.prefix(8))
+        let work = WorkSignal()
+        let library = library
+        let surroundings = EngineSurroundings(
+            limits: limits, clock: clock, identifiers: RandomIdentifiers(),
+            sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
+            keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
+            sealingKeys: SealingKeys(), unsubscribeURL: "https://example.com/u/",
+            publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
+            publishedEntry: { try library.entry($0) }, committed: { work.raise() },
+            durabilityLost: { fatalError("durability lost: \($0)") })
+        let inForce = PolicyInForce(policy)
+        engine = Engine(store: store, policy: inForce, surroundings: surroundings)
+        let attestation = try PeerAttestation(
+            bindings: Self.users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
+            boundListeners: [:], acceptsRoot: false)
+        gateway = Gateway(
+            engine: engine, store: store, library: library, policy: inForce, attestation: attestation,
+            surroundings: surroundings,
+            operations: GatewayOperations(
+                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" }, loadConfiguredPolicy: { policy }),
+            work: work)
+        engine.start()
+    }
+
+    deinit {
+        engine.drain()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    struct Reply: Sendable {
+        var status: Int
+        var json: JSONObject
+        subscript(_ key: String) -> String? { json[key]?.stringValue }
+    }
+
+    func call(
+        _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil
+    ) async throws -> Reply {
+        let peer = Peer(
+            credentials: PeerCredentials(
+                userID: Self.users[caller] ?? 4242, groupID: 100, processID: 1, supplementaryGroups: []),
+            boundCaller: nil, listener: 0)
+        let request = WireRequest(
+            kind: .single, method: method, target: target,
+            headers: body == nil ? [] : [("content-type", "application/json")],
+            body: body.map { CanonicalJSON.write(.object($0)) } ?? [])
+        let reply = await withCheckedContinuation { continuation in
+            gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
+        }
+        guard case .object(let json) = try CanonicalJSON.read(reply.body) else {
+            return Reply(status: reply.status, json: [:])
+        }
+        return Reply(status: reply.status, json: json)
+    }
+
+    /// Registers a person with one iPhone; `change` may alter the bodies.
+    func register(
+        _ user: String, region: String = "DE", zone: String = "Europe/Berlin", age: String = "adult",
+        quiet: JSONObject? = nil, device: String? = "d_1", osPermission: String = "granted"
+    ) async throws {
+        var recipient: JSONObject = [
+            "region": .string(region), "region_source": "kyc", "locale": "en", "time_zone": .string(zone),
+            "age": .string(age), "privacy": "generic", "push_enabled": true,
+        ]
+        if let quiet { recipient["quiet_hours"] = .object(quiet) }
+        let reply = try await call("product", "PUT", "/v1/recipients/\(user)", recipient)
+        try #require(reply.status == 200, "\(reply.json)")
+        guard let device else { return }
+        let registered = try await call(
+            "product", "PUT", "/v1/recipients/\(user)/devices/\(device)",
+            [
+                "platform": "ios", "app": "no.getdrop.app", "token": "00aa", "region": .string(region),
+                "time_zone": .string(zone), "os_permission": .string(osPermission), "critical_alerts": true,
+            ])
+        try #require(registered.status == 200, "\(registered.json)")
+    }
+
+    /// Gives consent to marketing on push, from the notice the bundle holds.
+    @discardableResult
+    func consent(
+        _ user: String, id: String = "c1", at moment: String? = nil, state: String = "given"
+    ) async throws -> Reply {
+        let notice = try #require(
+            policy.bundle.notices.values.first { $0.key.id == "promo" && $0.key.language == "en" })
+        return try await call(
+            "product", "POST", "/v1/recipients/\(user)/consents",
+            [
+                "id": .string(id), "purpose": "marketing", "channel": "push", "state": .string(state),
+                "event_time": .string(moment ?? clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "DE",
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ])
+    }
+
+    /// The body a producer reads at `GET /v1/types/{type}`, for one person.
+    func example(_ type: String, _ id: String, to user: String, as caller: String) async throws -> JSONObject
+    {
+        let answer = try await call(caller, "GET", "/v1/types/\(type)")
+        var body = try #require(answer.json["example"]?.objectValue, "\(answer.json)")
+        body["id"] = .string(id)
+        body["recipient"] = ["user": .string(user)]
+        return body
+    }
+
+    func promo(_ id: String, to user: String) async throws -> JSONObject {
+        try await example("promo.offer", id, to: user, as: "marketing")
+    }
+
+    static func remittance(_ id: String, to user: String) -> JSONObject {
+        [
+            "id": .string(id), "type": "transaction.remittance_sent", "recipient": ["user": .string(user)],
+            "params": [
+                "amount": ["minor": 500_000, "currency": "NOK"], "recipient_name": "Ahmad Karimi",
+                "transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
+            ],
+        ]
+    }
+
+    /// Registers and proves a device key, as a phone would.
+    func addKey(_ user: String, device: String = "d_1") async throws -> (DeviceKeyPair, keyID: String) {
+        let pair = DeviceKeyPair()
+        let added = try await call(
+            "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys",
+            ["suite": "P256_SHA256_AES256GCM", "public_key": .string(Base64URL.encode(pair.publicKey))])
+        try #require(added.status == 201, "\(added.json)")
+        let keyID = try #require(added["key_id"])
+        let proof = try pair.proof(
+            of: envelopeText(#require(added.json["challenge"]?.objectValue)), keyID: keyID,
+            app: "no.getdrop.app", device: device, origin: origin.publicKey.rawBytes, now: clock.now())
+        let confirmed = try await call(
+            "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys/\(keyID)/confirm",
+            ["proof": .string(proof)])
+        try #require(confirmed.status == 200, "\(confirmed.json)")
+        return (pair, keyID)
+    }
+
+    func claim(_ lane: DeliveryLane = .general) async throws -> [Delivery] {
+        try await gateway.claim(lane: lane, limit: 100)
+    }
+}
