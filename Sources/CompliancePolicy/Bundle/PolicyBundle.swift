@@ -61,8 +61,17 @@ package struct PolicyBundle: Sendable {
                     PolicyProblem(file: "bundle", message: "the archive is not an object of files")
                 ]))
         }
-        return read(
-            documents: Dictionary(uniqueKeysWithValues: files.map { ($0.key, PolicyNode(json: $0.value)) }))
+        var documents: [String: PolicyNode] = [:]
+        for (path, document) in files {
+            // Swift's texts take two paths that differ in how an accent is composed for one; no file of a
+            // bundle is named outside ASCII.
+            guard path.utf8.allSatisfy({ $0 < 0x80 }) else {
+                let message = "the archive names a file outside ASCII"
+                return .failure(PolicyProblems([PolicyProblem(file: "bundle", message: message)]))
+            }
+            documents[path] = PolicyNode(json: document)
+        }
+        return read(documents: documents)
     }
 
     private init(_ documents: [String: PolicyNode], _ list: ProblemList) {

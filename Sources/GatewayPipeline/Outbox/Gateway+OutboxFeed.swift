@@ -4,7 +4,10 @@ extension Gateway: OutboxFeed {
     package var workVersion: UInt64 { work.version }
 
     package func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery] {
-        try await withCheckedThrowingContinuation { continuation in
+        // Every commit raises the version, and a claim is one: a look that finds nothing must not wake the next.
+        let due = try store.read { try $0.nextOutboxDue(lane: lane, excluding: underWay.all) }
+        guard let due, due <= surroundings.clock.now() else { return [] }
+        return try await withCheckedThrowingContinuation { continuation in
             engine.submit(
                 ClaimOperation(deliveryLane: lane, limit: limit, underWay: underWay) { result in
                     continuation.resume(with: result)

@@ -1,0 +1,74 @@
+import AuditTrail
+import CompliancePolicy
+import GateVocabulary
+import PolicyFiles
+import TrailDirectory
+
+/// A trail's folder as an auditor has it: tiles, checkpoint, `trail.pub` and the archive of policies, copied away from
+/// the gateway. Reads only; nothing of ours need run.
+struct CopiedTrail {
+    let reader: TrailDirectoryReader
+    let path: String
+
+    /// - Throws: When there is no checkpoint: then it is some other folder.
+    init(at path: String) throws {
+        self.path = path
+        reader = try TrailDirectoryReader(openingAt: path)
+        guard try reader.byteCount(of: .checkpoint) != nil else {
+            throw CommandFailure(
+                "`\(path)` has no `checkpoint`",
+                hint: "name the trail's folder itself, e.g. `/tmp/gate/trail`")
+        }
+    }
+
+    /// The archived bundle that decided under a digest; `nil` when there is none.
+    func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
+        guard let bytes = try reader.policy(digest) else { return nil }
+        do throws(PolicyArchiveError) {
+            return CompiledPolicy(try PolicyArchive.read(bytes, filedUnder: digest))
+        } catch {
+            throw CommandFailure(
+                "\(error)", hint: "copy `\(path)/policies` again from the gateway", status: .foundDifference)
+        }
+    }
+}
+
+/// Whom the auditor believes about one trail.
+struct AuditTrust {
+    let trust: TrailTrust
+    /// Whether the keys came from the folder under audit itself, and are as good as the way it came.
+    private let isOwnWord: Bool
+
+    /// - Parameters:
+    ///   - keys: Each a key, or the path of a file of keys; none falls back to the folder's own `trail.pub`.
+    ///   - origin: The trail's name; that of its first key when `nil`.
+    init(_ trail: CopiedTrail, keys texts: [String], origin: String?) throws {
+        isOwnWord = texts.isEmpty
+        let keys = texts.isEmpty ? try trail.reader.verifierKeys() : try texts.flatMap(Self.keys)
+        guard let own = keys.first(where: { $0.algorithm == .ed25519 }) else {
+            throw CommandFailure(
+                isOwnWord
+                    ? "`\(trail.path)/\(VerifierKeyFile.name)` holds no key"
+                    : "no key of the trail itself is given",
+                hint: "give the trail's own key with --key; witnesses' keys alone cannot vouch for a trail")
+        }
+        trust = TrailTrust(origin: origin ?? own.name, keys: keys)
+    }
+
+    private static func keys(_ text: String) throws -> [NoteVerifierKey] {
+        if let key = NoteVerifierKey(parsing: text) { return [key] }
+        let bytes = try CommandInput.bytes(of: text, byteCountMax: VerifierKeyFile.byteCountMax)
+        do throws(TrailError) {
+            return try VerifierKeyFile.keys(in: bytes)
+        } catch {
+            throw CommandFailure(
+                "`\(text)`: \(error.message)",
+                hint: "a key reads `name+8 hex digits+base64`, as in the trail's `\(VerifierKeyFile.name)`")
+        }
+    }
+
+    func warnAboutOwnWord() {
+        guard isOwnWord else { return }
+        Terminal.warning("no --key is given, so the folder's own `\(VerifierKeyFile.name)` is believed")
+    }
+}

@@ -1,0 +1,110 @@
+import CanonicalJSON
+import GateVocabulary
+import SendPlanning
+
+/// What deciding a whole trail again has shown.
+struct ReplaySummary {
+    /// Differences and obstacles printed one by one; beyond them only counted.
+    static let printedCountMax = 100
+
+    /// Whether another policy is asked, so that differences are answers and not alarms.
+    let isHypothetical: Bool
+    private(set) var sameCount: UInt64 = 0
+    private(set) var differentCount: UInt64 = 0
+    /// Decisions that could not be made again, by why.
+    private(set) var obstacles: [String: UInt64] = [:]
+    /// Entries that decide nothing.
+    private(set) var otherCount: UInt64 = 0
+    private var printedCount = 0
+
+    init(isHypothetical: Bool) { self.isHypothetical = isHypothetical }
+
+    /// One entry that is worth a line.
+    struct Line {
+        var index: UInt64
+        var differences: [ReplayDifference]
+        var obstacle: String?
+
+        var lines: [String] {
+            if let obstacle { return ["entry \(index): not replayable: \(obstacle)"] }
+            return ["entry \(index) comes out otherwise:"]
+                + differences.map {
+                    "  \($0.pointer.text): \(Self.text($0.recorded)), now \(Self.text($0.replayed))"
+                }
+        }
+
+        var json: JSONObject {
+            var object: JSONObject = ["index": .integer(Int64(index))]
+            if let obstacle { object["not_replayable"] = .string(obstacle) }
+            if !differences.isEmpty {
+                object["differences"] = .array(
+                    differences.map { difference in
+                        var object: JSONObject = ["pointer": .string(difference.pointer.text)]
+                        if let recorded = difference.recorded { object["recorded"] = recorded }
+                        if let replayed = difference.replayed { object["replayed"] = replayed }
+                        return .object(object)
+                    })
+            }
+            return object
+        }
+
+        private static func text(_ value: JSONValue?) -> String {
+            switch value {
+            case nil: "absent"
+            case .string(let text)?: Terminal.printable(text)
+            case let value?: Terminal.printable(value.description)
+            }
+        }
+    }
+
+    /// - Returns: What to print of this entry; `nil` when it came out the same, or enough was printed.
+    mutating func add(_ result: ReplayResult, of index: UInt64) -> Line? {
+        var line = Line(index: index, differences: [], obstacle: nil)
+        switch result {
+        case .same:
+            sameCount += 1
+            return nil
+        case .notReplayable(.decidesNothing):
+            otherCount += 1
+            return nil
+        case .differs(let differences):
+            differentCount += 1
+            line.differences = differences
+        case .notReplayable(let obstacle):
+            obstacles[obstacle.description, default: 0] += 1
+            // What another policy cannot be asked is a limit of the question, told once at the end.
+            if isHypothetical { return nil }
+            line.obstacle = obstacle.description
+        }
+        printedCount += 1
+        return printedCount <= Self.printedCountMax ? line : nil
+    }
+
+    private var obstacleCount: UInt64 { obstacles.values.reduce(0, +) }
+
+    /// Whether every decision came out as recorded. What another policy cannot be asked does not count.
+    var isClean: Bool { differentCount == 0 && (isHypothetical || obstacleCount == 0) }
+
+    var lines: [String] {
+        var lines: [String] = []
+        if printedCount > Self.printedCountMax {
+            lines.append("… and \(printedCount - Self.printedCountMax) more")
+        }
+        let verb = isHypothetical ? "would be the same" : "reproduced byte for byte"
+        lines.append(
+            "\(sameCount) entries \(verb), \(differentCount) different, \(obstacleCount) not replayable; \(otherCount) decide nothing"
+        )
+        for (why, count) in obstacles.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+            lines.append("  \(count): \(why)")
+        }
+        return lines
+    }
+
+    var json: JSONObject {
+        [
+            "same": .integer(Int64(sameCount)), "different": .integer(Int64(differentCount)),
+            "not_replayable": .integer(Int64(obstacleCount)), "decide_nothing": .integer(Int64(otherCount)),
+            "obstacles": .object(JSONObject(obstacles.map { ($0.key, .integer(Int64($0.value))) })),
+        ]
+    }
+}

@@ -1,0 +1,96 @@
+import ArgumentParser
+import CanonicalJSON
+import Foundation
+import UnixHTTPClient
+
+/// Which gateway a command talks to.
+struct SocketOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The gateway's socket; SENDGATE_SOCKET when absent.", valueName: "path"))
+    var socket: String?
+
+    /// The path, from the flag or the environment.
+    func path(environment: [String: String]) throws -> String {
+        guard let path = socket ?? environment["SENDGATE_SOCKET"], !path.isEmpty else {
+            throw CommandFailure.usage(
+                "no socket is named", hint: "give --socket PATH, or set SENDGATE_SOCKET")
+        }
+        return path
+    }
+
+    func connection() throws -> GatewayConnection {
+        GatewayConnection(path: try path(environment: ProcessInfo.processInfo.environment))
+    }
+}
+
+/// One answer of the gateway, read as strictly as the gateway reads us.
+struct GatewayAnswer: Sendable {
+    var status: Int
+    var body: [UInt8]
+    /// `nil` when the body is no JSON object.
+    var object: JSONObject?
+
+    var text: String { String(decoding: body, as: UTF8.self) }
+}
+
+/// A gateway's socket, for one command.
+struct GatewayConnection {
+    private let client: UnixHTTPClient
+
+    /// The longest wait for an answer, in milliseconds: longer than the gateway itself waits for its engine.
+    static let answerMilliseconds: Int64 = 35_000
+
+    init(path: String) {
+        client = UnixHTTPClient(UnixHTTPClientConfiguration(path: path))
+    }
+
+    func get(_ target: String) async throws -> GatewayAnswer { try await ask("GET", target, body: []) }
+
+    func post(_ target: String, _ body: JSONObject) async throws -> GatewayAnswer {
+        try await ask("POST", target, body: CanonicalJSON.write(body))
+    }
+
+    func post(_ target: String, bytes: [UInt8]) async throws -> GatewayAnswer {
+        try await ask("POST", target, body: bytes)
+    }
+
+    func close() async { await client.close() }
+
+    private func ask(_ method: String, _ target: String, body: [UInt8]) async throws -> GatewayAnswer {
+        let reply = try await client.request(
+            method, target, headers: body.isEmpty ? [] : [("Content-Type", "application/json")], body: body,
+            timeoutMilliseconds: Self.answerMilliseconds)
+        let value = try? CanonicalJSON.read(reply.body, limits: .document)
+        return GatewayAnswer(status: reply.status, body: reply.body, object: value?.objectValue)
+    }
+}
+
+extension GatewayAnswer {
+    /// Prints a problem document as an error, and says how the command ends.
+    func reportProblem() -> ExitStatus {
+        guard let object else {
+            Terminal.error("the gateway answered \(status) with something that is not JSON")
+            return .failed
+        }
+        let title = object["title"]?.stringValue ?? "the gateway answered \(status)"
+        var message = title.prefix(1).lowercased() + title.dropFirst()
+        if let detail = object["detail"]?.stringValue { message += ": \(detail)" }
+        Terminal.error(message, hint: hint)
+        for violation in object["violations"]?.arrayValue ?? [] {
+            let place =
+                violation["pointer"]?.stringValue.map { $0.isEmpty ? "the body" : "`\($0)`" }
+                ?? violation["parameter"]?.stringValue.map { "`\($0)`" } ?? "the request"
+            Terminal.note(
+                "  \(Terminal.printable("\(place): \(violation["message"]?.stringValue ?? "is wrong")"))")
+        }
+        return .failed
+    }
+
+    private var hint: String? {
+        switch status {
+        case 401: "bind this user to a caller in the gateway's configuration, or use another socket"
+        case 403: "ask whoever keeps `callers.yaml`"
+        case 429, 503: "try again with the same id: a repeated id is sent once"
+        default: nil
+        }
+    }
+}

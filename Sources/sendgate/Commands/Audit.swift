@@ -1,0 +1,279 @@
+import ArgumentParser
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import OpenSSLCrypto
+import SendPlanning
+import TrailDirectory
+
+/// `sendgate audit …`: for those who must not have to trust the operator. Works on a copy of the trail's folder.
+struct Audit: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Verifies, replays and shows a trail, from a copy of its folder.",
+        subcommands: [AuditVerify.self, AuditReplay.self, AuditShow.self])
+}
+
+/// `sendgate audit verify`: rehashes everything.
+struct AuditVerify: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Rehashes a whole trail and prints what is established, and no more than that.",
+        usage: "sendgate audit verify DIR --key FILE|KEY [--since CHECKPOINT] [--no-schema]",
+        discussion: "Ends with 3 at the first damage, naming the file and the entry.")
+
+    static let example = "sendgate audit verify /tmp/gate/trail --key /tmp/gate/trail/trail.pub"
+
+    @Argument(help: ArgumentHelp("The trail's folder.", valueName: "dir")) var folder: String
+    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
+    var key: [String] = []
+    @Option(help: ArgumentHelp("A checkpoint kept where the operator cannot reach it.", valueName: "file"))
+    var since: String?
+    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
+        String?
+    @Flag(help: "Do not hold entries to the table of their kind.") var noSchema = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if key.isEmpty {
+            throw ValidationError(
+                "`--key` is missing: a trail cannot vouch for itself. Its key is in `trail.pub`, best had by another way"
+            )
+        }
+    }
+
+    func run() async throws {
+        let trail = try CopiedTrail(at: folder)
+        let options = try AuditTrust(trail, keys: key, origin: origin)
+        let external = try since.map {
+            try CommandInput.bytes(of: $0, byteCountMax: SignedNote.byteCountMax)
+        }
+        let verifier = TrailVerifier(
+            trail.reader, trusting: options.trust, examining: noSchema ? .envelope : .schema(.version1),
+            since: external)
+        var progress = Progress("verifying")
+        let report = try verifier.verify(progress: { progress.show($0, of: $1) })
+        progress.end()
+        if output.json { Terminal.print(Self.json(report)) } else { show(report) }
+        if report.damage != nil { throw ExitStatus.foundDifference }
+    }
+
+    private func show(_ report: TrailReport) {
+        for fact in report.facts { Terminal.print(fact.message) }
+        if let first = report.firstTime, let last = report.lastTime {
+            Terminal.print("recorded from \(first.rfc3339) to \(last.rfc3339)")
+        }
+        guard let damage = report.damage else { return }
+        Terminal.error(
+            damage.message,
+            hint: damage.firstEntry.map { "entries before \($0) are what was signed" }
+                ?? "compare with a copy that was made earlier")
+    }
+
+    private static func json(_ report: TrailReport) -> JSONObject {
+        var object: JSONObject = [
+            "established": .array(report.facts.map { .string($0.message) }),
+            "entries": .integer(Int64(report.entryCount)), "bytes": .integer(Int64(report.entryByteCount)),
+            "damaged": .boolean(report.damage != nil),
+        ]
+        if let checkpoint = report.checkpoint?.checkpoint {
+            object["origin"] = .string(checkpoint.origin)
+            object["size"] = .integer(Int64(checkpoint.size))
+            object["root"] = .string(Hexadecimal.encode(checkpoint.root.bytes))
+        }
+        if let damage = report.damage {
+            object["damage"] = .string(damage.message)
+            if let entry = damage.firstEntry { object["first_entry"] = .integer(Int64(entry)) }
+        }
+        return object
+    }
+}
+
+/// `sendgate audit replay`: decides every entry again.
+struct AuditReplay: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replay",
+        abstract:
+            "Decides every entry again on the facts recorded, with the policy of its day or with another.",
+        usage: "sendgate audit replay DIR [--with BUNDLE] [--key FILE|KEY]",
+        discussion: """
+            Ends with 3 when a decision comes out otherwise, or cannot be made because its policy is not archived.
+            """)
+
+    static let example = "sendgate audit replay /tmp/gate/trail --with Policies"
+
+    @Argument(help: ArgumentHelp("The trail's folder.", valueName: "dir")) var folder: String
+    @Option(
+        name: .customLong("with"),
+        help: ArgumentHelp("What would this rule book have done?", valueName: "bundle"))
+    var bundle: String?
+    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
+    var key: [String] = []
+    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
+        String?
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let trail = try CopiedTrail(at: folder)
+        let options = try AuditTrust(trail, keys: key, origin: origin)
+        options.warnAboutOwnWord()
+        let other = try bundle.map { CompiledPolicy(try PolicyLoading.bundle(at: $0)) }
+        var summary = ReplaySummary(isHypothetical: other != nil)
+        var archive: [PolicyDigest: CompiledPolicy?] = [:]
+        func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
+            if let known = archive[digest] { return known }
+            let found = try trail.policy(digest)
+            archive[digest] = .some(found)
+            return found
+        }
+        var progress = Progress("replaying")
+        let report = try TrailVerifier(trail.reader, trusting: options.trust, examining: .envelope).verify(
+            visit: { entry in
+                let bytes = Array(entry.bytes)
+                let result =
+                    if let other {
+                        try replay(bytes, policies: policy, with: other)
+                    } else {
+                        try replay(bytes, policies: policy)
+                    }
+                if let line = summary.add(result, of: entry.index) {
+                    progress.end()
+                    output.json ? Terminal.print(line.json) : line.lines.forEach(Terminal.print)
+                }
+            }, progress: { progress.show($0, of: $1) })
+        progress.end()
+        output.json ? Terminal.print(summary.json) : summary.lines.forEach(Terminal.print)
+        if let damage = report.damage {
+            Terminal.error(damage.message, hint: "run `sendgate audit verify` on this copy first")
+            throw ExitStatus.foundDifference
+        }
+        if !summary.isClean { throw ExitStatus.foundDifference }
+    }
+}
+
+/// `sendgate audit show`: one entry, proved to be in the signed tree.
+struct AuditShow: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows one entry, or everything about one send, and proves that it is in the signed tree.",
+        usage: "sendgate audit show DIR INDEX|SEND_ID [--key FILE|KEY] [--json]",
+        discussion: "By index it reads one entry and its proof; by send id it goes through the whole trail.")
+
+    static let example = "sendgate audit show /tmp/gate/trail 0"
+
+    @Argument(help: ArgumentHelp("The trail's folder.", valueName: "dir")) var folder: String
+    @Argument(help: ArgumentHelp("An entry's index, or a `send_id`.", valueName: "index|send-id")) var what:
+        String
+    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
+    var key: [String] = []
+    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
+        String?
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard UInt64(what) != nil || SendID(uuidText: what) != nil else {
+            throw ValidationError("`\(what)` is neither an index nor a send id")
+        }
+    }
+
+    func run() async throws {
+        let trail = try CopiedTrail(at: folder)
+        let options = try AuditTrust(trail, keys: key, origin: origin)
+        options.warnAboutOwnWord()
+        do {
+            if let index = UInt64(what) {
+                try showEntry(index, of: trail.reader, options.trust)
+            } else {
+                try showSend(what, of: trail.reader, options.trust)
+            }
+        } catch let damage as TrailDamage {
+            throw CommandFailure(
+                damage.message, hint: "run `sendgate audit verify` on this copy", status: .foundDifference)
+        } catch let error as CheckpointError {
+            throw CommandFailure(
+                error.message, hint: "is this the trail's own key?", status: .foundDifference)
+        }
+    }
+
+    private func showEntry(_ index: UInt64, of trail: TrailDirectoryReader, _ trust: TrailTrust) throws {
+        guard let note: [UInt8] = try trail.read(.checkpoint) else { throw TrailDamage.missing(.checkpoint) }
+        let checkpoint = try TrustedCheckpoint(opening: note, trusting: trust).checkpoint
+        guard index < checkpoint.size else {
+            throw CommandFailure(
+                "the trail has \(checkpoint.size) entries",
+                hint: "indices count from 0 to \(Int64(checkpoint.size) - 1)")
+        }
+        var path = TileLayout.bundle(holding: index, size: checkpoint.size)
+        var found: [UInt8]? = try trail.read(path)
+        if found == nil, path != path.full {
+            // A partial bundle is cleared away once its full one is there.
+            path = path.full
+            found = try trail.read(path)
+        }
+        guard let bundle = found else { throw TrailDamage.missing(path) }
+        guard let ranges = EntryBundle.ranges(in: bundle, count: path.width), ranges.count > Int(index & 255)
+        else {
+            throw TrailDamage.entry(index: index, in: path)
+        }
+        let bytes = Array(bundle[ranges[Int(index & 255)]])
+        var hashes = TileHashes(trail, size: checkpoint.size)
+        let proof = try hashes.inclusionProof(of: index)
+        guard proof.proves(TreeHash.leaf(bytes), under: checkpoint.root) else {
+            throw TrailDamage.entry(index: index, in: path)
+        }
+        try show(bytes)
+        if !output.json {
+            Terminal.note(
+                "proved: \(proof.hashes.count) hashes lead to the signed root of \(checkpoint.size) entries")
+        }
+    }
+
+    private func showSend(_ send: String, of trail: TrailDirectoryReader, _ trust: TrailTrust) throws {
+        let needle = Array("\"send_id\":\"\(send)\"".utf8)
+        var count = 0
+        var progress = Progress("searching")
+        let report = try TrailVerifier(trail, trusting: trust, examining: .hashing).verify(
+            visit: { entry in
+                guard entry.bytes.containsSequence(needle) else { return }
+                progress.end()
+                count += 1
+                try show(Array(entry.bytes))
+            }, progress: { progress.show($0, of: $1) })
+        progress.end()
+        if let damage = report.damage { throw damage }
+        guard count > 0 else {
+            throw CommandFailure(
+                "no entry speaks of the send `\(send)`",
+                hint: "a `send_id` is what the gateway answered, not the caller's own id")
+        }
+    }
+
+    private func show(_ bytes: [UInt8]) throws {
+        if output.json { return Terminal.print(bytes + [UInt8(ascii: "\n")]) }
+        let entry = try TrailEntry(reading: bytes)
+        Terminal.print("entry \(entry.index), \(entry.kind), \(entry.time.rfc3339)")
+        if let reason = entry.members["reason"]?.stringValue.flatMap(Reason.init(rawValue:)) {
+            let detail = entry.members["detail"]?.stringValue.flatMap(Detail.init(rawValue:))
+            Terminal.print("  \(Explanation.sentence(reason, detail))")
+        }
+        for line in IndentedJSON.lines(.object(entry.members)) {
+            Terminal.print(Terminal.printable("  \(line)"))
+        }
+    }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate func containsSequence(_ needle: [UInt8]) -> Bool {
+        withUnsafeBytes { bytes in
+            needle.withUnsafeBytes { needle in
+                guard bytes.count >= needle.count else { return false }
+                for start in 0...(bytes.count - needle.count)
+                where bytes[start] == needle[0] && bytes[start + 1] == needle[1] {
+                    if bytes[start..<(start + needle.count)].elementsEqual(needle) { return true }
+                }
+                return false
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+import ArgumentParser
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import KeyFiles
+import KeyLifecycle
+import OpenSSLCrypto
+import PolicyFiles
+
+/// `sendgate keys …`: the gateway's own keys.
+struct Keys: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Makes and lists the gateway's own keys.", subcommands: [KeysInit.self, KeysList.self])
+}
+
+/// `sendgate keys init`: one key of every purpose, in a directory nobody else can read.
+struct KeysInit: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init",
+        abstract: "Makes one private key of every purpose. Nothing is ever overwritten.",
+        usage: "sendgate keys init --directory DIR [--keyring FILE]",
+        discussion: """
+            The directory is made with mode 0700, the files with mode 0400. The keyring, public material only, goes to
+            standard output, or into FILE when that does not exist or lists no keys yet.
+            """)
+
+    static let example = "sendgate keys init --directory /tmp/gate-keys"
+
+    @Option(help: ArgumentHelp("Where private keys are kept; outside every repository.", valueName: "dir"))
+    var directory: String
+    @Option(help: ArgumentHelp("Where to write the public keyring.", valueName: "file")) var keyring: String?
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        // Before any key is made: a ceremony that ends half-way is worse than one that never began.
+        if let keyring { try KeyringFile.checkWritable(keyring) }
+        let paths = try PrivateKeyDirectory.initialize(at: directory, now: SystemClock().now())
+        let keys = try PrivateKeyDirectory(at: directory, acceptsThrowaway: false)
+        for path in paths { Terminal.note("made \(path)") }
+        if let keyring {
+            try KeyringFile.write(keys.keyringText(), to: keyring)
+            Terminal.note("wrote \(keyring)")
+        }
+        if output.json {
+            Terminal.print(["keys": .array(try KeyRow.rows(of: keys).map { .object($0.json) })])
+        } else if keyring == nil {
+            Terminal.print(Array(try keys.keyringText().utf8))
+        }
+        Terminal.note(
+            "sendgate: hint: move the root key to where only the gateway can read it, and back all of them up offline"
+        )
+    }
+}
+
+/// `sendgate keys list`: ids, states and dates; never a secret.
+struct KeysList: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists keys with purpose, state and date. Secrets are never shown.",
+        usage: """
+            sendgate keys list --directory DIR [--root-key FILE] [--json]
+            sendgate keys list --keyring FILE [--json]
+            """)
+
+    static let example = "sendgate keys list --keyring Keys/keyring.yaml"
+
+    @Option(help: ArgumentHelp("A directory of private keys.", valueName: "dir")) var directory: String?
+    @Option(help: ArgumentHelp("A root key kept elsewhere.", valueName: "file")) var rootKey: String?
+    @Option(help: ArgumentHelp("A public keyring.", valueName: "file")) var keyring: String?
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if (directory == nil) == (keyring == nil) {
+            throw ValidationError("give either `--directory` or `--keyring`")
+        }
+        if rootKey != nil, directory == nil { throw ValidationError("`--root-key` goes with `--directory`") }
+    }
+
+    func run() async throws {
+        let rows =
+            if let directory {
+                // Looking at throwaway keys harms nobody; serving with them would.
+                try KeyRow.rows(
+                    of: PrivateKeyDirectory(at: directory, rootPath: rootKey, acceptsThrowaway: true))
+            } else {
+                try KeyringFile.read(keyring ?? "")
+            }
+        if output.json { return Terminal.print(["keys": .array(rows.map { .object($0.json) })]) }
+        guard !rows.isEmpty else { return Terminal.note("no keys yet") }
+        var table = Table("id", "purpose", "suite", "state", "created", "public key")
+        for row in rows {
+            table.add(row.id, row.purpose, row.suite, row.state, row.created, row.publicKey ?? "")
+        }
+        for line in table.lines { Terminal.print(line) }
+    }
+}
+
+/// What may be shown of one key.
+struct KeyRow: Hashable, Sendable {
+    var id: String
+    var purpose: String
+    var suite: String
+    var state: String
+    /// RFC 3339.
+    var created: String
+    /// Hexadecimal; `nil` for a symmetric key.
+    var publicKey: String?
+
+    static func rows(of keys: PrivateKeyDirectory) throws -> [KeyRow] {
+        try KeyPurpose.allCases.flatMap { purpose in
+            try (keys.keys[purpose] ?? []).enumerated().map { position, key in
+                KeyRow(
+                    id: key.id, purpose: purpose.rawValue, suite: purpose.suite,
+                    state: (position == 0 ? KeyState.active : .deactivated).rawValue,
+                    created: key.createdAt.rfc3339,
+                    publicKey: try key.publicKey().map { Hexadecimal.encode($0.rawBytes) })
+            }
+        }
+    }
+
+    var json: JSONObject {
+        var object: JSONObject = [
+            "id": .string(id), "purpose": .string(purpose), "suite": .string(suite), "state": .string(state),
+            "created": .string(created),
+        ]
+        if let publicKey { object["public_key"] = .string(publicKey) }
+        return object
+    }
+}
+
+/// `keyring.yaml`: which keys there are, for everybody to read.
+enum KeyringFile {
+    static let byteCountMax = 256 * 1024
+    static let keyCountMax = 10_000
+
+    static func read(_ path: String) throws -> [KeyRow] {
+        let bytes = try CommandInput.bytes(of: path, byteCountMax: byteCountMax)
+        let root = try PolicyPage.read(bytes, file: path)
+        func refuse(_ node: PolicyNode?, _ message: String) -> CommandFailure {
+            CommandFailure(
+                "\(node?.location.map { "\($0)" } ?? path): \(message)",
+                hint: "a keyring is written by `sendgate keys init`")
+        }
+        guard case .mapping(let members) = root.value, members.map(\.key) == ["keys"],
+            case .list(let elements)? = root["keys"]?.value, elements.count <= keyCountMax
+        else { throw refuse(root, "a keyring has one member, `keys`, which is a list") }
+        return try elements.map { element in
+            func text(_ key: String) throws -> String {
+                guard case .text(let text)? = element[key]?.value else {
+                    throw refuse(element, "a key needs `\(key)`, a text")
+                }
+                return text
+            }
+            guard case .mapping(let members) = element.value else {
+                throw refuse(element, "a key is a mapping")
+            }
+            let known = ["id", "purpose", "suite", "state", "created", "public_key"]
+            if let other = members.first(where: { !known.contains($0.key) }) {
+                throw refuse(other.value, "a key has no `\(other.key)`; a keyring holds public material only")
+            }
+            guard KeyPurpose(rawValue: try text("purpose")) != nil else {
+                throw refuse(element["purpose"], "`\(try text("purpose"))` is no purpose of a key")
+            }
+            guard KeyState(rawValue: try text("state")) != nil else {
+                throw refuse(element["state"], "`\(try text("state"))` is no state of a key")
+            }
+            return KeyRow(
+                id: try text("id"), purpose: try text("purpose"), suite: try text("suite"),
+                state: try text("state"), created: try text("created"),
+                publicKey: element["public_key"] == nil ? nil : try text("public_key"))
+        }
+    }
+
+    /// - Throws: When the file is there and lists keys: those are somebody's record of what was.
+    static func checkWritable(_ path: String) throws {
+        guard access(path, F_OK) == 0 else { return }
+        guard try read(path).isEmpty else {
+            throw CommandFailure(
+                "`\(path)` lists keys already and is never overwritten",
+                hint: "to rotate, add the new key to it beside the old")
+        }
+    }
+
+    /// Writes beside and renames, so that a reader sees the old or the new and never half of one.
+    static func write(_ text: String, to path: String) throws {
+        let temporary = "\(path).new"
+        func failure(_ verb: String) -> CommandFailure {
+            CommandFailure(
+                "cannot \(verb) `\(path)`: \(String(cString: strerror(errno)))",
+                hint: "the keys are made; `sendgate keys list` shows what belongs there")
+        }
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+        guard descriptor >= 0 else { throw failure("write") }
+        defer { close(descriptor) }
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress!, $0.count) }
+            guard count > 0 else {
+                unlink(temporary)
+                throw failure("write")
+            }
+            bytes = bytes.dropFirst(count)
+        }
+        guard fsync(descriptor) == 0, rename(temporary, path) == 0 else {
+            unlink(temporary)
+            throw failure("write")
+        }
+    }
+}

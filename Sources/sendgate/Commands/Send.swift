@@ -1,0 +1,113 @@
+import ArgumentParser
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+
+/// `sendgate send`: asks the gateway to notify somebody.
+struct Send: GateCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Asks the gateway to notify somebody, and says what it decided and why.",
+        usage: """
+            sendgate send --socket PATH --id ID --type TYPE --user ID [--params JSON] …
+            sendgate send --socket PATH --file FILE|-
+            """,
+        discussion: """
+            Ends with 0 when it goes out now, later or in a summary, with 2 when the gate says no. Repeating an id
+            sends nothing twice.
+            """)
+
+    static let example = """
+        sendgate send --socket /tmp/gate/gate.sock --id first --type security.new_login --user u_42
+        """
+
+    @OptionGroup var socket: SocketOptions
+    @Option(help: ArgumentHelp("Your own id for this send; one is made up when absent.", valueName: "id"))
+    var id: String?
+    @OptionGroup var options: SendOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        var object = try options.object()
+        if let id { object["id"] = .string(id) }
+        if object["id"] == nil { object["id"] = .string("cli-\(UUID().uuidString.lowercased())") }
+        let connection = try socket.connection()
+        let answer = try await connection.post("/v1/sends", object)
+        await connection.close()
+        throw Self.show(answer, output)
+    }
+
+    /// Prints the answer to one send.
+    static func show(_ answer: GatewayAnswer, _ output: OutputOptions) -> ExitStatus {
+        let isDecision = answer.object?["send_id"] != nil
+        let status: ExitStatus =
+            switch answer.status {
+            case 202: .done
+            case 403 where isDecision: .refusedByPolicy
+            default: .failed
+            }
+        if output.json {
+            Terminal.print(answer.body + [UInt8(ascii: "\n")])
+            return status
+        }
+        guard isDecision, let object = answer.object else { return answer.reportProblem() }
+        for line in lines(of: object) { Terminal.print(Terminal.printable(line)) }
+        return status
+    }
+
+    private static func lines(of object: JSONObject) -> [String] {
+        var lines = [DecisionWords.headline(object)]
+        if object["replayed"]?.booleanValue == true {
+            lines.append("This repeats the first answer to this id; nothing was sent again.")
+            if object["status"]?.integerValue == 403 {
+                lines.append("Use a new id once the reason is gone.")
+            }
+        }
+        lines += DecisionWords.deliveries(object["deliveries"]?.arrayValue ?? [])
+        var evidence = "send \(object["send_id"]?.stringValue ?? "?")"
+        if let index = object["trail"]?["index"]?.integerValue { evidence += ", entry \(index) of the trail" }
+        lines.append(evidence)
+        return lines
+    }
+}
+
+/// A decision from the gateway's JSON in words.
+enum DecisionWords {
+    /// The outcome, its reason and who can change it, in one or two sentences.
+    static func headline(_ object: JSONObject) -> String {
+        let outcome = object["outcome"]?.stringValue ?? "?"
+        let code = object["reason"]?.stringValue ?? "?"
+        let detail = object["detail"]?.stringValue
+        let label = "\(outcome): \(code)" + (detail.map { " (\($0))" } ?? "")
+        guard let reason = Reason(rawValue: code) else { return label }
+        var text = "\(label). \(Explanation.sentence(reason, detail.flatMap(Detail.init(rawValue:))))"
+        if !reason.outcome.isPromise { text += " \(Explanation.fix(reason))" }
+        return text
+    }
+
+    static func deliveries(_ deliveries: [JSONValue]) -> [String] {
+        var table = Table("destination", "outcome", "reason", "not before", "key")
+        for delivery in deliveries {
+            let detail = delivery["detail"]?.stringValue.map { " (\($0))" } ?? ""
+            table.add(
+                delivery["destination"]?.stringValue ?? "–", delivery["outcome"]?.stringValue ?? "",
+                (delivery["reason"]?.stringValue ?? "") + detail, delivery["not_before"]?.stringValue ?? "",
+                delivery["key_id"]?.stringValue ?? "")
+        }
+        return table.isEmpty ? [] : table.lines
+    }
+
+    /// Every gate of one explained delivery.
+    static func gates(_ gates: [JSONValue]) -> [String] {
+        var table = Table("gate", "", "verdict", "reason")
+        for gate in gates {
+            let detail = gate["detail"]?.stringValue.map { " (\($0))" } ?? ""
+            table.add(
+                gate["gate"]?.integerValue.map(String.init) ?? "", gate["name"]?.stringValue ?? "",
+                gate["verdict"]?.stringValue == "not_applicable"
+                    ? "–" : gate["verdict"]?.stringValue ?? "",
+                (gate["reason"]?.stringValue ?? "") + detail)
+        }
+        return table.lines
+    }
+}

@@ -1,0 +1,178 @@
+import ArgumentParser
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Logging
+
+/// `sendgate serve`: listens until it is told to stop.
+struct Serve: GateCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Listens on the configured sockets and decides every send.",
+        usage: """
+            sendgate serve --config FILE [--state DIR] [--log-level LEVEL] …
+            sendgate serve --dev DIR [--policies DIR] [--hop unix:PATH|file:PATH]
+            """,
+        discussion: """
+            SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the rule book again. Flags win over
+            SENDGATE_… variables, and those over the file.
+            """)
+
+    static let example = """
+        sendgate serve --dev /tmp/gate &
+        curl --unix-socket /tmp/gate/gate.sock http://localhost/v1/types
+        """
+
+    @Option(help: ArgumentHelp("The configuration.", valueName: "file"))
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp("Make everything inside this directory. Not for production.", valueName: "dir"))
+    var dev: String?
+
+    @Option(help: ArgumentHelp("The folder of the rule book.", valueName: "dir"))
+    var policies: String?
+
+    @Option(
+        help: ArgumentHelp("Where forwarded sends go, with --dev: unix:PATH or file:PATH.", valueName: "hop"))
+    var hop: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "With --dev: this user may use the callers' sockets, too. Repeatable.", valueName: "uid"))
+    var devAllowUID: [UInt32] = []
+
+    @Option(help: ArgumentHelp("Databases and lock.", valueName: "dir")) var state: String?
+    @Option(help: ArgumentHelp("The trail.", valueName: "dir")) var trail: String?
+    @Option(help: ArgumentHelp("Private keys.", valueName: "dir")) var keys: String?
+    @Option(help: ArgumentHelp("A root key kept elsewhere.", valueName: "file")) var rootKey: String?
+    @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel: String?
+
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if dev == nil {
+            for (flag, isGiven) in [("--hop", hop != nil), ("--dev-allow-uid", !devAllowUID.isEmpty)]
+            where isGiven {
+                throw ValidationError("`\(flag)` goes with `--dev` only")
+            }
+            return
+        }
+        let others = [
+            ("--config", config), ("--state", state), ("--trail", trail), ("--keys", keys),
+            ("--root-key", rootKey),
+        ]
+        for (flag, value) in others where value != nil {
+            throw ValidationError("`\(flag)` does not go with `--dev`, which makes its own")
+        }
+        guard devAllowUID.count <= DevelopmentGateway.otherUserCountMax else {
+            throw ValidationError(
+                "`--dev-allow-uid` is given \(devAllowUID.count) times, \(DevelopmentGateway.otherUserCountMax) are accepted"
+            )
+        }
+    }
+
+    func run() async throws {
+        let environment = ProcessInfo.processInfo.environment
+        if let dev {
+            let development = try DevelopmentGateway(
+                directory: dev, policies: policies, hop: try developmentHop(),
+                otherUserIDs: Set(devAllowUID), logLevel: try developmentLogLevel())
+            Terminal.warning(
+                "development mode: throwaway keys, and `\(DevelopmentGateway.caller)` may do everything")
+            Terminal.warning("nothing here is for production, and production refuses these keys")
+            try await serve(development.configuration, environment) { wiring in
+                announce(development, wiring)
+            }
+        } else {
+            let configuration = try GatewayConfiguration.read(
+                flags: flags, environment: environment, filePath: config)
+            try await serve(configuration, environment) { wiring in announce(wiring) }
+        }
+    }
+
+    private var flags: [Setting: String] {
+        let given: [(Setting, String?)] = [
+            (.state, state), (.trail, trail), (.policies, policies), (.keys, keys), (.rootKey, rootKey),
+            (.logLevel, logLevel),
+        ]
+        return Dictionary(uniqueKeysWithValues: given.compactMap { entry in entry.1.map { (entry.0, $0) } })
+    }
+
+    private func serve(
+        _ configuration: GatewayConfiguration, _ environment: [String: String],
+        whenListening: @escaping @Sendable (Wiring) -> Void
+    ) async throws {
+        var logger = Logger(label: "sendgate") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = configuration.logLevel
+        let wiring = try Wiring(configuration, environment: environment, logger: logger)
+        try await wiring.run { whenListening(wiring) }
+    }
+
+    // MARK: With --dev
+
+    private func developmentHop() throws -> GatewayConfiguration.NextHop? {
+        guard let hop else { return nil }
+        guard let colon = hop.firstIndex(of: ":") else {
+            throw CommandFailure.usage("`--hop` is `\(hop)`", hint: "write unix:PATH or file:PATH")
+        }
+        let path = String(hop[hop.index(after: colon)...])
+        let full = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
+        switch hop[..<colon] {
+        case "unix" where !path.isEmpty: return .unix(path: full, serverUserIDs: nil)
+        case "file" where !path.isEmpty: return .file(path: full)
+        default: throw CommandFailure.usage("`--hop` is `\(hop)`", hint: "write unix:PATH or file:PATH")
+        }
+    }
+
+    private func developmentLogLevel() throws -> Logger.Level {
+        guard let logLevel else { return .warning }
+        guard let level = Logger.Level(rawValue: logLevel) else {
+            throw CommandFailure.usage(
+                "`--log-level` is `\(logLevel)`",
+                hint: "one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return level
+    }
+
+    // MARK: Ready
+
+    private func announce(_ development: DevelopmentGateway, _ wiring: Wiring) {
+        if output.json { return announce(wiring) }
+        let policy = wiring.policy.current.bundle
+        Terminal.note(
+            "sendgate \(Sendgate.version) listens, under `\(policy.name)` version \(policy.version):")
+        Terminal.note("  \(development.gateSocket)  everything, for you")
+        for (caller, path) in development.callerSockets { Terminal.note("  \(path)  as \(caller)") }
+        Terminal.note("Register somebody, then notify them:")
+        Terminal.note(
+            """
+              curl --unix-socket \(development.gateSocket) -X PUT http://localhost/v1/recipients/u_42 \\
+                -H 'Content-Type: application/json' -d '{"region":"DE","region_source":"kyc","locale":"nb",\
+            "time_zone":"Europe/Berlin","privacy":"generic","age":"adult","push_enabled":true}'
+              sendgate explain --socket \(development.gateSocket) --type transaction.failed --user u_42
+            """)
+    }
+
+    /// One line of JSON when a program waits for it; nothing otherwise, the log has said it.
+    private func announce(_ wiring: Wiring) {
+        guard output.json else { return }
+        let sockets: [JSONValue] = wiring.configuration.listeners.map { listener in
+            var object = JSONObject()
+            switch listener.source {
+            case .path(let path): object["path"] = .string(path)
+            case .systemd(let name): object["systemd"] = .string(name)
+            }
+            if let caller = listener.caller { object["caller"] = .string(caller.text) }
+            return .object(object)
+        }
+        Terminal.print([
+            "ready": true, "version": .string(Sendgate.version),
+            "policy": .string(wiring.policy.current.digest.text), "sockets": .array(sockets),
+            "trail": .string(wiring.configuration.trailDirectory), "trail_key": .string(wiring.trailKey.text),
+        ])
+    }
+}

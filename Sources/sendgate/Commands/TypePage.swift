@@ -1,0 +1,182 @@
+import CompliancePolicy
+import GateVocabulary
+
+/// One notification type on one page, for somebody who does not read YAML.
+struct TypePage {
+    let lines: [String]
+
+    init(_ type: NotificationType, of policy: CompiledPolicy) {
+        var lines = [type.id.text, "  \(type.means)", ""]
+        func add(_ name: String, _ value: String?) {
+            guard let value, !value.isEmpty else { return }
+            lines.append("\(name.padding(to: 16))\(value)")
+        }
+        let category = policy.category(type.category)
+        add("category", "\(type.category.rawValue): \(category.means)")
+        add("tier", "\(type.tier.rawValue), interrupts as \(type.interruption.rawValue)")
+        add("sensitivity", type.sensitivity.rawValue)
+        add("source", type.source)
+        if !type.isEnabled { add("disabled", type.disabledHint) }
+        add("not marketing", type.notMarketingBecause)
+        lines.append("")
+
+        var basis = Table("law", "basis", "push needs", "sms needs", "email needs")
+        for regime in Regime.allCases {
+            func needs(_ channel: Channel) -> String {
+                type.body[channel] == .never ? "–" : category.permission[channel][regime].words
+            }
+            basis.add(regime.rawValue, type.basis[regime], needs(.push), needs(.sms), needs(.email))
+        }
+        lines += basis.lines
+        if let purpose = type.purpose { lines.append("and consent to the purpose `\(purpose)`") }
+        lines.append("")
+
+        for channel in Channel.allCases {
+            var text = type.body[channel].words
+            if channel == .push, type.body.push == .sealed {
+                text +=
+                    type.withoutKey == .generic
+                    ? "; the constant text for a device without a key"
+                    : "; refused for a device without a key"
+            }
+            add(channel.rawValue, text)
+        }
+        add("lives", "\(Self.duration(type.ttlSeconds)) from \(type.ttlCountsFrom.rawValue)")
+        add("quiet hours", category.quietHours.words)
+        add("caps", Self.caps(type, policy))
+        add("minors", category.refusesMinors ? "never" : "as everybody")
+        add("switched off by", category.switchOff == .stepUp ? "a second confirmation only" : "one tap")
+        if let rule = type.mandatory {
+            add("mandatory", rule.law.joined(separator: "; "))
+            add("  passes", rule.passes.map(\.rawValue).joined(separator: ", "))
+            add("  must reach", "within \(rule.mustReachWithin), else by \(rule.ifUnreachable)")
+            add("  approved", "by \(rule.approvedBy) on \(rule.approvedOn), review \(rule.reviewOn)")
+        }
+        let allowances = policy.bundle.critical.filter { $0.type == type.id }
+        for allowance in allowances {
+            add("may be critical", "asked by \(allowance.callers.map(\.text).joined(separator: ", "))")
+        }
+        let senders = policy.bundle.callers.filter {
+            $0.value.grants.contains(.send) && $0.value.types.covers(type.id, of: type.category)
+        }
+        add("sent by", senders.keys.sorted().map(\.text).joined(separator: ", "))
+        lines.append("")
+
+        lines.append(type.params.isEmpty ? "no params" : "params")
+        for (name, schema) in type.params.sorted(by: { $0.key < $1.key }) {
+            lines.append("  \(name.padding(to: 24))\(schema.words)")
+        }
+        add("dedupe by", type.dedupeBy)
+        add("deep link", type.deepLink)
+        for (locale, messages) in policy.bundle.messages.sorted(by: { $0.key < $1.key }) {
+            guard let texts = messages.texts[type.messageKey] else { continue }
+            lines.append("text in \(locale)")
+            lines.append("  \(texts.title.words)")
+            lines.append("  \(texts.body.words)")
+        }
+        self.lines = lines
+    }
+
+    private static func caps(_ type: NotificationType, _ policy: CompiledPolicy) -> String {
+        let limits = policy.bundle.limits
+        func words(_ cap: Cap) -> String { "\(cap.count) in \(duration(cap.windowSeconds))" }
+        var parts: [String] = []
+        if let cap = limits.types[type.id] { parts.append("\(words(cap)) of this type") }
+        if let cap = limits.categories[type.category] { parts.append("\(words(cap)) of its category") }
+        if parts.isEmpty { return "none" }
+        return parts.joined(separator: ", ") + "; above: \(policy.category(type.category).overflow.rawValue)"
+    }
+
+    /// The largest unit that says it exactly.
+    static func duration(_ seconds: Int64) -> String {
+        for (unit, length) in [("day", Int64(86_400)), ("hour", 3_600), ("minute", 60)] {
+            if seconds >= length, seconds % length == 0 {
+                let count = seconds / length
+                return count == 1 ? "1 \(unit)" : "\(count) \(unit)s"
+            }
+        }
+        return "\(seconds) seconds"
+    }
+}
+
+extension String {
+    fileprivate func padding(to width: Int) -> String {
+        self + String(repeating: " ", count: Swift.max(1, width - count))
+    }
+}
+
+extension BodyForm {
+    fileprivate var words: String {
+        switch self {
+        case .sealed: "sealed to the device"
+        case .generic: "a constant text that tells nothing"
+        case .full: "in clear"
+        case .never: "never"
+        }
+    }
+}
+
+extension PermissionRule {
+    fileprivate var words: String {
+        switch self {
+        case .noneNeeded: "nothing"
+        case .optOut: "no objection"
+        case .optInOrExistingCustomer: "opt-in or customer"
+        case .optIn: "opt-in"
+        case .expressConsent: "express consent"
+        case .writtenConsent: "written consent"
+        }
+    }
+}
+
+extension QuietHoursRule {
+    fileprivate var words: String {
+        switch self {
+        case .drop: "dropped"
+        case .defer: "waits until they end"
+        case .pass: "passes"
+        }
+    }
+}
+
+extension ParamSchema {
+    fileprivate var words: String { kindWords + (isOptional ? ", optional" : "") }
+
+    private var kindWords: String {
+        switch kind {
+        case .uuid: "a UUID"
+        case .money: "money: {\"minor\": 500000, \"currency\": \"NOK\"}"
+        case .text(let most): "a text of 1 to \(most) bytes"
+        case .integer(let least, let most): "a whole number, \(least) to \(most)"
+        case .timestamp: "a moment, RFC 3339 in UTC"
+        case .country: "a country, ISO 3166-1 alpha-2"
+        case .code: "a code of 4 to 8 digits"
+        case .url: "a URL, https"
+        case .oneOf(let values): "one of \(values.joined(separator: ", "))"
+        }
+    }
+}
+
+extension MessageText {
+    fileprivate var words: String {
+        switch self {
+        case .plain(let template): return template.words
+        case .plural(let param, let forms):
+            let each = PluralForm.allCases.compactMap { form in
+                forms[form].map { "\(form.rawValue): \($0.words)" }
+            }
+            return "by \(param): " + each.joined(separator: " | ")
+        }
+    }
+}
+
+extension MessageTemplate {
+    fileprivate var words: String {
+        parts.map { part in
+            switch part {
+            case .text(let text): text
+            case .param(let name): "{\(name)}"
+            }
+        }.joined()
+    }
+}

@@ -1,0 +1,61 @@
+/// One thing in a configuration that the gateway refuses to start with.
+struct ConfigurationProblem: Hashable, Sendable, CustomStringConvertible {
+    /// `file:line:column` for a file, the variable's or flag's name otherwise; `nil` when nobody said it.
+    var place: String?
+    /// Lower-case, without a full stop, input in backticks.
+    var message: String
+    var hint: String?
+
+    init(_ message: String, at place: String? = nil, hint: String? = nil) {
+        self.place = place
+        self.message = message
+        self.hint = hint
+    }
+
+    var description: String { place.map { "\($0): \(message)" } ?? message }
+}
+
+/// Every problem of a configuration at once. Never empty.
+struct ConfigurationProblems: Error, Hashable, Sendable, CustomStringConvertible {
+    let problems: [ConfigurationProblem]
+
+    init(_ problems: [ConfigurationProblem]) {
+        precondition(!problems.isEmpty, "a configuration was refused without a problem")
+        self.problems = problems
+    }
+
+    var description: String { problems.map(\.description).joined(separator: "\n") }
+}
+
+/// The known name a misspelled one was probably meant to be.
+enum NearestName {
+    /// - Returns: `nil` when none is within two edits, or a third of its length.
+    static func to(_ name: String, among known: some Sequence<String>) -> String? {
+        var best: (name: String, distance: Int)?
+        for candidate in known {
+            let distance = distance(Array(name.utf8), Array(candidate.utf8))
+            guard distance <= min(2, max(1, candidate.utf8.count / 3)) else { continue }
+            if best.map({ (distance, candidate) < ($0.distance, $0.name) }) ?? true {
+                best = (candidate, distance)
+            }
+        }
+        return best?.name
+    }
+
+    /// Insertions, deletions and replacements from one name to the other (Levenshtein). Names are short.
+    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        guard left.count <= 64, right.count <= 64 else { return Int.max }
+        var previous = Array(0...right.count)
+        for (row, byte) in left.enumerated() {
+            var current = [row + 1]
+            for (column, other) in right.enumerated() {
+                current.append(
+                    min(
+                        previous[column + 1] + 1, current[column] + 1,
+                        previous[column] + (byte == other ? 0 : 1)))
+            }
+            previous = current
+        }
+        return previous[right.count]
+    }
+}

@@ -1,0 +1,237 @@
+import AuditTrail
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Logging
+import UnixSocketEndpoint
+
+extension GatewayConfiguration {
+    /// Reads a production configuration.
+    ///
+    /// - Parameters:
+    ///   - flags: What the command line says; it wins over everything.
+    ///   - filePath: The file of `--config`; `nil` when everything stands in the environment. Listeners and callers
+    ///     stand in the file only.
+    /// - Throws: Every problem of every source.
+    static func read(
+        flags: [Setting: String] = [:], environment: [String: String], filePath: String?
+    ) throws(ConfigurationProblems) -> GatewayConfiguration {
+        let file = if let filePath { try ConfigurationFile(at: filePath) } else { ConfigurationFile() }
+        var sources = ConfigurationSources(flags: flags, environment: environment, file: file)
+        let configuration = GatewayConfiguration(&sources)
+        guard sources.problems.isEmpty else { throw ConfigurationProblems(sources.problems) }
+        return configuration
+    }
+
+    private init(_ sources: inout ConfigurationSources) {
+        stateDirectory = sources.requiredPath(.state, hint: "the directory for databases and the lock")
+        trailDirectory = sources.requiredPath(.trail, hint: "the directory auditors read")
+        policiesDirectory = sources.requiredPath(.policies, hint: "the folder of the rule book")
+        keysDirectory = sources.requiredPath(.keys, hint: "the directory `sendgate keys init` made")
+        rootKeyPath = sources.path(.rootKey)
+        trailOrigin = Self.origin(&sources)
+        unsubscribeURL = Self.unsubscribeURL(&sources)
+        logLevel = Self.logLevel(&sources)
+        sealerCount =
+            sources.number(.sealers) ?? min(64, max(1, ProcessInfo.processInfo.activeProcessorCount))
+        hop = Self.hop(&sources)
+        listeners = Self.listeners(&sources)
+        callers = Self.callers(&sources)
+        readLimits(&sources)
+    }
+
+    private static func origin(_ sources: inout ConfigurationSources) -> String {
+        let origin = sources.required(
+            .origin, hint: "the trail's name in every checkpoint, e.g. `gate.example.com/prod`")
+        // It becomes a signed note's key name, which knows no white space and no plus (C2SP signed-note).
+        let isName =
+            (1...255).contains(origin.utf8.count)
+            && origin.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "+") }
+        if !origin.isEmpty, !isName {
+            sources.refuse(
+                "`origin` is `\(origin)`, which has a character that a key's name may not have",
+                at: sources.place(of: .origin), hint: "use ASCII letters, digits, `.`, `-` and `/`")
+        }
+        return origin
+    }
+
+    private static func unsubscribeURL(_ sources: inout ConfigurationSources) -> String {
+        let url = sources.required(
+            .unsubscribeURL, hint: "where a one-tap unsubscribe lands, e.g. `https://example.com/u/`")
+        if !url.isEmpty,
+            !url.hasPrefix("https://") || url.utf8.count > 512 || url.utf8.contains(where: { $0 <= 0x20 })
+        {
+            sources.refuse(
+                "`unsubscribe_url` must start with `https://`, have no space and at most 512 bytes",
+                at: sources.place(of: .unsubscribeURL))
+        }
+        return url
+    }
+
+    private static func logLevel(_ sources: inout ConfigurationSources) -> Logger.Level {
+        guard let text = sources.text(.logLevel) else { return .info }
+        if let level = Logger.Level(rawValue: text) { return level }
+        let known = Logger.Level.allCases.map(\.rawValue)
+        sources.refuse(
+            "`log_level` is `\(text)`", at: sources.place(of: .logLevel),
+            hint: NearestName.to(text, among: known).map { "did you mean `\($0)`?" }
+                ?? "one of \(known.joined(separator: ", "))")
+        return .info
+    }
+
+    private static func hop(_ sources: inout ConfigurationSources) -> NextHop {
+        let path = sources.requiredPath(.hopUnix, hint: "the delivery layer's socket")
+        let names = (sources.text(.hopUsers) ?? "").split(separator: ",").map {
+            ConfigurationFile.Word(text: String($0), place: sources.place(of: .hopUsers) ?? "")
+        }
+        let users = accounts(names, as: .user, &sources)
+        if names.isEmpty {
+            sources.refuse(
+                "`hop.users` is not set", at: nil,
+                hint: "name the users the delivery layer runs as: whoever listens there is given push tokens")
+        }
+        return .unix(path: path, serverUserIDs: users)
+    }
+
+    // MARK: Sockets and callers
+
+    private static func listeners(_ sources: inout ConfigurationSources) -> [Listener] {
+        if sources.file.listeners.isEmpty {
+            sources.refuse(
+                "no listener is configured", at: nil, hint: "add `listeners:` with at least one `path`")
+        }
+        var seen: Set<Listener.Source> = []
+        var listeners: [Listener] = []
+        for written in sources.file.listeners {
+            let source: Listener.Source
+            switch (written.path, written.systemd) {
+            case (let path?, nil): source = .path(path.text)
+            case (nil, let name?): source = .systemd(name: name.text)
+            default:
+                sources.refuse(
+                    "a listener has either `path` or `systemd`", at: written.place,
+                    hint: "`systemd` names a socket of the unit, its `FileDescriptorName=`")
+                continue
+            }
+            if !seen.insert(source).inserted {
+                sources.refuse("the same socket is configured twice", at: written.place)
+            }
+            var listener = Listener(source: source)
+            if let mode = mode(written.directoryMode, &sources) { listener.directoryMode = mode }
+            if let mode = mode(written.mode, &sources) { listener.mode = mode }
+            listener.ownerID = written.owner.flatMap { account($0, as: .user, &sources) }
+            listener.groupID = written.group.flatMap { account($0, as: .group, &sources) }
+            listener.caller = written.caller.flatMap { callerName($0, &sources) }
+            listener.userIDs = accounts(written.users, as: .user, &sources)
+            if written.caller == nil, !written.users.isEmpty {
+                sources.refuse(
+                    "`users` without `caller` binds nobody", at: written.place,
+                    hint: "add `caller`, or bind users under `callers`")
+            }
+            if case .systemd = source,
+                written.mode ?? written.directoryMode ?? written.owner ?? written.group != nil
+            {
+                sources.refuse(
+                    "systemd makes this socket, so its mode and owner stand in the socket unit",
+                    at: written.place, hint: "use `SocketMode=`, `SocketUser=` and `SocketGroup=` there")
+            }
+            listeners.append(listener)
+        }
+        return listeners
+    }
+
+    private static func callers(_ sources: inout ConfigurationSources) -> [CallerBinding] {
+        sources.file.callers.compactMap { written in
+            guard let name = callerName(written.name, &sources) else { return nil }
+            if written.users.isEmpty, written.groups.isEmpty {
+                sources.refuse(
+                    "caller `\(name)` names neither users nor groups", at: written.name.place,
+                    hint: "nobody could ever be this caller")
+            }
+            return CallerBinding(
+                caller: name, userIDs: accounts(written.users, as: .user, &sources),
+                groupIDs: accounts(written.groups, as: .group, &sources))
+        }
+    }
+
+    private static func callerName(
+        _ word: ConfigurationFile.Word, _ sources: inout ConfigurationSources
+    ) -> CallerName? {
+        if (1...128).contains(word.text.utf8.count) { return CallerName(word.text) }
+        sources.refuse("a caller's name has 1 to 128 bytes", at: word.place)
+        return nil
+    }
+
+    /// Four octal digits between quotes, as `chmod` takes them; never writable or searchable by accident.
+    private static func mode(
+        _ word: ConfigurationFile.Word?, _ sources: inout ConfigurationSources
+    ) -> UInt32? {
+        guard let word else { return nil }
+        guard (3...4).contains(word.text.utf8.count), let mode = UInt32(word.text, radix: 8), mode <= 0o777
+        else {
+            sources.refuse(
+                "`\(word.text)` is no mode", at: word.place, hint: "write it as chmod does, e.g. \"0660\"")
+            return nil
+        }
+        return mode
+    }
+
+    private enum AccountKind: String { case user, group }
+
+    private static func accounts(
+        _ words: [ConfigurationFile.Word], as kind: AccountKind, _ sources: inout ConfigurationSources
+    ) -> Set<UInt32> {
+        Set(words.compactMap { account($0, as: kind, &sources) })
+    }
+
+    /// A number as it is, or a name the system knows.
+    private static func account(
+        _ word: ConfigurationFile.Word, as kind: AccountKind, _ sources: inout ConfigurationSources
+    ) -> UInt32? {
+        if let number = ConfigurationSources.digits(word.text) {
+            // The largest number means "leave as it is" to chown(2) and is nobody.
+            if let id = UInt32(exactly: number), id != UInt32.max { return id }
+            sources.refuse("`\(word.text)` is no \(kind.rawValue) id", at: word.place)
+            return nil
+        }
+        let id =
+            kind == .user ? UnixAccounts.userID(named: word.text) : UnixAccounts.groupID(named: word.text)
+        if id == nil {
+            sources.refuse(
+                "there is no \(kind.rawValue) `\(word.text)` on this machine", at: word.place,
+                hint: "create it, or write its number")
+        }
+        return id
+    }
+
+    // MARK: Bounds
+
+    private mutating func readLimits(_ sources: inout ConfigurationSources) {
+        func set(_ setting: Setting, _ use: (Int) -> Void) {
+            if let number = sources.number(setting) { use(number) }
+        }
+        set(.queuedOperations) { limits.queuedOperationCountMax = $0 }
+        set(.queuedOperationsPerCaller) { limits.queuedOperationCountPerCallerMax = $0 }
+        set(.outboxMessages) { limits.outboxRowCountMax = $0 }
+        set(.outboxMessagesPerCaller) { limits.outboxRowCountPerCallerMax = $0 }
+        set(.outboxBytes) { limits.outboxByteCountMax = Int64($0) }
+        set(.freeDiskBytes) { limits.freeDiskByteCountMin = Int64($0) }
+        set(.securitySharePercent) { limits.securitySharePercent = $0 }
+        set(.retentionDays) { limits.retentionMilliseconds = Int64($0) * 86_400_000 }
+        set(.eventLoops) { endpoint.eventLoopCount = $0 }
+        set(.connections) { endpoint.connections.total = $0 }
+        set(.connectionsPerUser) { endpoint.connections.perUser = $0 }
+        set(.requestsInFlight) { endpoint.inFlight.total = $0 }
+        set(.requestsInFlightPerUser) { endpoint.inFlight.perUser = $0 }
+        set(.drainSeconds) { endpoint.drainMilliseconds = Int64($0) * 1000 }
+        reserveForSecurity()
+    }
+
+    /// Gives the security category its share of every bound of the endpoint, as the engine gives it of its own.
+    mutating func reserveForSecurity() {
+        func reserved(_ total: Int) -> Int { (total * limits.securitySharePercent + 99) / 100 }
+        endpoint.connections.reserved = reserved(endpoint.connections.total)
+        endpoint.inFlight.reserved = reserved(endpoint.inFlight.total)
+        endpoint.bufferedBytes.reserved = reserved(endpoint.bufferedBytes.total)
+    }
+}

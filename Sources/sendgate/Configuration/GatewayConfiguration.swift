@@ -1,0 +1,64 @@
+import GateVocabulary
+import GatewayPipeline
+import Logging
+import UnixSocketEndpoint
+
+/// Everything an operator decides about one gateway. What the law decides is in `Policies/`.
+struct GatewayConfiguration: Hashable, Sendable {
+    /// Databases and lock; one gateway owns it.
+    var stateDirectory: String
+    var trailDirectory: String
+    var policiesDirectory: String
+    var keysDirectory: String
+    /// A root key kept elsewhere, e.g. a systemd credential.
+    var rootKeyPath: String?
+    /// First line of every checkpoint, and the name of its verifier key (C2SP signed-note: no space, no plus).
+    var trailOrigin: String
+    var listeners: [Listener]
+    var callers: [CallerBinding]
+    var hop: NextHop
+    /// Where a one-tap unsubscribe lands; the message id is appended.
+    var unsubscribeURL: String
+    var logLevel = Logger.Level.info
+    /// Set by `serve --dev` only: throwaway keys and root as a caller are accepted, and this caller, which the
+    /// bundle does not know, may do everything.
+    var developmentCaller: CallerName?
+    var limits = EngineLimits()
+    var endpoint = EndpointLimits()
+    /// Threads that seal.
+    var sealerCount: Int
+
+    var isDevelopment: Bool { developmentCaller != nil }
+
+    struct Listener: Hashable, Sendable {
+        enum Source: Hashable, Sendable {
+            case path(String)
+            /// `FileDescriptorName=` of a socket unit; systemd made the socket, its mode and its owner.
+            case systemd(name: String)
+        }
+
+        var source: Source
+        var directoryMode: UInt32 = 0o750
+        var mode: UInt32 = 0o660
+        var ownerID: UInt32?
+        var groupID: UInt32?
+        /// Bound to one caller: containers often share a uid.
+        var caller: CallerName?
+        /// Uids that may connect to a bound listener.
+        var userIDs: Set<UInt32> = []
+    }
+
+    struct CallerBinding: Hashable, Sendable {
+        var caller: CallerName
+        var userIDs: Set<UInt32> = []
+        var groupIDs: Set<UInt32> = []
+    }
+
+    enum NextHop: Hashable, Sendable {
+        /// `POST /v1/deliveries` on the delivery layer's socket, whose uid must be one of these; `nil` accepts
+        /// anybody, with `--dev` only.
+        case unix(path: String, serverUserIDs: Set<UInt32>?)
+        /// NDJSON, with `--dev` only.
+        case file(path: String)
+    }
+}

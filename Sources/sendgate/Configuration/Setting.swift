@@ -1,0 +1,66 @@
+/// Every single-valued setting, by the name it has in the file. Lists (`listeners`, `callers`) stand in the file
+/// only.
+///
+/// `limits.outbox_bytes` in the file is `SENDGATE_LIMITS_OUTBOX_BYTES` in the environment.
+enum Setting: String, CaseIterable, Sendable {
+    case state
+    case trail
+    case policies
+    case keys
+    case rootKey = "root_key"
+    case origin
+    case unsubscribeURL = "unsubscribe_url"
+    case logLevel = "log_level"
+    case eventLoops = "event_loops"
+    case sealers
+    case hopUnix = "hop.unix"
+    case hopUsers = "hop.users"
+    case queuedOperations = "limits.queued_operations"
+    case queuedOperationsPerCaller = "limits.queued_operations_per_caller"
+    case outboxMessages = "limits.outbox_messages"
+    case outboxMessagesPerCaller = "limits.outbox_messages_per_caller"
+    case outboxBytes = "limits.outbox_bytes"
+    case freeDiskBytes = "limits.free_disk_bytes"
+    case securitySharePercent = "limits.security_share_percent"
+    case connections = "limits.connections"
+    case connectionsPerUser = "limits.connections_per_user"
+    case requestsInFlight = "limits.requests_in_flight"
+    case requestsInFlightPerUser = "limits.requests_in_flight_per_user"
+    case drainSeconds = "limits.drain_seconds"
+    case retentionDays = "limits.retention_days"
+
+    static let environmentPrefix = "SENDGATE_"
+
+    /// The name split at its points.
+    var components: [String] { rawValue.split(separator: ".").map(String.init) }
+
+    var environmentName: String {
+        Self.environmentPrefix + components.joined(separator: "_").uppercased()
+    }
+
+    /// What a number may be; `nil` for a text.
+    var range: ClosedRange<Int>? {
+        switch self {
+        case .eventLoops, .sealers: 1...64
+        case .queuedOperations, .queuedOperationsPerCaller: 16...1_000_000
+        case .outboxMessages, .outboxMessagesPerCaller: 16...100_000_000
+        case .outboxBytes: 1 << 20...1 << 40
+        case .freeDiskBytes: 1 << 20...1 << 40
+        // A tenth is the least of every bound that a flood of marketing must not take from security.
+        case .securitySharePercent: 10...90
+        case .connections, .connectionsPerUser, .requestsInFlight, .requestsInFlightPerUser: 8...1_000_000
+        case .drainSeconds: 1...600
+        // Repeating an id is answered with the first answer for at least 31 days.
+        case .retentionDays: 31...3_660
+        case .state, .trail, .policies, .keys, .rootKey, .origin, .unsubscribeURL, .logLevel, .hopUnix,
+            .hopUsers:
+            nil
+        }
+    }
+
+    /// Whether the value is several texts: a list in the file, separated by commas elsewhere.
+    var isList: Bool { self == .hopUsers }
+
+    /// Bytes of one text: the longest path Linux takes (`PATH_MAX`).
+    static let textByteCountMax = 4096
+}

@@ -1,0 +1,42 @@
+import ArgumentParser
+import Foundation
+
+/// The one binary. A command parses, calls a module and prints; everything it knows is in a module.
+@main
+struct Sendgate: AsyncParsableCommand {
+    /// What `--version`, the start entry of the trail and the OpenAPI document say.
+    static let version = "0.1.0"
+
+    static let configuration = CommandConfiguration(
+        commandName: "sendgate",
+        abstract:
+            "Decides whether a notification may go out, seals it, records it, and only then lets it go.",
+        version: version,
+        subcommands: [
+            Serve.self, Status.self, Send.self, Explain.self, Policy.self, Keys.self, Audit.self,
+        ])
+
+    static func main() async {
+        // A reader that went away is an error of one write, not the end of a gateway.
+        signal(SIGPIPE, SIG_IGN)
+        Foundation.exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
+    }
+
+    /// Runs one command line to its end.
+    static func run(_ arguments: [String]) async -> ExitStatus {
+        do {
+            var command = try parseAsRoot(arguments)
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            return .done
+        } catch let status as ExitStatus {
+            // The command has said everything already.
+            return status
+        } catch {
+            return HelpPage.answer(to: error, arguments: arguments) ?? Terminal.report(error)
+        }
+    }
+}

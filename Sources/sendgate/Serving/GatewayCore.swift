@@ -1,0 +1,99 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Logging
+import ServiceLifecycle
+
+/// The engine and the publisher: the first to start, the last to stop.
+///
+///     start: engine → publisher → start entry → (sockets, relay)
+///     stop:  (sockets, relay) → stop entry → engine drains → publisher publishes the rest
+struct GatewayCore: Service {
+    let engine: Engine
+    let publisher: TrailPublisher
+    let retentionMilliseconds: Int64
+    let logger: Logger
+
+    /// How often rows past their retention are looked for.
+    private static let pruneInterval = Duration.seconds(3600)
+
+    /// Runs what writes, and records that the gateway started.
+    ///
+    /// - Throws: When the entry cannot be made durable: a gateway that cannot record does not listen.
+    func start(version: String) async throws {
+        engine.start()
+        publisher.start()
+        let failure = await submitted { finished in
+            HouseOperation.entry(.start, finished: finished) { batch in
+                [
+                    "policy": .string(batch.policy.digest.text), "tzdata": .string(LocalTime.dataVersion),
+                    "version": .string(version),
+                ]
+            }
+        }
+        if let failure {
+            await stopThreads()
+            throw CommandFailure(
+                "the start cannot be recorded: \(failure)",
+                hint: "the gateway decides nothing it cannot record; look at the disk and the clock")
+        }
+    }
+
+    /// Prunes now and then until the group shuts down, then records the stop and drains.
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await prune()
+                try? await Task.sleep(for: Self.pruneInterval)
+            }
+        }
+        if let failure = await submitted({ finished in
+            HouseOperation.entry(.stop, finished: finished) { batch in
+                ["policy": .string(batch.policy.digest.text)]
+            }
+        }) {
+            logger.error("the stop cannot be recorded: \(failure)")
+        }
+        await stopThreads()
+        logger.info("stopped", metadata: ["published": "\(publisher.publishedSize)"])
+    }
+
+    private func prune() async {
+        var total = 0
+        while !Task.isCancelled {
+            let count = await withCheckedContinuation { continuation in
+                engine.submit(
+                    HouseOperation.prune(retentionMilliseconds: retentionMilliseconds) {
+                        continuation.resume(returning: $0)
+                    })
+            }
+            guard count > 0 else { break }
+            total += count
+        }
+        if total > 0 { logger.info("let go of rows past their retention", metadata: ["rows": "\(total)"]) }
+    }
+
+    private func submitted(
+        _ operation: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> HouseOperation
+    ) async -> EngineFailure? {
+        await withCheckedContinuation { continuation in
+            engine.submit(operation { continuation.resume(returning: $0) })
+        }
+    }
+
+    /// Draining blocks its thread, so it gets one of its own.
+    private func stopThreads() async {
+        await withCheckedContinuation { continuation in
+            let thread = Thread {
+                engine.drain()
+                publisher.drain()
+                continuation.resume()
+            }
+            thread.name = "drain"
+            thread.start()
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import CompliancePolicy
+import DeliveryRelay
+import GateVocabulary
+import GatewayPipeline
+import UnixSocketEndpoint
+import WireProtocol
+
+/// What readiness and metrics say of the parts around the engine.
+struct GatewayVitals: Sendable {
+    let store: any GateStore
+    let publisher: TrailPublisher
+    let policy: PolicyInForce
+    let health: RelayHealth
+    let reloads: ReloadLedger
+    let limits: EngineLimits
+    let stateDirectory: String
+    let endpoint: @Sendable () -> EndpointMetrics?
+
+    /// Lag of the published trail at which the gateway calls itself unready, in milliseconds (DESIGN.md section 9).
+    /// Sends are refused later, at ``EngineLimits/publishLagMillisecondsMax``.
+    static let unreadyLagMilliseconds: Int64 = 5_000
+
+    /// Whether a send would be taken now. What is only worth knowing passes, and says so in its detail.
+    func checks() -> [ReadinessAnswer.Check] {
+        [storeCheck, diskCheck, trailCheck, outboxCheck, policyCheck]
+    }
+
+    private var storeCheck: ReadinessAnswer.Check {
+        do {
+            _ = try store.read { try $0.entryCount() }
+            return .init(name: "store", isPassed: true, detail: nil)
+        } catch {
+            return .init(name: "store", isPassed: false, detail: "cannot be read: \(error)")
+        }
+    }
+
+    private var diskCheck: ReadinessAnswer.Check {
+        do {
+            let free = try DiskSpace.freeByteCount(at: stateDirectory)
+            let isEnough = free >= limits.freeDiskByteCountMin
+            return .init(
+                name: "disk", isPassed: isEnough,
+                detail: isEnough
+                    ? nil
+                    : "\(free) bytes are free and \(limits.freeDiskByteCountMin) are needed; make room in `\(stateDirectory)`"
+            )
+        } catch {
+            return .init(name: "disk", isPassed: false, detail: "\(error)")
+        }
+    }
+
+    private var trailCheck: ReadinessAnswer.Check {
+        let lag = publisher.lagMilliseconds()
+        let isPassed = lag <= Self.unreadyLagMilliseconds
+        var detail = isPassed ? nil : "the published trail is \(lag) ms behind"
+        if let failure = publisher.failure { detail = "\(detail ?? "publishing failed"): \(failure)" }
+        return .init(name: "trail", isPassed: isPassed, detail: detail)
+    }
+
+    private var outboxCheck: ReadinessAnswer.Check {
+        guard let depth = try? store.read({ try $0.outboxDepth() }) else {
+            return .init(name: "outbox", isPassed: false, detail: "cannot be read")
+        }
+        let isFull =
+            depth.rowCount >= limits.outboxRowCountMax || depth.byteCount >= limits.outboxByteCountMax
+        var detail: String?
+        if isFull { detail = "\(depth.rowCount) messages wait, and no more are taken" }
+        if !health.isHopReachable {
+            detail = (detail ?? "\(depth.rowCount) messages wait") + "; the next hop does not answer"
+        }
+        return .init(name: "outbox", isPassed: !isFull, detail: detail)
+    }
+
+    private var policyCheck: ReadinessAnswer.Check {
+        let refusal = reloads.lastRefusal.map {
+            "a bundle was refused at \($0.at.rfc3339) and the old one stays: \($0.reason)"
+        }
+        return .init(name: "policy", isPassed: true, detail: refusal)
+    }
+
+    /// More lines for `/metrics`, in the Prometheus text format.
+    func metrics() -> String {
+        var text = ""
+        func add(_ name: String, _ kind: String, _ help: String, _ value: some BinaryInteger) {
+            text +=
+                "# HELP sendgate_\(name) \(help)\n# TYPE sendgate_\(name) \(kind)\nsendgate_\(name) \(value)\n"
+        }
+        add(
+            "trail_published_entries", "gauge", "Entries under the newest checkpoint.",
+            publisher.publishedSize)
+        add("hop_reachable", "gauge", "Whether the next hop answers.", health.isHopReachable ? 1 : 0)
+        add(
+            "policy_refused", "gauge", "Whether the last reload was refused.",
+            reloads.lastRefusal == nil ? 0 : 1)
+        text += "# HELP sendgate_policy_info The bundle in force.\n# TYPE sendgate_policy_info gauge\n"
+        text += "sendgate_policy_info{digest=\"\(policy.current.digest)\"} 1\n"
+        if let free = try? DiskSpace.freeByteCount(at: stateDirectory) {
+            add("disk_free_bytes", "gauge", "Bytes free where the store lives.", free)
+        }
+        guard let endpoint = endpoint() else { return text }
+        add("connections_total", "counter", "Connections accepted.", endpoint.connectionsAccepted)
+        add("connections_refused_total", "counter", "Connections over a bound.", endpoint.connectionsRefused)
+        add("requests_total", "counter", "Complete requests.", endpoint.requests)
+        add("streams_total", "counter", "Streams opened.", endpoint.streams)
+        add("stream_lines_total", "counter", "Lines of streams.", endpoint.streamLines)
+        add("endpoint_problems_total", "counter", "Answers the endpoint gave itself.", endpoint.problems)
+        add("bytes_read_total", "counter", "Bytes read from sockets.", endpoint.bytesRead)
+        add("bytes_written_total", "counter", "Bytes handed to sockets.", endpoint.bytesWritten)
+        add("idle_timeouts_total", "counter", "Connections closed for being idle.", endpoint.idleTimeouts)
+        add("read_timeouts_total", "counter", "Requests that came too slowly.", endpoint.readTimeouts)
+        add("write_stalls_total", "counter", "Clients that did not read.", endpoint.writeStalls)
+        add(
+            "answers_missing_total", "counter", "Requests without an answer in time.", endpoint.answersMissing
+        )
+        add("connections_open", "gauge", "Connections open.", endpoint.connectionsOpen)
+        add("requests_in_flight", "gauge", "Requests under way.", endpoint.requestsInFlight)
+        add("buffered_bytes", "gauge", "Bytes of bodies held.", endpoint.bufferedByteCount)
+        return text
+    }
+}

@@ -1,0 +1,73 @@
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import UnixSocketEndpoint
+
+/// The configured sockets in the order the endpoint numbers them, and who may speak as whom on each.
+struct SocketPlan {
+    let attestation: PeerAttestation
+    private let sockets: [(source: ListenerConfiguration.Source, caller: CallerName?)]
+
+    /// - Parameter environment: Where a service manager says which sockets it has handed over.
+    /// - Throws: ``ConfigurationProblems`` for a socket nobody handed over, and for one that nobody asked for;
+    ///   `PeerAttestation.Problem` for a table in which somebody could be two callers.
+    init(_ configuration: GatewayConfiguration, environment: [String: String]) throws {
+        let inherited = try InheritedSockets(environment: environment, processID: getpid())
+        var unclaimed = Set(inherited.sockets.map(\.descriptor))
+        var problems: [ConfigurationProblem] = []
+        var sockets: [(source: ListenerConfiguration.Source, caller: CallerName?)] = []
+        var bindings = configuration.callers.map {
+            PeerAttestation.Binding(caller: $0.caller, userIDs: $0.userIDs, groupIDs: $0.groupIDs)
+        }
+        var bound: [Int: CallerName] = [:]
+        for listener in configuration.listeners {
+            let source: ListenerConfiguration.Source
+            switch listener.source {
+            case .path(let path):
+                source = .path(
+                    SocketFile(
+                        path: path, directoryMode: listener.directoryMode, socketMode: listener.mode,
+                        ownerID: listener.ownerID, groupID: listener.groupID))
+            case .systemd(let name):
+                let descriptors = inherited.descriptors(named: name)
+                guard descriptors.count == 1, let descriptor = descriptors.first else {
+                    problems.append(
+                        ConfigurationProblem(
+                            "the service manager handed over \(descriptors.count) sockets named `\(name)`, and one is needed",
+                            at: "listener `systemd: \(name)`",
+                            hint: "set `FileDescriptorName=\(name)` in one socket unit of this service"))
+                    continue
+                }
+                unclaimed.remove(descriptor)
+                source = .inherited(descriptor: descriptor)
+            }
+            if let caller = listener.caller {
+                bound[sockets.count] = caller
+                bindings.append(
+                    PeerAttestation.Binding(
+                        caller: caller, userIDs: listener.userIDs, listener: sockets.count))
+            }
+            sockets.append((source, listener.caller))
+        }
+        for socket in inherited.sockets where unclaimed.contains(socket.descriptor) {
+            problems.append(
+                ConfigurationProblem(
+                    "the service manager handed over a socket named `\(socket.name)` that no listener names",
+                    hint: "add a listener with `systemd: \(socket.name)`, or remove the socket unit"))
+        }
+        guard problems.isEmpty else { throw ConfigurationProblems(problems) }
+        attestation = try PeerAttestation(
+            bindings: bindings, boundListeners: bound, acceptsRoot: configuration.isDevelopment)
+        self.sockets = sockets
+    }
+
+    /// - Parameter policy: Says which bound listeners are for security alone, and so may use what is reserved.
+    func listeners(under policy: CompiledPolicy) -> [ListenerConfiguration] {
+        sockets.map { source, caller in
+            let categories = caller.flatMap { policy.caller($0)?.types.categories } ?? []
+            return ListenerConfiguration(
+                source: source, boundCaller: caller, isReserved: categories == [.security])
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import ArgumentParser
+
+/// A command of `sendgate`, with an example that works when pasted.
+protocol GateCommand: AsyncParsableCommand {
+    /// The last lines of its help.
+    static var example: String { get }
+}
+
+/// What `--help` shows: the synopsis first, what the command does, its options, and an example at the end.
+///
+/// swift-argument-parser finds the words; only their order is ours.
+enum HelpPage {
+    /// Answers an error of the parser: help and version on standard output, a usage error on standard error.
+    ///
+    /// - Returns: `nil` for every other error.
+    static func answer(to error: any Error, arguments: [String]) -> ExitStatus? {
+        switch Sendgate.exitCode(for: error) {
+        case .success:
+            Terminal.print(page(Sendgate.fullMessage(for: error), of: command(for: arguments)))
+            return .done
+        case .validationFailure:
+            let command = command(for: arguments)
+            let name = (["sendgate"] + command.path).joined(separator: " ")
+            Terminal.error(
+                lowercasedFirst(Sendgate.message(for: error)), hint: "see `\(name) --help`")
+            return .usage
+        default: return nil
+        }
+    }
+
+    /// The parser's help in our order.
+    static func page(
+        _ help: String, of command: (type: any ParsableCommand.Type, path: [String])
+    ) -> String {
+        var sections = help.split(separator: "\n\n", omittingEmptySubsequences: true).map(String.init)
+        guard let usage = sections.firstIndex(where: { $0.hasPrefix("USAGE: ") }) else { return help }
+        let synopsis = sections.remove(at: usage)
+        if let first = sections.first, first.hasPrefix("OVERVIEW: ") {
+            sections[0] = String(first.dropFirst("OVERVIEW: ".count))
+        }
+        sections.insert(synopsis, at: 0)
+        if let type = command.type as? any GateCommand.Type {
+            let lines = type.example.split(separator: "\n", omittingEmptySubsequences: false)
+            sections.append((["EXAMPLE:"] + lines.map { "  \($0)" }).joined(separator: "\n"))
+        }
+        return sections.joined(separator: "\n\n")
+    }
+
+    /// The deepest command the arguments name.
+    static func command(
+        for arguments: [String]
+    ) -> (type: any ParsableCommand.Type, path: [String]) {
+        var type: any ParsableCommand.Type = Sendgate.self
+        var path: [String] = []
+        for argument in arguments where argument != "help" {
+            guard !argument.hasPrefix("-"),
+                let next = type.configuration.subcommands.first(where: { $0._commandName == argument })
+            else { break }
+            type = next
+            path.append(argument)
+        }
+        return (type, path)
+    }
+
+    private static func lowercasedFirst(_ text: String) -> String {
+        text.prefix(1).lowercased() + text.dropFirst()
+    }
+}
+
+/// Who reads the answer: a person, or a program.
+struct OutputOptions: ParsableArguments {
+    @Flag(help: "Print the same facts as JSON.")
+    var json = false
+}

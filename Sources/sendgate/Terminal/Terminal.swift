@@ -1,0 +1,106 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GatewayPipeline
+import KeyFiles
+import PolicyFiles
+import SQLiteStore
+import TrailDirectory
+import UnixHTTPClient
+import UnixSocketEndpoint
+
+/// Where a command's words go: data to standard output, everything else to standard error.
+enum Terminal {
+    /// One line of data.
+    static func print(_ line: String) {
+        write(Array(line.utf8) + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+    }
+
+    /// One JSON value as a line of data.
+    static func print(_ object: JSONObject) {
+        write(CanonicalJSON.write(object) + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+    }
+
+    static func print(_ bytes: [UInt8]) {
+        write(bytes, to: STDOUT_FILENO)
+    }
+
+    /// One line that is not data.
+    static func note(_ line: String) {
+        write(Array((line + "\n").utf8), to: STDERR_FILENO)
+    }
+
+    static func error(_ message: String, hint: String? = nil) {
+        note("sendgate: error: \(printable(message))")
+        if let hint { note("sendgate: hint: \(printable(hint))") }
+    }
+
+    static func warning(_ message: String) {
+        note("sendgate: warning: \(printable(message))")
+    }
+
+    /// Whether somebody watches standard error.
+    static var isWatched: Bool { isatty(STDERR_FILENO) == 1 }
+
+    /// Prints why a command failed.
+    static func report(_ error: any Error) -> ExitStatus {
+        switch error {
+        case let failure as CommandFailure:
+            self.error(failure.message, hint: failure.hint)
+            return failure.status
+        case let problems as ConfigurationProblems:
+            for problem in problems.problems { self.error(problem.description, hint: problem.hint) }
+        case let problems as PolicyProblems:
+            for problem in problems.problems { self.error(problem.placed, hint: problem.hint) }
+        case let error as StoreOpeningError: self.error("\(error)", hint: error.hint)
+        case let error as EndpointError: self.error("\(error)", hint: error.hint)
+        case let error as KeyFileError: self.error(error.message, hint: error.hint)
+        case let error as UnixHTTPError: self.error("\(error)", hint: error.hint)
+        case let error as PeerAttestation.Problem: self.error(error.message)
+        case let error as TrailError: self.error(error.message)
+        case StoreError.unavailable(let what):
+            self.error("the store cannot be used: \(what)", hint: "check the disk's space and its health")
+        case StoreError.damaged(let table, let what):
+            self.error(
+                "the store is damaged in `\(table)`: \(what)",
+                hint: "restore the state directory from a backup; the trail says what it must hold")
+        default: self.error("\(error)")
+        }
+        return .failed
+    }
+
+    /// Text that came from elsewhere, without what would move the cursor or change the colours.
+    static func printable(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isControl) else { return text }
+        return String(
+            String.UnicodeScalarView(text.unicodeScalars.map { isControl($0) ? "\u{FFFD}" : $0 }))
+    }
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        scalar != "\n" && (scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value))
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Foundation.write(descriptor, $0.baseAddress! + offset, bytes.count - offset)
+            }
+            if count < 0, errno == EINTR { continue }
+            // Nobody reads any more, or the disk is full; there is no second place to say so.
+            guard count > 0 else { return }
+            offset += count
+        }
+    }
+}
+
+extension PolicyProblem {
+    /// The problem behind its place, without the hint.
+    var placed: String {
+        var place = file
+        if let line { place += ":\(line)" }
+        if line != nil, let column { place += ":\(column)" }
+        return "\(place): \(message)"
+    }
+}

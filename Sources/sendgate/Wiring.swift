@@ -1,0 +1,212 @@
+import AuditTrail
+import CompliancePolicy
+import DeliveryRelay
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import KeyFiles
+import KeyLifecycle
+import Logging
+import OpenSSLCrypto
+import PayloadSealing
+import PolicyFiles
+import SQLiteStore
+import SealedFormat
+import ServiceLifecycle
+import Synchronization
+import TrailDirectory
+import UnixSignals
+import UnixSocketEndpoint
+import WireProtocol
+
+/// One gateway, put together. The only file that names concrete adapters beside each other.
+struct Wiring {
+    let configuration: GatewayConfiguration
+    let core: GatewayCore
+    let gateway: Gateway
+    let relay: DeliveryRelay
+    let endpoint: UnixSocketEndpoint
+    let reload: PolicyReload
+    let policy: PolicyInForce
+    /// What an auditor pins.
+    let trailKey: NoteVerifierKey
+    private let logger: Logger
+
+    /// Opens everything, in the order in which it can fail without leaving anything half done: keys, rule book, the
+    /// state directory with its lock, the trail, and last the description of the sockets.
+    ///
+    /// Nothing runs and nobody can connect yet.
+    init(_ configuration: GatewayConfiguration, environment: [String: String], logger: Logger) throws {
+        self.configuration = configuration
+        self.logger = logger
+        let sockets = try SocketPlan(configuration, environment: environment)
+
+        let keys = try PrivateKeyDirectory(
+            at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
+            acceptsThrowaway: configuration.isDevelopment)
+        let originKey = try Ed25519PrivateKey(seed: keys.current(.origin).secret)
+        let gateKeys = GateKeys(
+            origin: try OriginSigner(
+                keyID: Array(SHA256.digest(originKey.publicKey.rawBytes).bytes.prefix(8)),
+                privateKey: originKey),
+            index: HMACKey(try keys.current(.index).secret))
+        let trailSigner = try Self.trailSigner(keys, origin: configuration.trailOrigin)
+        trailKey = trailSigner.verifierKey
+
+        let load: @Sendable () throws -> CompiledPolicy = {
+            CompiledPolicy(
+                try PolicyLoading.bundle(
+                    at: configuration.policiesDirectory,
+                    addingDevelopmentCaller: configuration.developmentCaller))
+        }
+        let first = try load()
+        let policy = PolicyInForce(first)
+        self.policy = policy
+
+        let store = try SQLiteStore(
+            directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: gateKeys.index)
+        let library = try PublishedTrail(
+            at: configuration.trailDirectory, signer: trailSigner,
+            olderKeys: Self.olderTrailKeys(keys, origin: configuration.trailOrigin),
+            publishedSize: store.read { try $0.publishedSize() })
+        // Archived before it decides anything, or replay would miss it.
+        try library.archivePolicy(first.digest, first.bundle.canonicalJSON)
+
+        let clock = SystemClock()
+        let work = WorkSignal()
+        let end: @Sendable (String) -> Void = { what in
+            // Nothing may be answered, flushed or tidied up any more: what is on disk is not known, and only a
+            // restart reads it. EX_SOFTWARE, so that a service manager sees a failure and starts us again.
+            logger.critical("what was committed may not be on disk; stopping at once: \(what)")
+            _exit(70)
+        }
+        let engineBox = Late<Engine>()
+        let publisher = TrailPublisher(
+            store: store, library: library, clock: clock,
+            mark: { size in engineBox.value?.submit(HouseOperation.published(size)) }, durabilityLost: end)
+        let surroundings = EngineSurroundings(
+            limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
+            sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
+            trailOrigin: configuration.trailOrigin, keys: gateKeys, sealingKeys: SealingKeys(),
+            unsubscribeURL: configuration.unsubscribeURL,
+            publishLagMilliseconds: { publisher.lagMilliseconds() },
+            freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
+            publishedEntry: { try library.entry($0) },
+            committed: {
+                publisher.entriesWereCommitted()
+                work.raise()
+            }, durabilityLost: end)
+        let engine = Engine(store: store, policy: policy, surroundings: surroundings)
+        engineBox.fill(engine)
+
+        let endpointBox = Late<UnixSocketEndpoint>()
+        let health = RelayHealth()
+        let ledger = ReloadLedger()
+        let vitals = GatewayVitals(
+            store: store, publisher: publisher, policy: policy, health: health, reloads: ledger,
+            limits: configuration.limits, stateDirectory: configuration.stateDirectory,
+            endpoint: { endpointBox.value?.metrics() })
+        let keyAnswers = try Self.answers(about: keys)
+        gateway = Gateway(
+            engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,
+            surroundings: surroundings,
+            operations: GatewayOperations(
+                gateKeys: { keyAnswers }, checks: { vitals.checks() }, moreMetrics: { vitals.metrics() },
+                loadConfiguredPolicy: load), work: work)
+        endpoint = try UnixSocketEndpoint(
+            listeners: sockets.listeners(under: first), limits: configuration.endpoint, handler: gateway,
+            logger: logger)
+        endpointBox.fill(endpoint)
+        relay = DeliveryRelay(
+            feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
+        core = GatewayCore(
+            engine: engine, publisher: publisher,
+            retentionMilliseconds: configuration.limits.retentionMilliseconds, logger: logger)
+        reload = PolicyReload(
+            gateway: gateway, engine: engine, policy: policy, load: load, ledger: ledger, clock: clock,
+            logger: logger)
+    }
+
+    /// Serves until SIGTERM or SIGINT, then drains: the sockets take nothing new, the relay finishes what is under
+    /// way, and the core records the stop and publishes the rest.
+    ///
+    /// - Parameter whenListening: Called once, as soon as clients can connect.
+    func run(whenListening: @escaping @Sendable () -> Void) async throws {
+        try await core.start(version: Sendgate.version)
+        var group = ServiceGroupConfiguration(
+            // Shut down from the last to the first.
+            services: [
+                .init(service: core), .init(service: relay), .init(service: reload),
+                .init(service: Listening(endpoint: endpoint, whenListening: whenListening)),
+            ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        group.maximumGracefulShutdownDuration = .milliseconds(
+            configuration.endpoint.drainMilliseconds + 2 * UnixHop.answerMilliseconds)
+        try await ServiceGroup(configuration: group).run()
+    }
+
+    private struct Listening: Service {
+        let endpoint: UnixSocketEndpoint
+        let whenListening: @Sendable () -> Void
+        func run() async throws { try await endpoint.run(whenListening: whenListening) }
+    }
+
+    // MARK: Keys
+
+    private static func trailSigner(_ keys: PrivateKeyDirectory, origin: String) throws -> NoteSigner {
+        let key = try Ed25519PrivateKey(seed: keys.current(.trail).secret)
+        guard let signer = NoteSigner(name: origin, key: key) else {
+            throw CommandFailure(
+                "`\(origin)` cannot name a trail",
+                hint: "set `origin` to something like `gate.example.com/prod`")
+        }
+        return signer
+    }
+
+    /// Keys that signed earlier checkpoints of the same trail.
+    private static func olderTrailKeys(_ keys: PrivateKeyDirectory, origin: String) throws
+        -> [NoteVerifierKey]
+    {
+        try (keys.keys[.trail] ?? []).dropFirst().compactMap { key in
+            try key.publicKey().flatMap { NoteVerifierKey(name: origin, publicKey: $0) }
+        }
+    }
+
+    /// The newest data key seals, older ones still open what they sealed.
+    private static func rowCipher(_ keys: PrivateKeyDirectory) throws -> RowCipher {
+        let list = try (keys.keys[.data] ?? []).map {
+            RowCipher.Key(id: $0.id, key: try AES256GCMKey($0.secret))
+        }
+        guard let current = list.first else {
+            throw KeyFileError.missing(purpose: .data, directory: keys.path)
+        }
+        return RowCipher(current: current, older: Array(list.dropFirst()))
+    }
+
+    private static func answers(about keys: PrivateKeyDirectory) throws -> [KeyAnswer] {
+        try KeyPurpose.allCases.flatMap { purpose in
+            try (keys.keys[purpose] ?? []).enumerated().map { position, key in
+                KeyAnswer(
+                    key: key.id, purpose: purpose.rawValue, suite: purpose.suite,
+                    state: (position == 0 ? KeyState.active : .deactivated).rawValue,
+                    createdAt: key.createdAt, changedAt: nil,
+                    publicKey: try key.publicKey().map { Base64URL.encode($0.rawBytes) })
+            }
+        }
+    }
+
+    // MARK: The world
+
+    private static func hop(_ hop: GatewayConfiguration.NextHop) -> any Hop {
+        switch hop {
+        case .unix(let path, let users): UnixHop(path: path, serverUserIDs: users)
+        case .file(let path): FileHop(path: path)
+        }
+    }
+}
+
+/// A value that is made after those who need it. Filled once, before anything runs.
+private final class Late<Value: AnyObject & Sendable>: Sendable {
+    private let state = Mutex<Value?>(nil)
+    var value: Value? { state.withLock { $0 } }
+    func fill(_ value: Value) { state.withLock { $0 = value } }
+}
