@@ -4,9 +4,8 @@ import GatewayPipeline
 
 /// One connection to one database file, with its compiled statements.
 final class Connection: @unchecked Sendable {
-    // @unchecked is sound because everything mutable is touched only inside `queue`: `exclusively` is the
-    // way in, and every other method requires that the caller is already there (`GRDB` traps when a
-    // statement runs outside its queue in a debug build).
+    // @unchecked is sound because everything mutable is touched only inside `queue`, which runs one closure
+    // at a time: `exclusively` is the way in, and every method but `close` requires that the caller is there.
 
     enum Role {
         case writer(byteCountMax: Int64?)
@@ -19,6 +18,7 @@ final class Connection: @unchecked Sendable {
     private let database: Database
     private let handle: SQLiteConnection
     private var prepared: [ObjectIdentifier: Statement] = [:]
+    private var isClosed = false
     private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
     /// the body would then be written without a transaction, so every further statement is refused.
@@ -65,10 +65,20 @@ final class Connection: @unchecked Sendable {
     }
 
     deinit {
-        prepared = [:]
-        queue.inDatabase { _ in _ = sqlite3_wal_hook(handle, nil, nil) }
-        try? queue.close()
+        close()
         logPageCount.deallocate()
+    }
+
+    /// Waits for what is under way and closes the file; using the connection afterwards throws.
+    func close() {
+        queue.inDatabase { _ in
+            guard !isClosed else { return }
+            isClosed = true
+            prepared = [:]
+            _ = sqlite3_wal_hook(handle, nil, nil)
+        }
+        // A failure leaves a descriptor open that nobody uses; there is nothing to do about it at the end.
+        try? queue.close()
     }
 
     /// Sets what must hold on this connection, and reads it back.
@@ -122,7 +132,8 @@ final class Connection: @unchecked Sendable {
 
     /// One value of a pragma, or of a statement with one column.
     func pragma(_ text: String) throws -> String {
-        try StoreFailure.translating(file: file) { try String.fetchOne(database, sql: text) ?? "" }
+        guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
+        return try StoreFailure.translating(file: file) { try String.fetchOne(database, sql: text) ?? "" }
     }
 
     /// Statements that run once, such as the schema's.
@@ -162,7 +173,7 @@ final class Connection: @unchecked Sendable {
         lostTransaction = false
         // Nothing to do when SQLite has rolled back by itself. A rollback in memory cannot fail in another
         // way that would leave a transaction open, and the next `begin` would say so.
-        if sqlite3_get_autocommit(handle) == 0 { _ = try? change(Self.rollbackText) }
+        if !isClosed, sqlite3_get_autocommit(handle) == 0 { _ = try? change(Self.rollbackText) }
     }
 
     func setSavepoint() throws { try change(Self.savepointText) }
@@ -229,6 +240,7 @@ final class Connection: @unchecked Sendable {
     }
 
     private func bound(_ text: StatementText, _ bind: (inout Binder) -> Void) throws -> SQLiteStatement {
+        guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
         guard !lostTransaction else {
             throw StoreError.unavailable(
                 "`\(file)`: SQLite rolled the transaction back after an earlier error")

@@ -19,9 +19,11 @@ final class Reader: @unchecked Sendable {
 final class ReaderPool: Sendable {
     private let idle: Mutex<[Reader]>
     private let available: DispatchSemaphore
+    private let count: Int
 
     init(_ readers: [Reader]) {
         idle = Mutex(readers)
+        count = readers.count
         available = DispatchSemaphore(value: readers.count)
     }
 
@@ -34,5 +36,15 @@ final class ReaderPool: Sendable {
         }
         defer { idle.withLock { $0.append(reader) } }
         return try body(reader)
+    }
+
+    /// Waits for every reader to come back, then closes them all.
+    func close() {
+        for _ in 0..<count { available.wait() }
+        for reader in idle.withLock({ $0 }) {
+            reader.gate.close()
+            reader.subjects.close()
+        }
+        for _ in 0..<count { available.signal() }
     }
 }

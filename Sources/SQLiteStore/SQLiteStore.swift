@@ -14,15 +14,14 @@ import Synchronization
 ///   what is.
 /// - Blocking: every call occupies its thread until SQLite is done. Keep them off event loops.
 package final class SQLiteStore: GateStore {
-    // Released from the top: connections that only read close first, so that the writing ones, closing
-    // last, can fold their logs into the databases; the directory's lock goes when everything is closed.
     private let readers: ReaderPool
     private let subjectsForWriting: Connection
     private let subjectsWriter: SubjectsWriter
     private let writer: GateWriter
     private let mappings: SubjectMappings
     private let limits: SQLiteStoreLimits
-    private let lost = Mutex<StoreError?>(nil)
+    /// Why nothing goes on any more: a lost synchronization, or the end.
+    private let stopped = Mutex<StoreError?>(nil)
     private let directory: StateDirectory
 
     /// Opens the store, makes it when it is new, and finishes erasures that a crash left half done.
@@ -101,12 +100,27 @@ package final class SQLiteStore: GateStore {
         }
     }
 
+    deinit { close() }
+
+    /// Waits for what is under way, closes the files and lets go of the directory. Every later call throws
+    /// `StoreError.unavailable`. Not from inside a `read` or `write`.
+    package func close() {
+        stopped.withLock { $0 = $0 ?? .unavailable("the store is closed") }
+        // Connections that only read close first, so that the writing ones, closing last, can fold their logs
+        // into the databases; the directory's lock goes when everything is closed.
+        readers.close()
+        subjectsForWriting.close()
+        subjectsWriter.connection.close()
+        writer.connection.close()
+        directory.unlock()
+    }
+
     // MARK: Reading and writing
 
     package func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
         try watchingDurability {
             try writer.connection.exclusively {
-                try refuseWhenLost()
+                try refuseWhenStopped()
                 return try subjectsForWriting.exclusively { try transact(body) }
             }
         }
@@ -135,7 +149,7 @@ package final class SQLiteStore: GateStore {
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
-        try refuseWhenLost()
+        try refuseWhenStopped()
         return try readers.lend { reader in
             try reader.gate.exclusively {
                 try reader.subjects.exclusively {
@@ -158,8 +172,8 @@ package final class SQLiteStore: GateStore {
         }
     }
 
-    private func refuseWhenLost() throws {
-        if let error = lost.withLock({ $0 }) { throw error }
+    private func refuseWhenStopped() throws {
+        if let error = stopped.withLock({ $0 }) { throw error }
     }
 
     /// Remembers a lost synchronization: the process must stop, and until it does nothing may go on.
@@ -167,7 +181,7 @@ package final class SQLiteStore: GateStore {
         do {
             return try body()
         } catch let error as StoreError {
-            if case .lostDurability = error { lost.withLock { $0 = $0 ?? error } }
+            if case .lostDurability = error { stopped.withLock { $0 = $0 ?? error } }
             throw error
         }
     }
@@ -180,7 +194,7 @@ package final class SQLiteStore: GateStore {
     /// - Note: Rewrites `subjects.db` in memory first (about 230 bytes a person), because a temporary file
     ///   would leave wrapped keys of the living outside the state directory.
     package func finishErasures() throws {
-        try refuseWhenLost()
+        try refuseWhenStopped()
         try watchingDurability {
             let gate = writer.connection
             let subjects = try gate.exclusively { try gate.every(Self.marked) { try $0.id(SubjectID.self) } }
@@ -236,13 +250,18 @@ package final class SQLiteStore: GateStore {
     // MARK: Space
 
     package func space() throws -> StoreSpace {
+        try refuseWhenStopped()
         do {
-            let gateByteCount = directory.byteCount(of: Schema.gate.file)
-            // Pages that were freed are written again before the file grows.
-            let reusable = try readers.lend { reader in
+            // The database's own count of its pages: the file on disk lags behind by what is in the log. Pages
+            // that were freed are written again before the file grows.
+            let (gateByteCount, reusable) = try readers.lend { reader in
                 try reader.gate.exclusively {
-                    Int64(try reader.gate.pragma("PRAGMA freelist_count")) ?? 0
-                } * Int64(reader.gate.pageByteCount)
+                    let pageByteCount = Int64(reader.gate.pageByteCount)
+                    return (
+                        (Int64(try reader.gate.pragma("PRAGMA page_count")) ?? 0) * pageByteCount,
+                        (Int64(try reader.gate.pragma("PRAGMA freelist_count")) ?? 0) * pageByteCount
+                    )
+                }
             }
             let others = [
                 Schema.gate.file + "-wal", Schema.subjects.file, Schema.subjects.file + "-wal",

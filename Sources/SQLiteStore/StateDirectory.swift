@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// The folder that holds the databases, owned by exactly one process while this value lives.
 ///
@@ -7,7 +8,7 @@ import Glibc
 /// whoever comes second; nothing is decided by it.
 final class StateDirectory: Sendable {
     let path: String
-    private let lock: Int32
+    private let lock: Mutex<Int32?>
 
     /// - Throws: ``StoreOpeningError``.
     init(path: String) throws {
@@ -26,10 +27,18 @@ final class StateDirectory: Sendable {
         guard status.st_mode & 0o077 == 0 else {
             throw StoreOpeningError.directoryTooOpen(path: path, mode: status.st_mode & 0o7777)
         }
-        lock = try Self.takeLock(in: path)
+        lock = Mutex(try Self.takeLock(in: path))
     }
 
-    deinit { close(lock) }
+    deinit { unlock() }
+
+    /// Lets another process have the directory.
+    func unlock() {
+        lock.withLock { file in
+            if let file { close(file) }
+            file = nil
+        }
+    }
 
     private static func takeLock(in directory: String) throws -> Int32 {
         let path = directory + "/state.lock"

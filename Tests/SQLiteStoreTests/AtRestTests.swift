@@ -1,0 +1,204 @@
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@testable import SQLiteStore
+
+@Suite struct AtRestTests {
+    @Test func `nothing personal is readable in any file, open or closed`() throws {
+        let folder = try TemporaryFolder()
+        var store: SQLiteStore? = try openStore(folder.state)
+        try store?.write { _ = try $0.putCanaries() }
+        func expectUnreadable() throws {
+            for canary in Canary.all {
+                #expect(try files(in: folder.state, containing: Array(canary.utf8)) == [], "\(canary)")
+            }
+            // The search itself finds what is there in clear.
+            #expect(try !files(in: folder.state, containing: Array("transaction.failed".utf8)).isEmpty)
+        }
+        try expectUnreadable()
+        store = nil
+        try expectUnreadable()
+    }
+
+    /// Runs SQL on the closed store and then the question that must find the damage.
+    private func expectDamaged(
+        _ table: String, after sql: String, in file: String = "gate.db",
+        _ question: (any StoreReading) throws -> Void
+    ) throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).write { transaction in
+            try transaction.putCanaries(1)
+            try transaction.putCanaries(2)
+            var second = try transaction.devices(of: .sample(1))[0]
+            second.tag = .sample(7)
+            try transaction.putDevice(second)
+        }
+        try tamper(folder.state + "/" + file) { try $0.script(sql) }
+        let store = try openStore(folder.state)
+        do {
+            try store.read(question)
+            Issue.record("nothing was noticed after: \(sql)")
+        } catch StoreError.damaged(let found, _) {
+            #expect(found == table)
+        }
+    }
+
+    /// The id of a held row of one of the two people.
+    private func held(_ person: Int, _ kind: Held.Kind, _ slot: Int64) -> Int64 {
+        Held.id(Int64(person), kind, slot: slot)
+    }
+
+    private func swap(_ left: Int64, _ right: Int64) -> String {
+        """
+        CREATE TABLE kept AS SELECT sealed FROM held WHERE id = \(left);
+        UPDATE held SET sealed = (SELECT sealed FROM held WHERE id = \(right)) WHERE id = \(left);
+        UPDATE held SET sealed = (SELECT sealed FROM kept) WHERE id = \(right);
+        """
+    }
+
+    @Test func `a value moved to another person is damage`() throws {
+        for kind in [Held.Kind.recipient, .preferences] {
+            let sql = swap(held(1, kind, 0), held(2, kind, 0))
+            try expectDamaged(kind == .recipient ? "recipient" : "preference", after: sql) { store in
+                _ = try store.recipient(.sample(1))
+                _ = try store.preferences(of: .sample(1))
+            }
+        }
+    }
+
+    @Test func `a value moved to another row of the same person is damage`() throws {
+        try expectDamaged("device", after: swap(held(1, .device, 1), held(1, .device, 2))) {
+            _ = try $0.devices(of: .sample(1))
+        }
+    }
+
+    @Test func `a value moved to another kind of row is damage`() throws {
+        try expectDamaged("device", after: swap(held(1, .device, 1), held(1, .address, 1))) {
+            _ = try $0.devices(of: .sample(1))
+        }
+    }
+
+    @Test func `a destination under another's tag is damage`() throws {
+        let sql =
+            "UPDATE held SET tag = x'00112233445566778899aabbccddeeff' WHERE id = \(held(1, .device, 1))"
+        try expectDamaged("device", after: sql) { _ = try $0.devices(of: .sample(1)) }
+    }
+
+    @Test func `a person under another's pseudonym is damage`() throws {
+        let sql = """
+            UPDATE person SET subject = zeroblob(16) WHERE number = 1;
+            UPDATE person SET subject = x'0000000000005eed0000000000000001' WHERE number = 2
+            """
+        try expectDamaged("recipient", after: sql) { _ = try $0.recipient(.sample(1)) }
+    }
+
+    @Test func `a changed byte in any sealed table is damage`() throws {
+        let flip = "substr(sealed, 1, 40) || x'00' || substr(sealed, 42)"
+        try expectDamaged("send", after: "UPDATE send SET sealed = CAST(\(flip) AS BLOB)") {
+            _ = try $0.send(.sample(1))
+        }
+        try expectDamaged("outbox", after: "UPDATE outbox SET sealed = CAST(\(flip) AS BLOB)") {
+            _ = try $0.outbox(MessageID.sample(1))
+        }
+        try expectDamaged("event", after: "UPDATE event SET sealed = CAST(\(flip) AS BLOB)") {
+            _ = try $0.events(of: CallerName("payments"), after: 0, limit: 9)
+        }
+        try expectDamaged("consent", after: "UPDATE held SET sealed = CAST(\(flip) AS BLOB)") {
+            _ = try $0.consentEvents(of: .sample(1))
+        }
+        let tagKey =
+            "UPDATE subject SET tag_key = CAST(substr(tag_key, 1, 40) || x'00' || substr(tag_key, 42) AS BLOB)"
+        try expectDamaged("subject", after: tagKey, in: "subjects.db") {
+            _ = try $0.subject(of: UserID(Canary.user + "-1"))
+        }
+    }
+
+    @Test func `a mapping moved to another user is damage`() throws {
+        let sql = """
+            CREATE TABLE kept AS SELECT user FROM subject WHERE number = 1;
+            UPDATE subject SET user = zeroblob(32) WHERE number = 1;
+            UPDATE subject SET user = (SELECT user FROM kept) WHERE number = 2
+            """
+        try expectDamaged("subject", after: sql, in: "subjects.db") {
+            _ = try $0.subject(of: UserID(Canary.user + "-1"))
+        }
+    }
+
+    @Test func `an entry of an unknown kind or a row cut short is damage, never a crash`() throws {
+        try expectDamaged("outbox", after: "UPDATE outbox SET category = 99") {
+            _ = try $0.outbox(MessageID.sample(1))
+        }
+        try expectDamaged("send", after: "UPDATE send SET subject = x'01'") { _ = try $0.send(.sample(1)) }
+        try expectDamaged("word", after: "DELETE FROM word") { _ = try $0.send(.sample(1)) }
+        try expectDamaged("outbox", after: "UPDATE outbox SET sealed = x''") {
+            _ = try $0.outbox(MessageID.sample(1))
+        }
+    }
+
+    // MARK: Erasure
+
+    @Test func `an erasure leaves no trace of who the person was`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        // Enough people that rows have moved between pages, and some that left before.
+        try store.write { transaction in
+            for number in 1...400 {
+                _ = try transaction.makeSubject(for: UserID("u_\(number)"), subject: .sample(number))
+            }
+            try transaction.putCanaries(1000)
+        }
+        let mappings: [(user: [UInt8], subject: [UInt8], tagKey: [UInt8])] = try copyAndAsk(folder) {
+            connection in
+            let all = StatementText("subject", "SELECT user, subject, tag_key FROM subject ORDER BY number")
+            return try connection.every(all) { ($0.byteArray(), $0.byteArray(), $0.byteArray()) }
+        }
+        #expect(mappings.count == 401)
+        let erased = [3, 77, 250, 400]
+        for index in erased {
+            #expect(try !files(in: folder.state, containing: mappings[index].tagKey).isEmpty)
+        }
+        try store.write { transaction in
+            for index in erased {
+                try transaction.eraseSubject(try #require(SubjectID(bytes: mappings[index].subject)))
+            }
+        }
+        try store.finishErasures()
+        for (index, mapping) in mappings.enumerated() where erased.contains(index) {
+            for remnant in [mapping.user, mapping.tagKey, mapping.subject] {
+                // Neither in the databases nor in their logs, while the store is still open.
+                #expect(try files(in: folder.state, containing: remnant) == [])
+            }
+        }
+        // The others are all there.
+        let kept = mappings.indices.filter { !erased.contains($0) }
+        for index in kept where index < 400 {
+            #expect(try store.read { try $0.subject(of: UserID("u_\(index + 1)"))?.id } == .sample(index + 1))
+        }
+        #expect(try store.read { try $0.subject(of: UserID(Canary.user + "-1000")) } == nil)
+    }
+
+    @Test func `an erasure succeeds although the person's rows no longer authenticate`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).write { _ = try $0.putCanaries() }
+        try tamper(folder.state + "/gate.db") { try $0.script("UPDATE held SET sealed = x'00'") }
+        let store = try openStore(folder.state)
+        try store.write { try $0.eraseSubject(.sample(1)) }
+        try store.finishErasures()
+        #expect(try store.read { try $0.subject(.sample(1)) } == nil)
+        #expect(try store.read { try $0.deviceKey(.sample(1001)) } == nil)
+    }
+
+    /// Reads `subjects.db` in a copy, so that the open store's locks are left alone.
+    private func copyAndAsk<Result>(_ folder: TemporaryFolder, _ body: (Connection) throws -> Result) throws
+        -> Result
+    {
+        let copy = try TemporaryFolder()
+        for name in ["subjects.db", "subjects.db-wal"] {
+            try FileManager.default.copyItem(
+                atPath: folder.state + "/" + name, toPath: copy.path + "/" + name)
+        }
+        return try tamper(copy.path + "/subjects.db", body)
+    }
+}

@@ -1,0 +1,322 @@
+import Foundation
+import GRDBSQLite
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@testable import SQLiteStore
+
+/// What happens when the disk fails under the store. Serial inside, because each case counts operations.
+@Suite struct FaultTests {
+    /// `SQLITE_IOERR_WRITE`, `SQLITE_IOERR_FSYNC`: macros with a shift, which do not import.
+    private static let writeError = SQLITE_IOERR | 3 << 8
+    private static let fsyncError = SQLITE_IOERR | 4 << 8
+
+    /// A state directory that can fail.
+    private final class FaultyState {
+        let folder: TemporaryFolder
+        let files: FaultyFiles.Folder
+        private(set) var store: SQLiteStore?
+
+        init(durable: String? = nil, limits: SQLiteStoreLimits = SQLiteStoreLimits(readerCount: 1)) throws {
+            folder = try TemporaryFolder()
+            files = FaultyFiles.shared.watch(folder.state, keepingDurable: durable)
+            store = try openStore(folder.state, limits: limits)
+        }
+
+        func reopen() throws {
+            store?.close()
+            store = try openStore(folder.state)
+        }
+
+        deinit {
+            store?.close()
+            FaultyFiles.shared.unwatch(folder.state)
+        }
+    }
+
+    /// Whether the write of `number` is wholly there, wholly absent; anything between is recorded as an issue.
+    private func isThere(_ number: Int, in store: SQLiteStore) throws -> Bool {
+        try store.read { store in
+            let signs = [
+                try store.send(.sample(number)) != nil,
+                try store.outbox(MessageID.sample(number)) != nil,
+                try store.recipient(.sample(number)) != nil,
+                try store.devices(of: .sample(number)).first?.token == Canary.token,
+                try store.events(of: SendID.sample(number)).count == 1,
+                try store.entryCount() == UInt64(number),
+                try store.outboxDepth().rowCount == number,
+                try store.setting("last") == "\(number)",
+            ]
+            #expect(Set(signs).count == 1, "half of write \(number) is there: \(signs)")
+            return signs[0]
+        }
+    }
+
+    private func perform(_ number: Int, on store: SQLiteStore) throws {
+        try store.write { transaction in
+            try transaction.putCanaries(number)
+            try transaction.setSetting("last", to: "\(number)")
+        }
+    }
+
+    @Test(arguments: [SQLITE_FULL, writeError, SQLITE_READONLY, SQLITE_CANTOPEN])
+    func `whichever write fails, the transaction has not happened and the next one works`(_ code: Int32)
+        throws
+    {
+        let state = try FaultyState()
+        try perform(1, on: try #require(state.store))
+        var number = 2
+        for position in 1... {
+            let store = try #require(state.store)
+            state.files.fail(.write, at: position, code: code)
+            do {
+                try perform(number, on: store)
+                // No write of this transaction was left to fail.
+                #expect(state.files.count(.write) < position)
+                break
+            } catch StoreError.unavailable(let message) {
+                #expect(!message.isEmpty)
+            }
+            state.files.heal()
+            #expect(try !isThere(number, in: store))
+            #expect(try isThere(number - 1, in: store))
+            // Space is back: the gate recovers by itself.
+            try perform(number, on: store)
+            #expect(try isThere(number, in: store))
+            if position.isMultiple(of: 5) { try state.reopen() }
+            #expect(try isThere(number, in: try #require(state.store)))
+            number += 1
+            try #require(position < 200, "a transaction of this size makes fewer writes")
+        }
+        #expect(number > 3)
+        state.files.heal()
+        try state.reopen()
+        #expect(try isThere(number, in: try #require(state.store)))
+    }
+
+    @Test func `a disk that stays full refuses every write and still answers questions`() throws {
+        let state = try FaultyState()
+        let store = try #require(state.store)
+        try perform(1, on: store)
+        state.files.fail(.write, at: 1, code: SQLITE_FULL, lasts: true)
+        for _ in 0..<3 {
+            #expect(throws: StoreError.self) { try perform(2, on: store) }
+            #expect(try isThere(1, in: store))
+        }
+        state.files.heal()
+        try perform(2, on: store)
+        #expect(try isThere(2, in: store))
+    }
+
+    @Test
+    func `a failed synchronization ends this process's use of the store, and a restart reads what is true`()
+        throws
+    {
+        for position in 1... {
+            let state = try FaultyState()
+            let store = try #require(state.store)
+            try perform(1, on: store)
+            state.files.fail(.synchronize, at: position, code: Self.fsyncError)
+            do {
+                try perform(2, on: store)
+                #expect(state.files.count(.synchronize) < position)
+                #expect(position > 2, "a registration synchronizes both databases")
+                break
+            } catch StoreError.lostDurability {
+                // What was asked for may or may not be on disk; nothing may go on as if it were known.
+            }
+            state.files.heal()
+            func isLost(_ body: () throws -> Void) -> Bool {
+                do {
+                    try body()
+                    return false
+                } catch StoreError.lostDurability {
+                    return true
+                } catch {
+                    return false
+                }
+            }
+            #expect(isLost { try perform(3, on: store) })
+            #expect(isLost { _ = try store.read { try $0.entryCount() } })
+            #expect(isLost { try store.finishErasures() })
+            try state.reopen()
+            let reopened = try #require(state.store)
+            let wasThere = try isThere(2, in: reopened)
+            try perform(wasThere ? 3 : 2, on: reopened)
+            try #require(position < 50, "a transaction synchronizes only a few times")
+        }
+    }
+
+    @Test func `a synchronization that fails while the log is moved is not overlooked`() throws {
+        // A log so short that every commit moves it.
+        let state = try FaultyState(
+            limits: SQLiteStoreLimits(readerCount: 1, logByteCountBeforeCheckpoint: 1))
+        let store = try #require(state.store)
+        try perform(1, on: store)
+        var sawLoss = false
+        for position in 1...2 {
+            guard !sawLoss else { break }
+            state.files.fail(.synchronize, at: 1 + position, code: Self.fsyncError, lasts: true)
+            do {
+                try store.write { try $0.setSetting("other", to: "\(position)") }
+            } catch StoreError.lostDurability {
+                sawLoss = true
+            }
+        }
+        #expect(sawLoss)
+        state.files.heal()
+        try state.reopen()
+        #expect(try isThere(1, in: try #require(state.store)))
+    }
+
+    @Test func `a savepoint cannot save a transaction that SQLite itself has given up`() throws {
+        let state = try FaultyState()
+        let store = try #require(state.store)
+        try perform(1, on: store)
+        #expect(throws: StoreError.self) {
+            try store.write { transaction in
+                try transaction.setSetting("last", to: "before the fault")
+                // A big transaction spills pages to the log before it commits; one of those writes fails, and
+                // then every later one.
+                state.files.fail(.write, at: 1, code: SQLITE_FULL, lasts: true)
+                for number in 0..<60_000 {
+                    try? transaction.savepoint {
+                        try transaction.setSetting(
+                            "filler-\(number)", to: String(repeating: "x", count: 2000))
+                    }
+                }
+                state.files.heal()
+                try transaction.setSetting("last", to: "after the fault")
+            }
+        }
+        state.files.heal()
+        #expect(try store.read { try $0.setting("filler-0") } == nil)
+        #expect(try isThere(1, in: store))
+        try perform(2, on: store)
+        #expect(try isThere(2, in: store))
+    }
+
+    // MARK: Power cuts
+
+    @Test func `what a write returned from survives the loss of everything that was not synchronized`() throws
+    {
+        let durable = try TemporaryFolder()
+        let state = try FaultyState(durable: durable.path)
+        let store = try #require(state.store)
+        for number in 1...12 {
+            try perform(number, on: store)
+            // The power goes here: only synchronized bytes are left.
+            let afterwards = try TemporaryFolder()
+            try FileManager.default.createDirectory(
+                atPath: afterwards.state, withIntermediateDirectories: false,
+                attributes: [.posixPermissions: 0o700])
+            for name in try FileManager.default.contentsOfDirectory(atPath: durable.path) {
+                try FileManager.default.copyItem(
+                    atPath: durable.path + "/" + name, toPath: afterwards.state + "/" + name)
+            }
+            let recovered = try openStore(afterwards.state)
+            #expect(try isThere(number, in: recovered))
+            let user = UserID(Canary.user + "-\(number)")
+            #expect(try recovered.read { try $0.subject(of: user)?.id } == .sample(number))
+        }
+    }
+
+    @Test func `files copied in the middle of a transaction hold the state before it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try perform(1, on: store)
+        let copy = try TemporaryFolder()
+        try store.write { transaction in
+            try transaction.putCanaries(2)
+            try transaction.setSetting("last", to: "2")
+            for number in 0..<5_000 {
+                try transaction.setSetting("filler-\(number)", to: String(repeating: "x", count: 2000))
+            }
+            try FileManager.default.createDirectory(
+                atPath: copy.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700]
+            )
+            for name in ["gate.db", "gate.db-wal", "subjects.db", "subjects.db-wal"] {
+                try FileManager.default.copyItem(
+                    atPath: folder.state + "/" + name, toPath: copy.state + "/" + name)
+            }
+        }
+        let recovered = try openStore(copy.state)
+        #expect(try isThere(1, in: recovered))
+        #expect(try recovered.read { try $0.subject(of: UserID(Canary.user + "-2")) } == nil)
+        #expect(try isThere(2, in: store))
+    }
+
+    @Test func `a crash between the two commits leaves a mapping that the next registration takes up`() throws
+    {
+        let state = try FaultyState()
+        let store = try #require(state.store)
+        try perform(1, on: store)
+        // Find the write at which the mapping is committed and the rest is not.
+        for position in 1...60 {
+            state.files.fail(.write, at: position, code: SQLITE_FULL)
+            #expect(throws: StoreError.self) { try perform(2, on: store) }
+            state.files.heal()
+            if try store.read({ try $0.subject(of: UserID(Canary.user + "-2")) }) != nil { break }
+        }
+        let left = try #require(try store.read { try $0.subject(of: UserID(Canary.user + "-2")) })
+        #expect(try !isThere(2, in: store))
+        let taken = try store.write {
+            try $0.makeSubject(for: UserID(Canary.user + "-2"), subject: .sample(99))
+        }
+        #expect(taken.id == left.id)
+        try perform(2, on: store)
+        #expect(try isThere(2, in: store))
+    }
+
+    // MARK: The store's own bound
+
+    @Test func `a store at its bound refuses to grow, answers, and goes on when rows are gone`() throws {
+        let folder = try TemporaryFolder()
+        let limits = SQLiteStoreLimits(readerCount: 1, gateByteCountMax: 2 << 20)
+        let store = try openStore(folder.state, limits: limits)
+        try perform(1, on: store)
+        var count = 0
+        func fill() throws {
+            while true {
+                try store.write { transaction in
+                    for _ in 0..<10 {
+                        try transaction.setSetting("filler-\(count)", to: String(repeating: "x", count: 3000))
+                        count += 1
+                    }
+                }
+            }
+        }
+        #expect {
+            try fill()
+        } throws: { error in
+            guard case StoreError.unavailable(let message) = error else { return false }
+            return message.contains("cannot grow")
+        }
+        #expect(try isThere(1, in: store))
+        #expect(try store.space().freeByteCount < 64 << 10)
+        try store.write { transaction in
+            for number in 0..<200 { try transaction.setSetting("filler-\(number)", to: nil) }
+        }
+        #expect(try store.space().freeByteCount > 500 << 10)
+        try perform(2, on: store)
+        #expect(try isThere(2, in: store))
+    }
+
+    @Test func `one call of prune is bounded, and calling again finishes`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(
+            folder.state, limits: SQLiteStoreLimits(readerCount: 1, prunedRowCountMax: 10))
+        try store.write { transaction in
+            for number in 1...35 { try transaction.putCanaries(number) }
+        }
+        let later = Instant.sample.advanced(bySeconds: 1)
+        var rounds: [Int] = []
+        while true {
+            let count = try store.write { try $0.prune(before: later) }
+            guard count > 0 else { break }
+            rounds.append(count)
+        }
+        #expect(rounds == [20, 20, 20, 10])
+    }
+}

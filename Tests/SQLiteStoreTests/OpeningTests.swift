@@ -1,0 +1,231 @@
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import Testing
+
+@testable import SQLiteStore
+
+@Suite struct OpeningTests {
+    private func mode(_ path: String) throws -> Int {
+        try #require(
+            FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
+        ).intValue
+    }
+
+    @Test func `everything in the directory is the owner's alone`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { _ = try $0.putCanaries() }
+        #expect(try mode(folder.state) == 0o700)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.state).sorted()
+        #expect(
+            names == [
+                "gate.db", "gate.db-shm", "gate.db-wal", "state.lock", "subjects.db", "subjects.db-shm",
+                "subjects.db-wal",
+            ])
+        for name in names { #expect(try mode(folder.state + "/" + name) == 0o600, "\(name)") }
+    }
+
+    @Test func `files that were opened to others are closed again`() throws {
+        let folder = try TemporaryFolder()
+        _ = try openStore(folder.state)
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o644], ofItemAtPath: folder.state + "/gate.db")
+        _ = try openStore(folder.state)
+        #expect(try mode(folder.state + "/gate.db") == 0o600)
+    }
+
+    @Test func `a writing connection is durable, forgets what it deletes, and says so`() throws {
+        let folder = try TemporaryFolder()
+        try tamper(folder.path + "/some.db") { (connection) throws in
+            #expect(try connection.pragma("PRAGMA synchronous") == "2")
+            #expect(try connection.pragma("PRAGMA journal_mode") == "wal")
+            #expect(try connection.pragma("PRAGMA secure_delete") == "1")
+            #expect(try connection.pragma("PRAGMA temp_store") == "2")
+            #expect(try connection.pragma("PRAGMA trusted_schema") == "0")
+        }
+    }
+
+    @Test func `a directory that others may enter is refused with the remedy`() throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(
+            atPath: folder.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o750])
+        let error = StoreOpeningError.directoryTooOpen(path: folder.state, mode: 0o750)
+        #expect(throws: error) { _ = try openStore(folder.state) }
+        #expect(error.hint == "run `chmod 700 \(folder.state)`")
+    }
+
+    @Test func `a file, a missing parent or a symbolic link in the way is refused`() throws {
+        let folder = try TemporaryFolder()
+        try Data().write(to: URL(fileURLWithPath: folder.path + "/file"))
+        #expect(throws: StoreOpeningError.notADirectory(path: folder.path + "/file")) {
+            _ = try openStore(folder.path + "/file")
+        }
+        #expect(throws: StoreOpeningError.self) { _ = try openStore(folder.path + "/none/state") }
+        try FileManager.default.createDirectory(
+            atPath: folder.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.state + "/gate.db", withDestinationPath: folder.path + "/file")
+        #expect(throws: StoreOpeningError.notARegularFile(path: folder.state + "/gate.db")) {
+            _ = try openStore(folder.state)
+        }
+    }
+
+    // MARK: One owner
+
+    @Test func `a second gateway is told who is there, and may come when it has gone`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.state)
+        #expect(
+            throws: StoreOpeningError.directoryInUse(
+                path: folder.state, processID: ProcessInfo.processInfo.processIdentifier)
+        ) {
+            _ = try openStore(folder.state)
+        }
+        try first.write { try $0.setSetting("still", to: "working") }
+        first.close()
+        let second = try openStore(folder.state)
+        #expect(try second.read { try $0.setting("still") } == "working")
+        #expect(throws: StoreError.unavailable("the store is closed")) {
+            try first.read { try $0.setting("still") }
+        }
+        #expect(throws: StoreError.unavailable("the store is closed")) { try first.write { _ in } }
+        #expect(throws: StoreError.unavailable("the store is closed")) { try first.space() }
+        first.close()
+    }
+
+    @Test
+    func `another process cannot take the lock while the store is open, and keeps us out while it has it`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        // flock(1) of util-linux, which every Debian has.
+        func flock(_ arguments: [String], input: Pipe? = nil, output: Pipe? = nil) throws -> Process {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+            process.arguments = arguments
+            if let input { process.standardInput = input }
+            if let output { process.standardOutput = output }
+            try process.run()
+            return process
+        }
+        let lock = folder.state + "/state.lock"
+        let refused = try flock(["-n", lock, "true"])
+        refused.waitUntilExit()
+        #expect(refused.terminationStatus == 1)
+        store.close()
+        // The other process says when it has the lock and keeps it until its input ends.
+        let (input, output) = (Pipe(), Pipe())
+        let holder = try flock(["-n", lock, "sh", "-c", "echo mine; cat"], input: input, output: output)
+        #expect(String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) == "mine\n")
+        #expect(throws: StoreOpeningError.self) { _ = try openStore(folder.state) }
+        try input.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        _ = try openStore(folder.state)
+    }
+
+    // MARK: The right files and keys
+
+    @Test(arguments: ["gate.db", "subjects.db"])
+    func `a schema newer than this build is refused and left alone`(_ file: String) throws {
+        let folder = try TemporaryFolder()
+        _ = try openStore(folder.state)
+        try tamper(folder.state + "/" + file) { try $0.script("PRAGMA user_version = 99") }
+        let newestKnown = file == "gate.db" ? Schema.gate.steps.count : Schema.subjects.steps.count
+        #expect(throws: StoreOpeningError.newerSchema(file: file, found: 99, newestKnown: newestKnown)) {
+            _ = try openStore(folder.state)
+        }
+        #expect(try tamper(folder.state + "/" + file) { try $0.pragma("PRAGMA user_version") } == "99")
+    }
+
+    @Test func `a database of another program is refused and left alone`() throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(
+            atPath: folder.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try tamper(folder.state + "/gate.db") { try $0.script("CREATE TABLE theirs (a)") }
+        #expect(throws: StoreOpeningError.notOurs(file: "gate.db", applicationID: 0)) {
+            _ = try openStore(folder.state)
+        }
+        #expect(
+            try tamper(folder.state + "/gate.db") {
+                try $0.pragma("SELECT group_concat(name) FROM sqlite_schema")
+            }
+                == "theirs")
+    }
+
+    @Test func `what is not a database at all is damage`() throws {
+        let folder = try TemporaryFolder()
+        _ = try openStore(folder.state)
+        try Data(repeating: 0x55, count: 8192).write(to: URL(fileURLWithPath: folder.state + "/gate.db"))
+        #expect(throws: StoreError.self) { _ = try openStore(folder.state) }
+    }
+
+    @Test func `a step of the schema that fails leaves the file at the step before`() throws {
+        let folder = try TemporaryFolder()
+        let good = Schema(file: "some.db", applicationID: 7, steps: ["CREATE TABLE one (a)"])
+        let bad = Schema(
+            file: "some.db", applicationID: 7,
+            steps: good.steps + ["CREATE TABLE two (a)", "CREATE TABLE three (a); CREATE TABLE one (a)"])
+        try tamper(folder.path + "/some.db") { connection in
+            try good.prepare(connection)
+            #expect(throws: StoreError.self) { try bad.prepare(connection) }
+            #expect(try connection.pragma("PRAGMA user_version") == "2")
+            #expect(try connection.pragma("SELECT group_concat(name) FROM sqlite_schema") == "one,two")
+        }
+    }
+
+    @Test func `a wrong key is noticed before it does harm`() throws {
+        let folder = try TemporaryFolder()
+        _ = try openStore(folder.state)
+        #expect(throws: StoreOpeningError.wrongIndexKey) { _ = try openStore(folder.state, index: 8) }
+        // Another key under the id the directory knows.
+        let impostor = RowCipher(
+            current: RowCipher.Key(
+                id: "data-test-1", key: try .init(.init(copying: [UInt8](repeating: 66, count: 32)))))
+        #expect(throws: StoreOpeningError.wrongDataKey(id: "data-test-1")) {
+            _ = try SQLiteStore(directory: folder.state, cipher: impostor, indexKey: .test())
+        }
+        _ = try openStore(folder.state)
+    }
+
+    @Test func `data keys rotate while old rows stay readable, and a dropped key names what it leaves`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state, key: 1).write { _ = try $0.putCanaries(1) }
+        var store: SQLiteStore? = try openStore(folder.state, key: 2, older: [1])
+        try store?.write { _ = try $0.putCanaries(2) }
+        try store?.read { (store: any StoreReading) throws in
+            #expect(try store.devices(of: .sample(1)).first?.token == Canary.token)
+            #expect(try store.devices(of: .sample(2)).first?.token == Canary.token)
+        }
+        store = nil
+        let without = try openStore(folder.state, key: 2)
+        #expect(try without.read { try $0.devices(of: .sample(2)).first?.token } == Canary.token)
+        #expect(
+            throws: StoreError.damaged(
+                table: "device", "a value is sealed under the data key `data-test-1`, which is not loaded")
+        ) {
+            try without.read { try $0.devices(of: .sample(1)) }
+        }
+    }
+
+    @Test func `reading beside many writers needs no more connections than there are`() async throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state, limits: SQLiteStoreLimits(readerCount: 1))
+        try store.write { _ = try $0.putCanaries() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<6 {
+                group.addTask {
+                    for _ in 0..<20 {
+                        let token = try store.read { try $0.devices(of: .sample(1)).first?.token }
+                        #expect(token == Canary.token)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@testable import SQLiteStore
+
+/// The numbers in the files mean these values for ever; a failing test here is a migration that is missing.
+@Suite struct StoredCodeTests {
+    @Test func `every stored list is as it was when the first row was written`() {
+        #expect(Category.codes.map(\.rawValue) == ["transactional", "security", "social", "marketing"])
+        #expect(Tier.codes.map(\.rawValue) == ["critical", "important", "informational", "promotional"])
+        #expect(Channel.codes.map(\.rawValue) == ["push", "sms", "email"])
+        #expect(Platform.codes.map(\.rawValue) == ["ios", "android"])
+        #expect(BodyForm.codes.map(\.rawValue) == ["sealed", "generic", "full", "never"])
+        #expect(Interruption.codes.map(\.rawValue) == ["passive", "active", "time_sensitive", "critical"])
+        #expect(AgeFact.codes.map(\.rawValue) == ["adult", "minor"])
+        #expect(PrivacyLevel.codes.map(\.rawValue) == ["full", "generic", "hidden"])
+        #expect(RegionSource.codes.map(\.rawValue) == ["kyc", "user_declared", "device", "sim", "ip"])
+        #expect(OSPermission.codes.map(\.rawValue) == ["granted", "provisional", "denied", "not_determined"])
+        #expect(
+            ConsentMethod.codes.map(\.rawValue) == [
+                "in_app_toggle", "web_form", "double_opt_in", "paper_form", "phone_call", "sms_keyword",
+                "existing_customer", "express_consent", "written_consent",
+            ])
+        #expect(
+            PreferenceState.codes.map(\.rawValue) == ["default", "user_on", "user_off", "user_off_step_up"])
+        #expect(
+            PreferenceSource.codes.map(\.rawValue) == [
+                "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
+            ])
+        #expect(ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn"])
+        #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "held"])
+        #expect(
+            Held.Kind.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 6, 7]
+                && Held.Kind.permissionPrompt.rawValue == 7)
+    }
+
+    @Test func `every value has a code and comes back from it`() {
+        func check<Value: StoredCode & CaseIterable>(_ type: Value.Type) {
+            #expect(Value.codes.count == Value.allCases.count)
+            for value in Value.allCases { #expect(Value(code: value.code) == value) }
+            #expect(Value(code: -1) == nil)
+            #expect(Value(code: Int64(Value.codes.count)) == nil)
+        }
+        check(Category.self)
+        check(Tier.self)
+        check(Channel.self)
+        check(Platform.self)
+        check(BodyForm.self)
+        check(Interruption.self)
+        check(AgeFact.self)
+        check(PrivacyLevel.self)
+        check(RegionSource.self)
+        check(OSPermission.self)
+        check(ConsentMethod.self)
+        check(PreferenceState.self)
+        check(PreferenceSource.self)
+        check(ConsentEvent.State.self)
+        check(OutboxRecord.State.self)
+    }
+
+    @Test func `security outranks everything, and within a lane the tier decides`() {
+        let ranks = [Category.security, .transactional].flatMap { category in
+            Tier.codes.map { Rank.of(category, $0) }
+        }
+        #expect(ranks == Array(0...7))
+        #expect(Rank.of(.marketing, .critical) == Rank.of(.social, .critical))
+        #expect(Array(Rank.all(in: .security)) == [0, 1, 2, 3])
+        #expect(Array(Rank.all(in: .general)) == [4, 5, 6, 7])
+    }
+
+    @Test func `ids of held rows keep person, kind and slot apart`() {
+        let id = Held.id(Held.personMax, .permissionPrompt, slot: Held.slotMax)
+        #expect(id > 0)
+        let row = Held(id: id, tag: nil, sealed: [])
+        #expect(row.kind == .permissionPrompt && row.slot == Held.slotMax)
+        #expect(Held.person(of: id) == Held.personMax)
+        #expect(!Held.ids(of: 1, .recipient ... .permissionPrompt).contains(Held.id(2, .recipient, slot: 0)))
+    }
+}
