@@ -68,7 +68,9 @@ extension Instant {
     /// ``init(rfc3339:)-(String)`` refuses to read.
     package var rfc3339: String {
         let days = milliseconds.flooredQuotient(86_400_000)
-        var rest = milliseconds - days * 86_400_000
+        // Not `milliseconds - days * 86_400_000`: that product overflows in the first day there is.
+        var rest = milliseconds % 86_400_000
+        if rest < 0 { rest += 86_400_000 }
         let (year, month, day) = Self.civil(days: days)
         var text: [UInt8] = []
         text.reserveCapacity(27)

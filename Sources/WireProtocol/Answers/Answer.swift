@@ -53,8 +53,15 @@ package enum MediaType {
 
 extension JSONObject {
     /// The members that have a value.
+    ///
+    /// One by one, because every answer to a send is built this way: in canonical order each member goes
+    /// to the end, and nothing has to be sorted.
     init(present members: KeyValuePairs<String, JSONValue?>) {
-        self.init(members.compactMap { member in member.value.map { (member.key, $0) } })
+        self.init()
+        for index in members.indices {
+            let member = members[index]
+            if let value = member.value { self[member.key] = value }
+        }
     }
 }
 

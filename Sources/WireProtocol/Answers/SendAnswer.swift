@@ -94,12 +94,12 @@ package struct SendAnswer: Hashable, Sendable {
         package var json: JSONObject {
             JSONObject(present: [
                 "destination": destination.map { .string($0) },
+                "detail": detail.map { .string($0.rawValue) },
+                "key_id": keyID.map { .string($0.hexadecimal) },
+                "message_id": messageID.map { .string($0.uuidText) },
+                "not_before": notBefore.map { .string($0.rfc3339) },
                 "outcome": .string(outcome.name),
                 "reason": .string(reason.rawValue),
-                "detail": detail.map { .string($0.rawValue) },
-                "message_id": messageID.map { .string($0.uuidText) },
-                "key_id": keyID.map { .string($0.hexadecimal) },
-                "not_before": notBefore.map { .string($0.rfc3339) },
             ])
         }
 
@@ -166,19 +166,19 @@ package struct SendAnswer: Hashable, Sendable {
     package func json(isStreamLine: Bool = false) -> JSONObject {
         let isRefusal = !outcome.isPromise
         return JSONObject(present: [
-            "type": isRefusal ? .string("urn:sendgate:reason:\(reason.rawValue)") : nil,
-            "title": isRefusal ? .string(reason.title) : nil,
-            "status": isRefusal || isStreamLine ? .integer(Int64(status)) : nil,
-            "id": .string(id.text),
-            "send_id": .string(sendID.uuidText),
-            "outcome": .string(outcome.name),
-            "reason": .string(reason.rawValue),
-            "detail": detail.map { .string($0.rawValue) },
-            "who_can_fix": .string(reason.whoCanFix.rawValue),
-            "policy": .string(policy.text),
             "deliveries": .array(deliveries.map { .object($0.json) }),
-            "trail": .object(trail.json),
+            "detail": detail.map { .string($0.rawValue) },
+            "id": .string(id.text),
+            "outcome": .string(outcome.name),
+            "policy": .string(policy.text),
+            "reason": .string(reason.rawValue),
             "replayed": isReplayed ? true : nil,
+            "send_id": .string(sendID.uuidText),
+            "status": isRefusal || isStreamLine ? .integer(Int64(status)) : nil,
+            "title": isRefusal ? .string(reason.title) : nil,
+            "trail": .object(trail.json),
+            "type": isRefusal ? .string("urn:sendgate:reason:\(reason.rawValue)") : nil,
+            "who_can_fix": .string(reason.whoCanFix.rawValue),
         ])
     }
 

@@ -37,7 +37,8 @@ package enum BodyError: Error, Hashable, Sendable {
 extension WireBody {
     /// Reads one body strictly: UTF-8, no key twice, no unknown member, integers only.
     package static func read(_ bytes: [UInt8]) -> Result<Self, BodyError> {
-        readWithContent(bytes).map(\.body)
+        // A closure, because a key path into a generic type is looked up by name at run time, on every send.
+        readWithContent(bytes).map { $0.body }
     }
 
     /// The same, with the content that identifies the request.

@@ -24,28 +24,26 @@ struct RequestTarget {
                         "the request target holds a byte that must be percent-encoded (RFC 3986): 0x\(hexadecimal(byte))"
                 ))
         }
-        var rest = target[...]
-        if !rest.hasPrefix("/") {
+        // On bytes throughout: every one of them is ASCII by now, and Swift's characters cost a look-up each.
+        var rest = target.utf8[...]
+        if rest.first != UInt8(ascii: "/") {
             // Absolute form (RFC 9112 section 3.2.2): a server must accept it, and here no authority differs.
-            guard rest.hasPrefix("http://") else {
+            guard rest.starts(with: "http://".utf8) else {
                 return .failure(Malformed(message: "the request target does not start with `/`"))
             }
             rest = rest.dropFirst(7)
-            guard let slash = rest.firstIndex(of: "/") else {
+            guard let slash = rest.firstIndex(of: UInt8(ascii: "/")) else {
                 return .failure(Malformed(message: "the request target has no path"))
             }
             rest = rest[slash...]
         }
-        let path: Substring
-        let query: Substring?
-        if let mark = rest.firstIndex(of: "?") {
-            path = rest[..<mark]
-            query = rest[rest.index(after: mark)...]
-        } else {
-            path = rest
-            query = nil
+        var query: Substring?
+        if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
+            query = Substring(rest[rest.index(after: mark)...])
+            rest = rest[..<mark]
         }
-        let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        let segments = rest.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            .map { Substring($0) }
         return .success(RequestTarget(segments: segments, query: query))
     }
 
@@ -96,14 +94,30 @@ enum RouteTable {
         case rest
     }
 
-    private static let rows: [(template: RouteTemplate, segments: [Segment])] =
-        RouteTemplate.allCases.map { template in
-            let segments = template.path.dropFirst().split(separator: "/").map { segment -> Segment in
-                if segment == "{tile}" { return .rest }
-                return segment.hasPrefix("{") ? .part : .literal(String(segment))
+    private struct Row {
+        var template: RouteTemplate
+        var segments: [Segment]
+        /// Where each named part stands.
+        var places: [String: Int]
+    }
+
+    /// In the order of the templates.
+    private static let rows: [Row] = RouteTemplate.allCases.map { template in
+        var row = Row(template: template, segments: [], places: [:])
+        for (place, segment) in template.path.dropFirst().split(separator: "/").enumerated() {
+            guard segment.hasPrefix("{") else {
+                row.segments.append(.literal(String(segment)))
+                continue
             }
-            return (template, segments)
+            let name = String(segment.dropFirst().dropLast())
+            row.places[name] = place
+            row.segments.append(name == "tile" ? .rest : .part)
         }
+        return row
+    }
+
+    private static let rowOfTemplate: [RouteTemplate: Row] = Dictionary(
+        uniqueKeysWithValues: rows.map { ($0.template, $0) })
 
     /// The templates a path belongs to. A literal path hides a templated one, as in OpenAPI:
     /// `/v1/sends/stream` is never a send.
@@ -126,6 +140,8 @@ enum RouteTable {
             case .literal(let text):
                 guard path[index] == text else { return nil }
             case .part:
+                // An empty segment is a trailing or doubled slash, never an id.
+                guard !path[index].isEmpty else { return nil }
                 isLiteral = false
             case .rest:
                 return false
@@ -136,8 +152,7 @@ enum RouteTable {
 
     /// The encoded text of a named part of the template's path.
     static func part(_ name: String, of template: RouteTemplate, in path: [Substring]) -> Substring {
-        let names = template.path.dropFirst().split(separator: "/")
-        guard let index = names.firstIndex(where: { $0 == "{\(name)}" }) else {
+        guard let index = rowOfTemplate[template]?.places[name] else {
             preconditionFailure("the route \(template) has no part `\(name)`")
         }
         guard name == "tile" else { return path[index] }

@@ -1,0 +1,174 @@
+import CanonicalJSON
+import GateVocabulary
+import Testing
+
+@testable import WireProtocol
+
+@Suite struct AnswerTests {
+    private func delivery(
+        _ destination: String?, _ reason: Reason, _ gate: Gate? = nil, _ detail: Detail? = nil
+    ) -> SendAnswer.Delivery {
+        SendAnswer.Delivery(
+            destination: destination, outcome: reason.outcome, reason: reason, detail: detail, gate: gate)
+    }
+
+    private func answer(
+        _ deliveries: [SendAnswer.Delivery], hidesRecipient: Bool = false, isReplayed: Bool = false
+    ) -> SendAnswer {
+        SendAnswer(
+            id: RequestID("1"), sendID: RouteTests.sendID,
+            policy: PolicyDigest(String(repeating: "0", count: 64)),
+            deliveries: deliveries, hidesRecipient: hidesRecipient,
+            trail: TrailReference(origin: "test/trail", index: 7, leaf: Array(repeating: 0, count: 32)),
+            isReplayed: isReplayed)
+    }
+
+    @Test func `the best delivery speaks for the send`() {
+        let all = [
+            delivery("d5", .noGDPRConsent, .permission), delivery("d4", .blockedAtOSLevel, .osPermission),
+            delivery("d3", .digested, .caps), delivery("d2", .quietHoursDeferred, .quietHours),
+            delivery("d1", .allowed),
+        ]
+        for count in 1...all.count {
+            let best = all[count - 1]
+            #expect(answer(Array(all[..<count])).reason == best.reason)
+            #expect(answer(Array(all[..<count].reversed())).reason == best.reason)
+        }
+    }
+
+    @Test func `among equals the lower gate speaks, then the destination's name`() {
+        #expect(
+            answer([
+                delivery("a", .frequencyCap, .caps),
+                delivery("b", .userPreference, .preferences, .accountOff),
+            ]).reason == .userPreference)
+        #expect(
+            answer([delivery("a", .genericOnly, .deviceKey), delivery("b", .allowed)]).reason == .allowed)
+        let one = delivery("a", .noDestination, .destination, .destinationInactive)
+        let two = delivery("b", .noDestination, .destination, .addressUnverified)
+        #expect(answer([two, one]).detail == .destinationInactive)
+        // é as one scalar and as two are two names; the bytes decide which stands first.
+        #expect(delivery("e\u{301}", .allowed).precedes(delivery("\u{E9}", .allowed)))
+        #expect(!delivery("\u{E9}", .allowed).precedes(delivery("e\u{301}", .allowed)))
+    }
+
+    @Test(arguments: Reason.allCases)
+    func `a status never lets a client believe in a send that was not`(_ reason: Reason) throws {
+        let gate: Gate? = reason == .allowed ? nil : .permission
+        let answer = answer([delivery("d", reason, gate, reason.details.first)])
+        let isPromise = reason.outcome.isPromise
+        #expect(answer.status == (isPromise ? 202 : 403))
+        let json = answer.json()
+        #expect((json["type"] != nil) == !isPromise)
+        #expect(json["status"] == (isPromise ? nil : 403))
+        #expect(answer.json(isStreamLine: true)["status"] == (isPromise ? 202 : 403))
+        #expect(answer.answer().contentType == (isPromise ? "application/json" : "application/problem+json"))
+        let shape = isPromise ? SendAnswer.acceptedShape : SendAnswer.refusedShape
+        #expect(shape.violations(of: .object(json)).isEmpty)
+        #expect(shape.violations(of: .object(answer.json(isStreamLine: true))).isEmpty)
+        #expect(json["who_can_fix"]?.stringValue == reason.whoCanFix.rawValue)
+        #expect(json["title"]?.stringValue != "")
+    }
+
+    @Test func `a send refused for itself says nothing about the recipient`() {
+        let hidden = answer([delivery("d_1", .unknownType, .type)], hidesRecipient: true)
+        #expect(hidden.deliveries.isEmpty)
+        #expect(!String(decoding: hidden.answer().body, as: UTF8.self).contains("d_1"))
+        for gate in Gate.allCases {
+            var trace = Trace()
+            trace[gate] = .fail(.factMissing, .params)
+            #expect(
+                SendAnswer.refusedBeforeRecipient(trace)
+                    == (gate == .type || gate == .caller || gate == .critical))
+        }
+    }
+
+    @Test func `a send with no destination at all lists none`() {
+        let answer = answer([delivery(nil, .unknownRecipient, .destination)])
+        #expect(answer.deliveries.isEmpty)
+        #expect(answer.reason == .unknownRecipient)
+    }
+
+    @Test func `a repeated answer says that it is one, and is otherwise the same`() {
+        let first = answer([delivery("d", .allowed)]).json()
+        var again = answer([delivery("d", .allowed)], isReplayed: true).json()
+        #expect(again["replayed"] == true)
+        again["replayed"] = nil
+        #expect(again == first)
+    }
+
+    @Test func `an answer to a send is these bytes`() {
+        var delivery = delivery("d_1", .quietHoursDeferred, .quietHours)
+        delivery.notBefore = Instant(milliseconds: 1_795_237_200_000)
+        delivery.keyID = RouteTests.keyID
+        #expect(
+            String(decoding: answer([delivery]).answer().body, as: UTF8.self)
+                == #"{"deliveries":[{"destination":"d_1","key_id":"5b1d9f0477aa4c318c02f3d190be6a55","not_before":"2026-11-21T05:00:00Z","outcome":"defer","reason":"quiet_hours_deferred"}],"id":"1","outcome":"defer","policy":"\#(String(repeating: "0", count: 64))","reason":"quiet_hours_deferred","send_id":"7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11","trail":{"index":7,"leaf":"\#(String(repeating: "0", count: 64))","origin":"test/trail"},"who_can_fix":"nobody"}"#
+        )
+    }
+
+    @Test(arguments: ProblemName.allCases)
+    func `a problem document is whole and its status is documented`(_ name: ProblemName) throws {
+        let problem = Problem(name)
+        #expect((400...599).contains(name.status))
+        #expect(Problem.shape.violations(of: .object(problem.json)).isEmpty)
+        let answer = problem.answer
+        #expect(answer.status == name.status)
+        #expect(answer.contentType == "application/problem+json")
+        #expect(answer.headers.contains { $0.name == "retry-after" } == name.isTemporary)
+        // Some route says that it can answer this; method_not_allowed is the one no operation can give.
+        let documented = OpenAPIDocument.operations.contains { operation in
+            operation.problems.contains { $0.names.contains(name) }
+        }
+        #expect(documented || name == .methodNotAllowed)
+    }
+
+    @Test func `a wrong method is told which are right`() throws {
+        let problem = try #require(Problem(Route.match(method: "PATCH", target: "/v1/recipients/u")))
+        #expect(problem.answer.headers == [Answer.Header(name: "allow", value: "DELETE, GET, HEAD, PUT")])
+    }
+
+    @Test func `a moment beyond the calendar does not stop an explanation`() {
+        // Given facts whose quiet hours end when no calendar has a name for the day.
+        var facts = Facts()
+        facts.quietHours = .inside(endsAt: Instant(milliseconds: 9_007_199_254_740_991))
+        var trace = Trace()
+        trace[.quietHours] = .fail(.quietHoursDeferred)
+        let decision = Decision(
+            outcome: .defer, reason: .quietHoursDeferred, detail: nil,
+            notBefore: Instant(milliseconds: 9_007_199_254_740_991), form: .sealed, interruption: .active,
+            notes: [.criticalDowngraded], trace: trace)
+        // When the decision is explained.
+        let json = ExplainAnswer(
+            policy: PolicyDigest(String(repeating: "0", count: 64)),
+            request: AttestedRequest(
+                caller: CallerName("c"), type: TypeID("t"), channel: .push, critical: true),
+            deliveries: [.init(destination: nil, facts: facts, decision: decision, sentence: "It waits.")]
+        ).json
+        // Then the answer is whole.
+        #expect(ExplainAnswer.shape.violations(of: .object(json)).isEmpty)
+    }
+
+    @Test func `readiness fails as a whole when one check does`() {
+        let ready = ReadinessAnswer(checks: [.init(name: "a", isPassed: true, detail: nil)])
+        let not = ReadinessAnswer(checks: ready.checks + [.init(name: "b", isPassed: false, detail: "x")])
+        #expect(ready.answer.status == 200)
+        #expect(not.answer.status == 503)
+        #expect(ReadinessAnswer.shape.violations(of: .object(not.json)).isEmpty)
+    }
+
+    @Test func `a known caller holds one of a route's grants, or is refused`() {
+        for template in RouteTemplate.allCases {
+            switch template.permission {
+            case .anybody, .anyCaller: #expect(template.permission.isSatisfied { _ in false })
+            case .oneOf(let grants):
+                #expect(!template.permission.isSatisfied { _ in false })
+                for grant in grants { #expect(template.permission.isSatisfied { $0 == grant }) }
+            }
+        }
+        // Only probes and the reference are for whoever can connect.
+        #expect(
+            Set(RouteTemplate.allCases.filter { !$0.permission.needsCaller })
+                == [.getHealth, .getReadiness, .getOpenAPI])
+    }
+}

@@ -1,0 +1,184 @@
+import CanonicalJSON
+import GateVocabulary
+import Testing
+
+@testable import WireProtocol
+
+@Suite struct BodyTests {
+    @Test func `a recipient keeps what was said and defaults the rest to the careful side`() throws {
+        let body = try RecipientBody.read(CanonicalJSON.write(RecipientBody.example)).get()
+        #expect(body.region == RegionCode("DE"))
+        #expect(body.regionSource == .kyc)
+        #expect(body.quietHours == QuietHoursBody(startMinute: 1260, endMinute: 480))
+        let empty = try RecipientBody.read(Array("{}".utf8)).get()
+        #expect(empty.privacy == .generic)
+        #expect(empty.pushEnabled)
+        #expect(empty.region == nil && empty.age == nil && empty.quietHours == nil)
+    }
+
+    @Test func `a device says what its operating system allows`() throws {
+        let body = try DeviceBody.read(CanonicalJSON.write(DeviceBody.example)).get()
+        #expect(body.osPermission == .granted)
+        #expect(body.criticalAlerts)
+        #expect(body.regionSource == .device)
+        #expect(body.regionObservedAt == Instant(rfc3339: "2026-11-20T09:30:00Z"))
+        guard var object = DeviceBody.example.objectValue else { return }
+        object["os_permission"] = nil
+        guard case .failure(.invalid(let violations)) = DeviceBody.read(CanonicalJSON.write(object)) else {
+            Issue.record("a device without its permission was read")
+            return
+        }
+        #expect(violations.map(\.place) == [.body(JSONPointer(["os_permission"]))])
+    }
+
+    @Test func `an address is checked by its kind`() throws {
+        func accepts(_ kind: String, _ value: String) -> Bool {
+            let body: JSONObject = ["kind": .string(kind), "value": .string(value)]
+            if case .success = AddressBody.read(CanonicalJSON.write(body)) { return true }
+            return false
+        }
+        #expect(accepts("sms", "+4790000000") && !accepts("email", "+4790000000"))
+        #expect(accepts("email", "a@b.no") && !accepts("sms", "a@b.no"))
+        for bad in [
+            "+4790000000 ", "004790000000", "+0790000000", "+1234567890123456", "+47 900", "tel:+4790000000",
+        ] {
+            #expect(!accepts("sms", bad), "\(bad)")
+        }
+        for bad in [
+            "a@b", "@b.no", "a@", "a b@c.no", "a@b..no", "a@-b.no", "a@b-.no", "a@b.no.", "a@b_c.no",
+            "æ@b.no",
+            "a@b.no\n", "a@b.no,c@d.no", "<a@b.no>", String(repeating: "a", count: 65) + "@b.no",
+            "a@" + String(repeating: "b", count: 64) + ".no",
+        ] {
+            #expect(!accepts("email", bad), "\(bad)")
+        }
+    }
+
+    @Test func `a device key is the bytes its suite asks for`() throws {
+        let p256 = try DeviceKeyBody.read(CanonicalJSON.write(DeviceKeyBody.example)).get()
+        #expect(p256.publicKey.count == 65 && p256.publicKey[0] == 4)
+        var object: JSONObject = [
+            "suite": "X25519_SHA256_CHACHA20POLY1305",
+            "public_key": .string(Base64URL.encode([UInt8](1...32))),
+        ]
+        #expect(try DeviceKeyBody.read(CanonicalJSON.write(object)).get().publicKey == [UInt8](1...32))
+        for bad in [
+            Base64URL.encode([UInt8](1...31)), Base64URL.encode([UInt8](1...33)),
+            Base64URL.encode([UInt8](1...32)) + "=",
+            "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyB", "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHy+",
+        ] {
+            object["public_key"] = .string(bad)
+            guard case .failure = DeviceKeyBody.read(CanonicalJSON.write(object)) else {
+                Issue.record("\(bad) was read")
+                return
+            }
+        }
+    }
+
+    @Test func `consent for a channel names its address, and push has none`() throws {
+        let body = try ConsentBody.read(CanonicalJSON.write(ConsentBody.example)).get()
+        #expect(body.state == .given && body.address == nil && body.expiresAt == nil)
+        #expect(body.notice.version == "3")
+        for (channel, address, isRead) in [
+            ("push", JSONValue.null, true), ("push", "a_1", false), ("sms", "a_1", true), ("sms", nil, false),
+            ("email", "a_1", true),
+        ] as [(String, JSONValue, Bool)] {
+            let value = BodyCase.consent(["channel": .string(channel), "address": address])
+            let result = ConsentBody.read(CanonicalJSON.write(value))
+            #expect(((try? result.get()) != nil) == isRead, "\(channel) \(address)")
+        }
+    }
+
+    @Test func `withdrawing asks for nothing at all`() throws {
+        let body = try ConsentWithdrawBody.readOptional([]).get()
+        #expect(body == (try ConsentWithdrawBody.read(Array("{}".utf8)).get()))
+        #expect(body.eventTime == nil && body.method == nil)
+    }
+
+    @Test func `only the step-up flow makes the off that silences security`() throws {
+        func state(_ state: String, _ source: String) throws -> PreferenceBody {
+            let body: JSONObject = ["state": .string(state), "source": .string(source), "channel": "push"]
+            return try PreferenceBody.read(CanonicalJSON.write(body)).get()
+        }
+        #expect(try state("user_off", "in_app_settings").storedState == .userOff)
+        #expect(try state("user_off", "in_app_step_up").storedState == .userOffStepUp)
+        #expect(try state("user_on", "in_app_step_up").storedState == .userOn)
+        #expect(try state("user_off", "in_app_step_up").neededGrant == .preferencesStepUp)
+        #expect(try state("user_off", "unsubscribe_link").neededGrant == nil)
+        #expect(throws: BodyError.self) { try state("user_off_step_up", "in_app_settings") }
+    }
+
+    @Test func `a send can be explained as it is, or on facts alone`() throws {
+        let send = try ExplainBody.read(CanonicalJSON.write(SendRequest.example)).get()
+        #expect(send.user == UserID("u_42") && send.destination == DestinationID("d_1"))
+        #expect(send.neededGrant == .subjectsRead)
+        let facts = try ExplainBody.read(CanonicalJSON.write(ExplainBody.example)).get()
+        #expect(facts.neededGrant == nil)
+        #expect(facts.facts?.consent?.state == .neverAsked)
+        #expect(facts.facts?.quietHours == .inside(endsAt: Instant(milliseconds: 1_795_330_800_000)))
+        guard case .failure(.invalid(let violations)) = ExplainBody.read(Array(#"{"type":"t"}"#.utf8)) else {
+            Issue.record("a send without recipient or facts was explained")
+            return
+        }
+        #expect(violations.count == 1)
+    }
+
+    @Test func `facts written by the vocabulary are read here, every one of them`() throws {
+        // Given facts with every property set, so that a new fact the shape forgets is found.
+        var facts = Facts()
+        let moment = Instant(milliseconds: 1_795_237_200_000)
+        let region = try #require(RegionCode("US-CA"))
+        (facts.now, facts.expiry, facts.due) = (moment, moment, moment)
+        (facts.params, facts.fallback, facts.recipient, facts.age) = (.valid, .mismatch, .registered, .minor)
+        facts.accountRegion = RegionObservation(code: region, source: .kyc, observedAt: moment)
+        facts.deviceRegions = [RegionObservation(code: region, source: .ip, observedAt: moment)]
+        (facts.privacy, facts.pushEnabled) = (.hidden, true)
+        facts.consent = ConsentFact(state: .given, method: .doubleOptIn, expiresAt: moment)
+        facts.purposeConsent = ConsentFact(state: .otherAddress)
+        (facts.accountPreference, facts.destinationPreference) = (.userOn, .userOffStepUp)
+        (facts.accountTypePreference, facts.destinationTypePreference) = (.default, .userOff)
+        (facts.quietHours, facts.destination, facts.platform) = (.zoneMissing, .unverified, .android)
+        (facts.osPermission, facts.criticalAlerts, facts.deviceKey) = (.notDetermined, false, .revoked)
+        facts.sizes = PayloadSizes(sealed: 1, generic: 2, full: 3)
+        (facts.typeCount, facts.categoryCount) = (0, 9_007_199_254_740_991)
+        #expect(facts.json.count == Facts.names.count)
+        // When they are asked about.
+        let body: JSONObject = ["type": "t", "facts": .object(facts.json)]
+        // Then nothing of them is lost, and none is refused.
+        #expect(try ExplainBody.read(CanonicalJSON.write(body)).get().facts == facts)
+    }
+
+    @Test(arguments: [UInt8](0...70))
+    func `base64url reads back what it writes and no second spelling`(_ count: UInt8) {
+        let bytes = (0..<count).map { $0 &* 37 &+ 200 }
+        let text = Base64URL.encode(bytes)
+        #expect(Base64URL.decode(text) == bytes)
+        #expect(Base64URL.decode(text + "=") == nil)
+        if count % 3 == 1 { #expect(Base64URL.decode(String(text.dropLast()) + "B") == nil) }
+        #expect(Base64URL.decode(text + "+") == nil)
+    }
+
+    @Test(arguments: [
+        ("application/json", true), ("Application/JSON", true), ("application/json; charset=utf-8", true),
+        ("application/json;charset=\"UTF-8\"", true), ("application/json ;", true),
+        ("application/json; charset=utf-16", false),
+        ("text/json", false), ("application/jsonx", false), ("application/problem+json", false), ("", false),
+        ("application/json; boundary=x", false), ("application/json, application/json", false),
+    ])
+    func `a body's media type is the route's, in UTF-8`(_ header: String, _ isAccepted: Bool) {
+        let problem = Problem.refusing(body: [1], contentType: header, on: .postSend)
+        #expect((problem == nil) == isAccepted)
+        if let problem { #expect(problem.name == .unsupportedMediaType) }
+    }
+
+    @Test func `a body is refused where none is read and excused where none is needed`() {
+        #expect(
+            Problem.refusing(body: [1], contentType: "application/json", on: .getSend)?.name
+                == .malformedRequest)
+        #expect(Problem.refusing(body: [], contentType: nil, on: .getSend) == nil)
+        #expect(Problem.refusing(body: [], contentType: nil, on: .cancelSend) == nil)
+        #expect(Problem.refusing(body: [1], contentType: nil, on: .cancelSend)?.name == .unsupportedMediaType)
+        #expect(Problem.refusing(body: [], contentType: nil, on: .postSend)?.name == .unsupportedMediaType)
+        #expect(Problem.refusing(body: [1], contentType: "application/x-ndjson", on: .streamSends) == nil)
+    }
+}
