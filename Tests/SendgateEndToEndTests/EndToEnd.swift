@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+/// The real binary, driven from outside by code that shares nothing with it.
+///
+/// One test after another: each starts processes of its own, and several are about what happens while a machine is
+/// busy. The tests are synchronous functions; see ``ChildProcess``.
+@Suite(.serialized) struct EndToEnd {}
+
+extension EndToEnd {
+    /// What the other tests stand on. Without it they would fail one by one with the same words.
+    @Suite struct Ground {
+        @Test(arguments: [Machine.sendgate, Machine.python, Machine.schemathesis, Machine.verifyTiles])
+        func `the binary and every foreign peer are there`(program: String) {
+            #expect(
+                FileManager.default.isExecutableFile(atPath: program),
+                "`\(program)` is missing: run `make test`, or set SENDGATE_BINARY and SENDGATE_PEERS")
+        }
+    }
+}
+
+/// Runs a part of the test that leans on several others, so that the first failure names the place.
+func step<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
+    do {
+        return try body()
+    } catch {
+        throw HarnessError("\(name): \(error)")
+    }
+}
+
+/// Bodies that tests send.
+enum Sample {
+    static let recipient = """
+        {"region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin", "age": "adult"}
+        """
+    static let device = """
+        {"platform": "ios", "app": "no.getdrop.app", "token": "00aa", "os_permission": "granted"}
+        """
+
+    static func login(_ id: String, to user: String = "u_1", more: String = "") -> String {
+        """
+        {"id": "\(id)", "type": "security.new_login", "recipient": {"user": "\(user)"}\(more), "params": {"login_id": \
+        "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "device_name": "a laptop", "at": "2026-11-21T05:00:00Z"}}
+        """
+    }
+
+    static func remittance(_ id: String, to user: String = "u_1", recipientName: String = "Ahmad Karimi")
+        -> String
+    {
+        """
+        {"id": "\(id)", "type": "transaction.remittance_sent", "recipient": {"user": "\(user)"}, "params": {"amount": \
+        {"minor": 500000, "currency": "NOK"}, "recipient_name": "\(recipientName)", "transaction_id": \
+        "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"}}
+        """
+    }
+}
+
+extension GateProcess {
+    /// Registers `u_1` with one iPhone.
+    func registerSomebody() throws {
+        let connection = try connect()
+        for (target, body) in [
+            ("/v1/recipients/u_1", Sample.recipient), ("/v1/recipients/u_1/devices/d_1", Sample.device),
+        ] {
+            let reply = try connection.request("PUT", target, body)
+            guard reply.status == 200 else { throw HarnessError("PUT \(target): \(reply)") }
+        }
+    }
+
+    /// Asserts that it still does its work for others.
+    func stillAnswers(_ id: String) throws -> Bool {
+        try connect().request("POST", "/v1/sends", Sample.login(id)).status == 202
+    }
+
+    /// Resident memory, in bytes.
+    var residentByteCount: Int {
+        let status = (try? String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        return Int(line?.split(separator: " ").dropFirst().first.map(String.init) ?? "")! * 1024
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+    @Suite struct ReadmeTests {
+        /// Commands in `sh` blocks, in order. What a block leaves running is ended with it.
+        static func blocks() throws -> [String] {
+            let text = try String(contentsOfFile: "\(Machine.repository)/README.md", encoding: .utf8)
+            var blocks: [String] = []
+            var open: [Substring]?
+            for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+                if let lines = open {
+                    if line == "```" {
+                        blocks.append(lines.joined(separator: "\n"))
+                        open = nil
+                    } else {
+                        open = lines + [line]
+                    }
+                } else if line == "```sh" {
+                    open = []
+                }
+            }
+            return blocks
+        }
+
+        @Test func `the README's commands run as written`() throws {
+            let blocks = try Self.blocks()
+            #expect(!blocks.isEmpty, "the README has no `sh` block")
+            for block in blocks {
+                let scratch = try Scratch()
+                // As written, but for the binary under test and a folder that is nobody else's.
+                let script = block.replacing(".build/debug/sendgate", with: Machine.sendgate)
+                    .replacing("/tmp/gate", with: scratch.path("gate"))
+                let finished = try Finished.run(
+                    [
+                        "/bin/bash", "-m", "-u", "-o", "pipefail", "-c",
+                        "cd '\(Machine.repository)'\n\(script)",
+                    ],
+                    in: scratch, within: 120)
+                #expect(finished.ending == .exit(0), "\(block)\n\(finished.output)\n\(finished.errors)")
+                // What the README says of its last answer.
+                #expect(finished.output.contains("urn:sendgate:reason:"), "\(finished.output)")
+            }
+        }
+
+        @Test func `the demo tells its story and ends well`() throws {
+            let scratch = try Scratch()
+            let finished = try Finished.run(
+                [Machine.sendgate, "demo", "--policies", Machine.policies],
+                environment: ["TMPDIR": scratch.folder], in: scratch, within: 120)
+            #expect(finished.ending == .exit(0), "\(finished.output.suffix(3000))\n\(finished.errors)")
+            #expect(finished.output.contains("no_gdpr_consent"))
+            #expect(finished.output.contains("sms_fallback_forbidden"))
+            #expect(finished.output.contains("critical_not_permitted"))
+        }
+    }
+}
