@@ -291,6 +291,18 @@ extension BadLine {
         #expect(bundle.digest.text.utf8.count == 64)
     }
 
+    @Test func `an archive that is no bundle is refused, however odd its paths`() {
+        let archives: [JSONValue] = [
+            [], [:], ["caf\u{E9}": 1, "cafe\u{301}": 2], ["../../etc/passwd": "root"],
+        ]
+        for archive in archives {
+            guard case .failure = PolicyBundle.read(archive: archive) else {
+                Issue.record("\(archive) was read")
+                return
+            }
+        }
+    }
+
     @Test func `one letter makes another digest`() throws {
         let bundle = try TestBundle.minimal.read().get()
         let other = try TestBundle.minimal.setting("bundle.yaml", "name", to: "tests").read().get()
