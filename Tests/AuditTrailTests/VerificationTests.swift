@@ -52,7 +52,7 @@ private func report(
             } else {
                 ranges = []
             }
-            for offset in stride(from: 0, to: bytes.count, by: 1 + bytes.count / 97) {
+            for offset in stride(from: 0, to: bytes.count, by: 1 + bytes.count / 17) {
                 var changed = trail
                 changed.files[path]?[offset] ^= 0x10
                 let damage = try report(changed, .hashing).damage

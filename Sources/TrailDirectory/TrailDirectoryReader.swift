@@ -1,0 +1,109 @@
+package import AuditTrail
+package import GateVocabulary
+
+/// A file of the trail as HTTP serves it (C2SP tlog-tiles, "APIs").
+package struct TrailFile: Hashable, Sendable {
+    package var bytes: [UInt8]
+    package var contentType: String
+    /// Whether it will never change; only the checkpoint does.
+    package var isImmutable: Bool
+}
+
+/// Reads a trail directory: for verification, for replay, for serving. Needs no lock and never writes.
+package struct TrailDirectoryReader: TrailReader, Sendable {
+    private let files: POSIXFiles
+
+    /// - Parameter path: An existing directory.
+    package init(openingAt path: String) throws {
+        files = try POSIXFiles(path)
+    }
+
+    package func read(_ path: TrailPath, into buffer: inout [UInt8]) throws -> Int? {
+        try files.read(path.text, into: &buffer, byteCountMax: path.byteCountMax)
+    }
+
+    package func byteCount(of path: TrailPath) throws -> Int? {
+        try files.byteCount(path.text)
+    }
+
+    /// The file a stranger asks for by name, e.g. `tile/0/x001/234`; `nil` unless it is one the checkpoint
+    /// covers. Tiles beyond it are not promised yet and may still be written anew.
+    package func file(named name: String) throws -> TrailFile? {
+        guard let path = TrailPath(parsing: name) else { return nil }
+        if path != .checkpoint {
+            guard let size = try signedSize(), path.entryRange.upperBound <= size else { return nil }
+        }
+        guard let bytes = try read(path) else { return nil }
+        return TrailFile(
+            bytes: bytes,
+            contentType: path == .checkpoint ? "text/plain; charset=utf-8" : "application/octet-stream",
+            isImmutable: path != .checkpoint)
+    }
+
+    /// One entry the checkpoint covers; `nil` when the tree is not that large.
+    ///
+    /// - Throws: ``TrailError/damaged(_:)`` when the entry is not what its tile says. The tile itself is not
+    ///   authenticated here; ``TrailVerifier`` does that.
+    package func entry(_ index: UInt64) throws -> [UInt8]? {
+        guard let size = try signedSize(), index < size else { return nil }
+        let path = TileLayout.bundle(holding: index, size: size)
+        guard let bundle = try read(path) ?? read(path.full) else { throw TrailError.damaged(.missing(path)) }
+        var offset = 0
+        var range: Range<Int>?
+        for _ in 0...(index & 255) {
+            range = bundle.withUnsafeBytes { EntryBundle.next(in: $0, at: &offset) }
+            guard range != nil else { break }
+        }
+        guard let range else { throw TrailError.damaged(.entry(index: index, in: path)) }
+        let entry = Array(bundle[range])
+        var hashes = TileHashes(self, size: size)
+        do {
+            guard try hashes.hash(of: TreeNode(height: 0, index: index)) == TreeHash.leaf(entry) else {
+                throw TrailDamage.entry(index: index, in: path)
+            }
+        } catch let damage as TrailDamage {
+            throw TrailError.damaged(damage)
+        }
+        return entry
+    }
+
+    /// A policy bundle's canonical form; `nil` when none is filed under the digest.
+    package func policy(_ digest: PolicyDigest) throws -> [UInt8]? {
+        guard PolicyArchive.isDigest(digest),
+            let canonical = try files.read(
+                PolicyArchive.path(of: digest), byteCountMax: PolicyArchive.byteCountMax)
+        else { return nil }
+        guard PolicyArchive.isDigest(digest, of: canonical) else {
+            throw TrailError.wrongPolicyDigest(digest: digest.text)
+        }
+        return canonical
+    }
+
+    /// The digests of all archived policies, sorted.
+    package func policyDigests() throws -> [PolicyDigest] {
+        try files.list(PolicyArchive.directory)
+            .filter { $0.hasSuffix(".json") }
+            .map { PolicyDigest(String($0.dropLast(5))) }
+            .filter { PolicyArchive.isDigest($0) }
+            .sorted()
+    }
+
+    /// The keys beside the trail. An auditor compares them with the ones pinned elsewhere: whoever can change
+    /// the trail can change this file.
+    package func verifierKeys() throws -> [NoteVerifierKey] {
+        let bytes = try files.read(VerifierKeyFile.name, byteCountMax: VerifierKeyFile.byteCountMax)
+        return try VerifierKeyFile.keys(in: bytes ?? [])
+    }
+
+    /// The size the checkpoint names, without checking who signed it: enough to tell which files it covers.
+    private func signedSize() throws -> UInt64? {
+        guard let bytes = try read(.checkpoint) else { return nil }
+        do {
+            return try Checkpoint(parsing: SignedNote(parsing: bytes).text).size
+        } catch let error as CheckpointError {
+            throw TrailError.damaged(.checkpoint(error))
+        } catch let error as NoteError {
+            throw TrailError.damaged(.checkpoint(.note(error)))
+        }
+    }
+}

@@ -1,0 +1,233 @@
+package import AuditTrail
+package import GateVocabulary
+import OpenSSLCrypto
+
+/// Writes one trail into a directory in the C2SP tlog-tiles layout.
+///
+/// - Durability: ``integrate(_:startingAt:)`` returns when the tiles and bundles are on the disk,
+///   ``publishCheckpoint(signing:)`` when the checkpoint is. A checkpoint only ever covers what is.
+/// - Ordering: entries by index, none skipped; checkpoints never smaller and never inconsistent.
+/// - Retry: after any error but ``TrailError/syncFailed(path:code:)`` the same call may be made again; after
+///   that one every call throws it again, and the process has to stop.
+/// - Concurrency: one writer for a directory, held by a lock; one call at a time. Readers need no lock: a
+///   file they find is whole.
+package final class TrailDirectoryWriter {
+    private let files: any DurableFiles
+    private let trust: TrailTrust
+    private let lock: FileLock?
+    private var batch: DurableBatch
+    private var edge: TrailEdge
+    private var fatal: TrailError?
+    /// Directories of partial tiles that may be cleared once a checkpoint covers the full one.
+    private var partials: [(full: TrailPath, directory: String)] = []
+    /// The last durable checkpoint; `nil` before the first.
+    package private(set) var checkpoint: Checkpoint?
+
+    static let lockPath = ".lock"
+
+    /// Opens a directory, making it when it is not there, and checks what the last checkpoint signed: the
+    /// tiles above level 0 and the right edge by their hashes, all others by being there.
+    ///
+    /// - Parameters:
+    ///   - path: The trail's directory; its parent exists.
+    ///   - trust: The origin and the keys; the last checkpoint must be signed by one of them.
+    ///   - publishedSize: What the store remembers of the last published checkpoint. A directory that ends
+    ///     before it is an old copy, and refused.
+    package convenience init(
+        openingAt path: String, trusting trust: TrailTrust, publishedSize: UInt64 = 0
+    ) throws {
+        try POSIXFiles.makeRoot(path)
+        let files = try POSIXFiles(path)
+        try self.init(
+            files, trusting: trust, publishedSize: publishedSize, lock: try files.lock(Self.lockPath))
+    }
+
+    init(
+        _ files: any DurableFiles, trusting trust: TrailTrust, publishedSize: UInt64 = 0,
+        lock: FileLock? = nil
+    ) throws {
+        self.files = files
+        self.trust = trust
+        self.lock = lock
+        batch = DurableBatch(files)
+        edge = TrailEdge()
+        for name in try files.list(DurableBatch.temporaryDirectory) {
+            try files.remove("\(DurableBatch.temporaryDirectory)/\(name)")
+        }
+        let reader = FilesReader(files: files)
+        if try reader.byteCount(of: .checkpoint) != nil {
+            let report = try TrailVerifier(reader, trusting: trust).checkStructure()
+            if let damage = report.damage { throw TrailError.damaged(damage) }
+            checkpoint = report.checkpoint?.checkpoint
+        }
+        // Without a checkpoint nothing was ever promised: tiles that are there come from a first attempt that
+        // did not get that far, and are written again.
+        let size = checkpoint?.size ?? 0
+        guard size >= publishedSize else {
+            throw TrailError.rolledBack(size: size, publishedSize: publishedSize)
+        }
+        do {
+            edge = try TrailEdge(reading: reader, size: size)
+        } catch let damage as TrailDamage {
+            throw TrailError.damaged(damage)
+        }
+        rememberPartials()
+    }
+
+    /// Entries in the tree whose files are durable; a checkpoint may not cover all of them yet.
+    package var size: UInt64 { edge.size }
+
+    /// Adds entries to the tree.
+    ///
+    /// Entries that are already there are compared and skipped, so that a caller who does not know how far an
+    /// earlier attempt came starts again where it knows.
+    ///
+    /// - Parameter first: The first entry's index; at most ``size``.
+    /// - Returns: The size of the tree whose files are durable.
+    @discardableResult
+    package func integrate(_ entries: [[UInt8]], startingAt first: UInt64) throws -> UInt64 {
+        try refuseAfterFatal()
+        guard first <= edge.size else { throw TrailError.gap(expected: edge.size, found: first) }
+        for (offset, entry) in entries.enumerated()
+        where entry.isEmpty || entry.count > EntryBundle.entryByteCountMax {
+            throw TrailError.unacceptableEntry(index: first + UInt64(offset), byteCount: entry.count)
+        }
+        let knownCount = Int(min(edge.size - first, UInt64(entries.count)))
+        try compare(entries[..<knownCount], startingAt: first)
+        guard knownCount < entries.count else { return edge.size }
+
+        var grown = edge
+        var contents: [(path: String, bytes: [UInt8])] = []
+        for entry in entries[knownCount...] {
+            for file in grown.append(entry, leafHash: TreeHash.leaf(entry)) {
+                contents.append((file.path.text, file.bytes))
+            }
+        }
+        // Only the last size gets partial tiles: no checkpoint will ever be signed over those in between.
+        contents += grown.partials.map { ($0.path.text, $0.bytes) }
+        try stoppingOnFatal { () throws(TrailError) in try batch.replace(contents) }
+        edge = grown
+        rememberPartials()
+        return edge.size
+    }
+
+    /// Publishes a checkpoint over everything integrated; nothing happens when it is there already.
+    ///
+    /// - Parameter signing: Returns the signed note of the checkpoint it is given.
+    /// - Returns: The checkpoint that is durable now.
+    @discardableResult
+    package func publishCheckpoint(signing: (Checkpoint) throws -> [UInt8]) throws -> Checkpoint {
+        try refuseAfterFatal()
+        if let checkpoint, checkpoint.size == edge.size { return checkpoint }
+        let next = Checkpoint(origin: trust.origin, size: edge.size, root: edge.root)
+        // Checked from the files, not from what this process believes it wrote: they are what is signed.
+        var hashes = TileHashes(FilesReader(files: files), size: next.size)
+        let old = (size: checkpoint?.size ?? 0, root: checkpoint?.root ?? TreeHash.empty)
+        do {
+            guard try hashes.consistencyProof(from: old.size).proves(from: old.root, to: next.root),
+                try hashes.root(ofFirst: next.size) == next.root
+            else { throw TrailError.inconsistent(size: next.size) }
+        } catch let damage as TrailDamage {
+            throw TrailError.damaged(damage)
+        }
+        let bytes = try signing(next)
+        let trusted: TrustedCheckpoint
+        do throws(CheckpointError) {
+            trusted = try TrustedCheckpoint(opening: bytes, trusting: trust)
+        } catch {
+            throw TrailError.signerMismatch(error)
+        }
+        guard trusted.checkpoint == next else { throw TrailError.signerMismatch(nil) }
+        try stoppingOnFatal { () throws(TrailError) in
+            try batch.replace([(path: TrailPath.checkpoint.text, bytes: bytes)])
+        }
+        checkpoint = next
+        clearPartials()
+        return next
+    }
+
+    /// Files a policy bundle's canonical form under its digest; nothing happens when it is there already.
+    package func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {
+        try refuseAfterFatal()
+        guard canonical.count <= PolicyArchive.byteCountMax, PolicyArchive.isDigest(digest, of: canonical)
+        else {
+            throw TrailError.wrongPolicyDigest(digest: digest.text)
+        }
+        let path = PolicyArchive.path(of: digest)
+        // A file that was damaged meanwhile is put right.
+        if let archived = try files.read(path, byteCountMax: PolicyArchive.byteCountMax),
+            archived == canonical
+        {
+            return
+        }
+        try stoppingOnFatal { () throws(TrailError) in
+            try batch.replace([(path: path, bytes: canonical)])
+        }
+    }
+
+    /// Writes the keys an auditor needs, one a line, as ``VerifierKeyFile`` reads them.
+    package func writeVerifierKeys(_ keys: [NoteVerifierKey]) throws {
+        try refuseAfterFatal()
+        let bytes = VerifierKeyFile.bytes(of: keys)
+        let archived = try files.read(VerifierKeyFile.name, byteCountMax: VerifierKeyFile.byteCountMax)
+        if archived == bytes { return }
+        try stoppingOnFatal { () throws(TrailError) in
+            try batch.replace([(path: VerifierKeyFile.name, bytes: bytes)])
+        }
+    }
+
+    // MARK: Inside
+
+    private func refuseAfterFatal() throws {
+        if let fatal { throw fatal }
+    }
+
+    private func stoppingOnFatal(_ body: () throws(TrailError) -> Void) throws {
+        do throws(TrailError) {
+            try body()
+        } catch {
+            if error.isFatal { fatal = error }
+            throw error
+        }
+    }
+
+    private func compare(_ entries: ArraySlice<[UInt8]>, startingAt first: UInt64) throws {
+        var hashes = TileHashes(FilesReader(files: files), size: edge.size)
+        for (offset, entry) in entries.enumerated() {
+            let index = first + UInt64(offset)
+            let known: SHA256Digest
+            do {
+                known = try hashes.hash(of: TreeNode(height: 0, index: index))
+            } catch let damage as TrailDamage {
+                throw TrailError.damaged(damage)
+            }
+            guard known == TreeHash.leaf(entry) else { throw TrailError.conflict(index: index) }
+        }
+    }
+
+    private func rememberPartials() {
+        for partial in edge.partials {
+            let full = partial.path.full
+            if !partials.contains(where: { $0.full == full }) { partials.append((full, full.text + ".p")) }
+        }
+    }
+
+    /// Removes partial tiles that the checkpoint just published has in full (C2SP tlog-tiles, "Partial
+    /// Tiles"). What cannot be removed stays: it is allowed to be there, and takes room only.
+    private func clearPartials() {
+        guard let size = checkpoint?.size else { return }
+        partials.removeAll { partial in
+            guard partial.full.entryRange.upperBound <= size else { return false }
+            do throws(TrailError) {
+                for name in try files.list(partial.directory) {
+                    try files.remove("\(partial.directory)/\(name)")
+                }
+                try files.removeDirectory(partial.directory)
+            } catch {
+                return true
+            }
+            batch.forget(partial.directory)
+            return true
+        }
+    }
+}

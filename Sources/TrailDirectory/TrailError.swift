@@ -1,0 +1,77 @@
+package import AuditTrail
+
+/// What the file system was asked to do when it failed.
+package enum FileOperation: String, Hashable, Sendable {
+    case open, read, write, rename, makeDirectory, remove, list, lock
+}
+
+/// Why a trail directory cannot be used, or could not be written.
+package enum TrailError: Error, Hashable, Sendable {
+    /// The file system refused; nothing that was published is affected, and trying again later is right.
+    /// `path` is relative to the trail's directory, `code` is `errno`.
+    case failed(FileOperation, path: String, code: Int32)
+    /// What was written may or may not be on the disk, and asking again would not tell: the kernel drops the
+    /// pages it could not write and calls the next sync a success. The process has to stop; a restart reads
+    /// what is really there.
+    case syncFailed(path: String, code: Int32)
+    /// Another process has the directory open for writing.
+    case inUse
+    /// A file is longer than any of its name can be, or no regular file.
+    case notTrailFile(path: String)
+    /// What the last checkpoint signed is not all there. Appending would build on it, so nothing starts.
+    case damaged(TrailDamage)
+    /// The directory ends before what was published from it once: it is an old copy.
+    case rolledBack(size: UInt64, publishedSize: UInt64)
+    /// Entries were handed over that do not follow the last one.
+    case gap(expected: UInt64, found: UInt64)
+    /// An entry that is already in the tree was handed over with other bytes.
+    case conflict(index: UInt64)
+    /// An entry of no or more than 65,535 bytes.
+    case unacceptableEntry(index: UInt64, byteCount: Int)
+    /// What the signer returned is not the checkpoint it was given, signed by a key of this trail.
+    case signerMismatch(CheckpointError?)
+    /// What was just written does not lead from the last checkpoint to this one. Nothing was signed.
+    case inconsistent(size: UInt64)
+    /// A policy's bytes do not have the digest they are filed under.
+    case wrongPolicyDigest(digest: String)
+    /// Line `line` of the key file, counted from 1, is no verifier key.
+    case malformedVerifierKey(line: Int)
+
+    package var message: String {
+        switch self {
+        case .failed(let operation, let path, let code):
+            "cannot \(Self.verb(operation)) `\(path)`: \(Self.reason(code))"
+        case .syncFailed(let path, let code):
+            "cannot make `\(path)` durable: \(Self.reason(code)); the process has to stop, and its restart reads what is on the disk"
+        case .inUse: "another process is writing to the trail directory"
+        case .notTrailFile(let path): "`\(path)` is not a file of this trail: too long, or no regular file"
+        case .damaged(let damage):
+            "the trail is damaged: \(damage.message); restore the directory from a copy and check it with `sendgate audit verify`"
+        case .rolledBack(let size, let publishedSize):
+            "the trail directory holds \(size) entries, but \(publishedSize) were published from it; an old copy was put in its place"
+        case .gap(let expected, let found): "entry \(found) was to be published before entry \(expected)"
+        case .conflict(let index):
+            "entry \(index) is already published with other bytes; the store or the directory was changed"
+        case .unacceptableEntry(let index, let byteCount):
+            "entry \(index) has \(byteCount) bytes; 1 to 65,535 can be published"
+        case .signerMismatch(let error):
+            "the signed checkpoint is not the one to be published"
+                + (error.map { ": \($0.message)" } ?? "; the signer changed it")
+        case .inconsistent(let size):
+            "the files for \(size) entries do not continue the last checkpoint; nothing was signed"
+        case .wrongPolicyDigest(let digest): "the policy bundle filed as `\(digest)` has another digest"
+        case .malformedVerifierKey(let line): "line \(line) of the key file is no verifier key"
+        }
+    }
+
+    /// Whether the process has to stop.
+    package var isFatal: Bool {
+        if case .syncFailed = self { true } else { false }
+    }
+
+    private static func verb(_ operation: FileOperation) -> String {
+        operation == .makeDirectory ? "make the directory" : operation.rawValue
+    }
+
+    private static func reason(_ code: Int32) -> String { POSIXFiles.text(ofError: code) }
+}
