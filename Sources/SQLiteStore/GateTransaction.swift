@@ -130,14 +130,20 @@ final class GateTransaction: GateReading, StoreTransaction {
     func commit() throws {
         if tail != writer.tail { try tail.write(to: gate) }
         try tally.writeChanges(to: gate)
-        if writesMappings {
-            try withMappings { try $0.commit() }
-            endMappings()
-        }
+        if writesMappings { try withMappings { try $0.commit() } }
         try gate.commit()
         words.commit()
         writer.tail = tail
         writer.tally = tally
+    }
+
+    /// After ``commit()``: moves each log that has grown past `byteCount` into its database.
+    ///
+    /// What was committed is durable already and stays so whatever happens here.
+    func moveLogs(largerThan byteCount: Int) throws {
+        defer { if writesMappings { endMappings() } }
+        if writesMappings { try withMappings { try $0.moveLog(largerThan: byteCount) } }
+        try gate.moveLog(largerThan: byteCount)
     }
 
     func rollBack() {

@@ -143,8 +143,8 @@ package final class SQLiteStore: GateStore {
             transaction.close()
             throw error
         }
-        transaction.close()
-        try gate.moveLog(largerThan: limits.logByteCountBeforeCheckpoint)
+        defer { transaction.close() }
+        try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
         return result
     }
 

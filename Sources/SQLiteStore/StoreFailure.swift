@@ -2,14 +2,14 @@ import GRDB
 import GRDBSQLite
 import GatewayPipeline
 
-/// A row that must be the only one of its kind is there already: the caller asked for the impossible,
-/// nothing is wrong with the store, and only that statement was undone.
+/// The caller's picture of a row is wrong: it is there already and must be the only one, or it is not there
+/// and something was to be done with it. Nothing is wrong with the store, and only that statement was undone.
 package struct StoreConflict: Error, Equatable, Sendable, CustomStringConvertible {
     package let table: String
     /// SQLite's own words, which name columns and never values.
     package let message: String
 
-    package var description: String { "the row is already in `\(table)`: \(message)" }
+    package var description: String { "`\(table)` is not as the request supposes: \(message)" }
 }
 
 /// Translates SQLite's result codes into what the gate can act on.

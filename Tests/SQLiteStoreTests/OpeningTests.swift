@@ -228,4 +228,25 @@ import Testing
             try await group.waitForAll()
         }
     }
+
+    @Test func `neither log grows without bound, whatever is written`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(
+            folder.state,
+            limits: SQLiteStoreLimits(readerCount: 1, logByteCountBeforeCheckpoint: 256 << 10))
+        for round in 0..<60 {
+            try store.write { transaction in
+                for number in 0..<20 {
+                    _ = try transaction.makeSubject(
+                        for: UserID("u_\(round)_\(number)"), subject: .sample(round * 100 + number))
+                    try transaction.setSetting("\(round)-\(number)", to: String(repeating: "x", count: 2000))
+                }
+            }
+        }
+        for name in ["gate.db-wal", "subjects.db-wal"] {
+            let size = try FileManager.default.attributesOfItem(atPath: folder.state + "/" + name)[.size]
+            // The log is moved at the first commit past the bound, and that commit is in it.
+            #expect(try #require(size as? NSNumber).intValue < 768 << 10, "\(name)")
+        }
+    }
 }
