@@ -179,6 +179,11 @@ let package = Package(
             ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "TrailDirectory"]),
         tests(
             "PolicyFilesTests", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
+        tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
+        tests(
+            "SendgateClientTests",
+            ["CanonicalJSON", "GatewayPipeline", "SendgateClient", "UnixSocketEndpoint", logging]),
+        tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
         tests("KeyFilesTests", ["GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
         tests(
             "SealedPushTests",

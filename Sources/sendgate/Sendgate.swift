@@ -10,10 +10,10 @@ struct Sendgate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sendgate",
         abstract:
-            "Decides whether a notification may go out, seals it, records it, and only then lets it go.",
+            "Decides whether a notification may go out, seals it, and records it.",
         version: version,
         subcommands: [
-            Serve.self, Status.self, Send.self, Explain.self, Policy.self, Keys.self, Audit.self,
+            Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Keys.self, Audit.self,
         ])
 
     static func main() async {

@@ -11,7 +11,7 @@ import TrailDirectory
 /// `sendgate audit …`: for those who must not have to trust the operator. Works on a copy of the trail's folder.
 struct Audit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Verifies, replays and shows a trail, from a copy of its folder.",
+        abstract: "Verifies, replays and shows a copied trail.",
         subcommands: [AuditVerify.self, AuditReplay.self, AuditShow.self])
 }
 
@@ -19,7 +19,7 @@ struct Audit: AsyncParsableCommand {
 struct AuditVerify: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Rehashes a whole trail and prints what is established, and no more than that.",
+        abstract: "Rehashes a trail and prints what is established.",
         usage: "sendgate audit verify DIR --key FILE|KEY [--since CHECKPOINT] [--no-schema]",
         discussion: "Ends with 3 at the first damage, naming the file and the entry.")
 
@@ -95,10 +95,11 @@ struct AuditReplay: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
         abstract:
-            "Decides every entry again on the facts recorded, with the policy of its day or with another.",
+            "Decides every entry again on the recorded facts.",
         usage: "sendgate audit replay DIR [--with BUNDLE] [--key FILE|KEY]",
         discussion: """
-            Ends with 3 when a decision comes out otherwise, or cannot be made because its policy is not archived.
+            With the policy of its day, or with another one. Ends with 3 when a decision comes out otherwise, or \
+            cannot be made because its policy is not archived.
             """)
 
     static let example = "sendgate audit replay /tmp/gate/trail --with Policies"
@@ -118,7 +119,7 @@ struct AuditReplay: GateCommand {
         let trail = try CopiedTrail(at: folder)
         let options = try AuditTrust(trail, keys: key, origin: origin)
         options.warnAboutOwnWord()
-        let other = try bundle.map { CompiledPolicy(try PolicyLoading.bundle(at: $0)) }
+        let other = try bundle.map { try Self.otherPolicy($0, for: trail) }
         var summary = ReplaySummary(isHypothetical: other != nil)
         var archive: [PolicyDigest: CompiledPolicy?] = [:]
         func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
@@ -152,11 +153,23 @@ struct AuditReplay: GateCommand {
     }
 }
 
+extension AuditReplay {
+    /// The rule book that is asked what it would have done.
+    ///
+    /// A trail of a gateway in development speaks of a caller no rule book knows. It is given to the other one too:
+    /// the question is about rules, not about who tried them out.
+    fileprivate static func otherPolicy(_ folder: String, for trail: CopiedTrail) throws -> CompiledPolicy {
+        let digests = try trail.reader.policyDigests()
+        let caller = try digests.lazy.compactMap { try trail.policy($0)?.bundle.developmentCaller }.first
+        return CompiledPolicy(try PolicyLoading.bundle(at: folder, addingDevelopmentCaller: caller))
+    }
+}
+
 /// `sendgate audit show`: one entry, proved to be in the signed tree.
 struct AuditShow: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Shows one entry, or everything about one send, and proves that it is in the signed tree.",
+        abstract: "Shows an entry, or all about a send, with its proof.",
         usage: "sendgate audit show DIR INDEX|SEND_ID [--key FILE|KEY] [--json]",
         discussion: "By index it reads one entry and its proof; by send id it goes through the whole trail.")
 

@@ -5,14 +5,16 @@ import Foundation
 /// `sendgate explain`: what the gate would say, gate by gate, without sending anything.
 struct Explain: GateCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Says what the gate would decide, gate by gate. Nothing is sent, counted or held.",
+        abstract: "Says what would be decided, gate by gate.",
         usage: """
             sendgate explain --socket PATH --type TYPE --user ID [--as CALLER] …
             sendgate explain --socket PATH --type TYPE --facts FILE|-
             sendgate explain --socket PATH --file FILE|-
             """,
-        discussion:
-            "Ends with 0 when it would go out now, later or in a summary, with 2 when the gate would say no.")
+        discussion: """
+            Nothing is sent, counted or held. Ends with 0 when it would go out now, later or in a summary, with 2 \
+            when the gate would say no.
+            """)
 
     static let example = """
         sendgate explain --socket /tmp/gate/gate.sock --type promo.offer --user u_42 --as marketing

@@ -18,11 +18,11 @@ struct Keys: AsyncParsableCommand {
 struct KeysInit: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
-        abstract: "Makes one private key of every purpose. Nothing is ever overwritten.",
+        abstract: "Makes one private key of every purpose.",
         usage: "sendgate keys init --directory DIR [--keyring FILE]",
         discussion: """
-            The directory is made with mode 0700, the files with mode 0400. The keyring, public material only, goes to
-            standard output, or into FILE when that does not exist or lists no keys yet.
+            Nothing is ever overwritten. The directory is made with mode 0700, the files with mode 0400. The keyring, \
+            public material only, goes to standard output, or into FILE when that does not exist or lists no keys yet.
             """)
 
     static let example = "sendgate keys init --directory /tmp/gate-keys"
@@ -57,7 +57,7 @@ struct KeysInit: GateCommand {
 struct KeysList: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Lists keys with purpose, state and date. Secrets are never shown.",
+        abstract: "Lists keys with state and date, never a secret.",
         usage: """
             sendgate keys list --directory DIR [--root-key FILE] [--json]
             sendgate keys list --keyring FILE [--json]

@@ -16,7 +16,7 @@ struct Policy: AsyncParsableCommand {
 struct PolicyCheck: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Reads a rule book and lists every problem, each with file, line and what to do.",
+        abstract: "Lists every problem of a rule book, with its line.",
         usage: "sendgate policy check DIR [--json]")
 
     static let example = "sendgate policy check Policies"
@@ -53,7 +53,7 @@ struct PolicyCheck: GateCommand {
 struct PolicyTest: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
-        abstract: "Runs a rule book's cases, and says which reasons no case has reached.",
+        abstract: "Runs a rule book's cases and says what they cover.",
         usage: "sendgate policy test DIR [--json]",
         discussion:
             "Ends with 3 when a case comes out otherwise than it says, with 1 when the bundle has problems.")
@@ -126,7 +126,7 @@ struct PolicyShow: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract:
-            "Shows what a rule book says of one notification type; without a type, its digest and every type.",
+            "Shows a rule book, or one type of it, on a page.",
         usage: "sendgate policy show [TYPE] [--policies DIR] [--json]")
 
     static let example = "sendgate policy show transaction.failed --policies Policies"

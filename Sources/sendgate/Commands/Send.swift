@@ -7,13 +7,13 @@ import GateVocabulary
 /// `sendgate send`: asks the gateway to notify somebody.
 struct Send: GateCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Asks the gateway to notify somebody, and says what it decided and why.",
+        abstract: "Asks to notify somebody, and says what was decided.",
         usage: """
             sendgate send --socket PATH --id ID --type TYPE --user ID [--params JSON] …
             sendgate send --socket PATH --file FILE|-
             """,
         discussion: """
-            Ends with 0 when it goes out now, later or in a summary, with 2 when the gate says no. Repeating an id
+            Ends with 0 when it goes out now, later or in a summary, with 2 when the gate says no. Repeating an id \
             sends nothing twice.
             """)
 

@@ -10,13 +10,13 @@ import Logging
 /// `sendgate serve`: listens until it is told to stop.
 struct Serve: GateCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Listens on the configured sockets and decides every send.",
+        abstract: "Listens on its sockets and decides every send.",
         usage: """
             sendgate serve --config FILE [--state DIR] [--log-level LEVEL] …
             sendgate serve --dev DIR [--policies DIR] [--hop unix:PATH|file:PATH]
             """,
         discussion: """
-            SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the rule book again. Flags win over
+            SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the rule book again. Flags win over \
             SENDGATE_… variables, and those over the file.
             """)
 

@@ -5,9 +5,12 @@ import Foundation
 /// `sendgate status`: is it ready, and what does it count.
 struct Status: GateCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Says whether a send would be taken now, and what the gateway counts.",
+        abstract: "Says whether a send would be taken now.",
         usage: "sendgate status --socket PATH [--json]",
-        discussion: "Ends with 0 when the gateway is ready, with 1 when it is not or does not answer.")
+        discussion: """
+            Also shows what the gateway counts. Ends with 0 when it is ready, with 1 when it is not, or does not \
+            answer.
+            """)
 
     static let example = "sendgate status --socket /tmp/gate/gate.sock"
 

@@ -5,6 +5,7 @@ import GatewayPipeline
 import Logging
 import ServiceLifecycle
 import Synchronization
+import UnixSignals
 import UnixSocketEndpoint
 
 /// `sendgate demo delivery`: a delivery layer that keeps what it is given, for the demo and for a first try.
@@ -23,7 +24,7 @@ struct DemoDelivery: AsyncParsableCommand {
 
     func run() async throws {
         let endpoint = try UnixSocketEndpoint(
-            listeners: [ListenerConfiguration(source: .file(SocketFile(path: socket, directoryMode: 0o700)))],
+            listeners: [ListenerConfiguration(source: .path(SocketFile(path: socket, directoryMode: 0o700)))],
             limits: EndpointLimits(), handler: DeliveryRecorder(path: record),
             logger: Logger(label: "delivery"))
         let group = ServiceGroup(

@@ -78,12 +78,9 @@ final class DemoStage {
         process.executableURL = Self.executable
         process.arguments = arguments
         let path = folder + "/" + log
-        if !FileManager.default.fileExists(atPath: path) {
-            FileManager.default.createFile(
-                atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
-        }
-        let handle = try FileHandle(forWritingTo: URL(filePath: path))
-        try handle.seekToEnd()
+        let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw CommandFailure("cannot write `\(path)`") }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         process.standardOutput = handle
         process.standardError = handle
         process.standardInput = FileHandle.nullDevice
@@ -107,7 +104,7 @@ final class DemoStage {
 
     // MARK: Talking
 
-    struct Reply {
+    struct Reply: Sendable {
         var status: Int
         var json: JSONObject
         subscript(_ key: String) -> String { json[key]?.stringValue ?? "" }
@@ -116,8 +113,13 @@ final class DemoStage {
     func call(
         _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil
     ) async throws -> Reply {
-        let connection = try await UnixHTTPConnection.connect(
-            UnixHTTPClientConfiguration(path: "\(gate)/\(caller).sock"))
+        try await Self.call(socket: "\(gate)/\(caller).sock", method, target, body)
+    }
+
+    static func call(
+        socket: String, _ method: String, _ target: String, _ body: JSONObject?
+    ) async throws -> Reply {
+        let connection = try await UnixHTTPConnection.connect(UnixHTTPClientConfiguration(path: socket))
         defer { Task { await connection.close() } }
         let reply = try await connection.request(
             method, target, headers: body == nil ? [] : [("content-type", "application/json")],

@@ -148,13 +148,8 @@ final class DemoStory {
     private func killed() async throws {
         title("7  kill -9 in the middle of it")
         let acknowledged = Acknowledged()
-        let producer = Task { [stage] in
-            for number in 0..<400 {
-                let body = Self.remittance("burst-\(number)", to: number.isMultiple(of: 2) ? "anna" : "bojan")
-                guard let reply = try? await stage.call("payments", "POST", "/v1/sends", body) else { break }
-                if reply.status == 202 { await acknowledged.add(reply["send_id"], reply.json["trail"]) }
-            }
-        }
+        let socket = stage.gate + "/payments.sock"
+        let producer = Task { await acknowledged.collect(from: socket) }
         while await acknowledged.count < 40 { try await Task.sleep(for: .milliseconds(5)) }
         stage.killGateway()
         _ = await producer.value
@@ -277,7 +272,7 @@ final class DemoStory {
 
     private func remittance(_ id: String, to user: String) -> JSONObject { Self.remittance(id, to: user) }
 
-    private static func remittance(_ id: String, to user: String) -> JSONObject {
+    fileprivate static func remittance(_ id: String, to user: String) -> JSONObject {
         [
             "id": .string(id), "type": "transaction.remittance_sent", "recipient": ["user": .string(user)],
             "params": [
@@ -337,9 +332,17 @@ final class DemoStory {
     }
 }
 
-/// What the gateway has promised so far.
+/// A producer in the middle of its day, and what the gateway has promised it so far.
 private actor Acknowledged {
     private(set) var all: [(send: String, trail: JSONValue?)] = []
     var count: Int { all.count }
-    func add(_ send: String, _ trail: JSONValue?) { all.append((send, trail)) }
+
+    /// Sends until the gateway is gone.
+    func collect(from socket: String) async {
+        for number in 0..<400 {
+            let body = DemoStory.remittance("burst-\(number)", to: number.isMultiple(of: 2) ? "anna" : "bojan")
+            guard let reply = try? await DemoStage.call(socket: socket, "POST", "/v1/sends", body) else { return }
+            if reply.status == 202 { all.append((reply["send_id"], reply.json["trail"])) }
+        }
+    }
 }

@@ -21,8 +21,7 @@ enum HelpPage {
         case .validationFailure:
             let command = command(for: arguments)
             let name = (["sendgate"] + command.path).joined(separator: " ")
-            Terminal.error(
-                lowercasedFirst(Sendgate.message(for: error)), hint: "see `\(name) --help`")
+            Terminal.error(worded(Sendgate.message(for: error)), hint: "see `\(name) --help`")
             return .usage
         default: return nil
         }
@@ -32,7 +31,11 @@ enum HelpPage {
     static func page(
         _ help: String, of command: (type: any ParsableCommand.Type, path: [String])
     ) -> String {
-        var sections = help.split(separator: "\n\n", omittingEmptySubsequences: true).map(String.init)
+        var sections = help.split(separator: "\n\n", omittingEmptySubsequences: true)
+            .map { $0.trimmingPrefix(while: \.isNewline) }
+            .filter { !$0.isEmpty }
+            .map(String.init)
+        while sections.last?.last?.isNewline == true { sections[sections.count - 1].removeLast() }
         guard let usage = sections.firstIndex(where: { $0.hasPrefix("USAGE: ") }) else { return help }
         let synopsis = sections.remove(at: usage)
         if let first = sections.first, first.hasPrefix("OVERVIEW: ") {
@@ -62,8 +65,12 @@ enum HelpPage {
         return (type, path)
     }
 
-    private static func lowercasedFirst(_ text: String) -> String {
-        text.prefix(1).lowercased() + text.dropFirst()
+    /// The parser's sentence as ours are written: lower-case, input in backticks, without a full stop.
+    static func worded(_ text: String) -> String {
+        var text = text.prefix(1).lowercased() + text.dropFirst()
+        // An odd count means one of them is an apostrophe.
+        if text.count(where: { $0 == "'" }).isMultiple(of: 2) { text = text.replacing("'", with: "`") }
+        return text.hasSuffix(".") ? String(text.dropLast()) : text
     }
 }
 
