@@ -1,5 +1,4 @@
-import Dispatch
-import FoundationEssentials
+import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Glibc
@@ -226,7 +225,7 @@ final class RawClient {
         if isAtEnd { return false }
         let descriptor = descriptor
         let result = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
+            Thread.detachNewThread {
                 var buffer = [UInt8](repeating: 0, count: 65_536)
                 let count = recv(descriptor, &buffer, buffer.count, 0)
                 let number = errno
