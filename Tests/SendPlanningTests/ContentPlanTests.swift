@@ -226,6 +226,19 @@ import Testing
         }
     }
 
+    @Test func `only what will travel is composed, and all of it where that is not known`() throws {
+        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let sealed = try Self.plan(type, Self.situations[0]).facts.sizes
+        #expect(sealed?.sealed != nil && sealed?.generic == nil)
+        let withoutKey = try Self.plan(type, Self.situations[2]).facts.sizes
+        #expect(withoutKey?.generic != nil && withoutKey?.sealed == nil)
+        let open = try #require(TestBook.policy.types.first { $0.body.push == .full && $0.isEnabled })
+        let unknown = try Self.plan(open, Self.situations[0], privacy: nil).facts.sizes
+        #expect(unknown?.full != nil && unknown?.generic != nil)
+        let known = try Self.plan(open, Self.situations[0], privacy: .full).facts.sizes
+        #expect(known?.full != nil && known?.generic == nil)
+    }
+
     @Test func `content too large for any bucket is too large for the channel`() throws {
         let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
         var params = Canary.params(of: type)
@@ -238,8 +251,7 @@ import Testing
 
     @Test func `a device without a key has a known size, so that the key is the one thing missing`() throws {
         for type in TestBook.policy.types where type.body.push == .sealed && type.isEnabled {
-            let (_, decision, facts, _) = try Self.plan(type, Self.situations[2])
-            #expect(facts.sizes?.sealed != nil)
+            let (_, decision, _, _) = try Self.plan(type, Self.situations[2])
             #expect(decision.trace[.size] == .pass)
             #expect(
                 decision.reason == .genericOnly || decision.reason == .noDeviceKey

@@ -217,6 +217,65 @@ import Testing
         }
     }
 
+    @Test func `whatever is changed in an entry, it is refused or reads back byte for byte`() throws {
+        let entries = [
+            try Self.severalDevices().encode(index: 12, time: Sample.now),
+            try Sample.entry(try #require(TestBook.cases.first { $0.expected.outcome == .defer }))
+                .encode(index: 3, time: Sample.now),
+        ]
+        var generator = SystemRandomNumberGenerator()
+        let spice = Array("0123456789abcdef\"\\{}[],:-. eE\u{0}\n".utf8) + [0x80, 0xFF, 0xC0]
+        var refused = 0
+        for _ in 0..<4000 {
+            var bytes = entries.randomElement(using: &generator)!
+            for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                let place = bytes.indices.randomElement(using: &generator)!
+                switch Int.random(in: 0..<4, using: &generator) {
+                case 0: bytes[place] = spice.randomElement(using: &generator)!
+                case 1: bytes.insert(spice.randomElement(using: &generator)!, at: place)
+                case 2: bytes.remove(at: place)
+                default:
+                    let end = min(bytes.count, place + Int.random(in: 1...40, using: &generator))
+                    bytes.insert(contentsOf: bytes[place..<end], at: place)
+                }
+            }
+            do {
+                let found = try SendEntry.read(bytes)
+                #expect(
+                    try found.entry.encode(index: found.index, time: found.time) == bytes, "\(bytes.text)")
+                #expect(CanonicalJSON.isCanonical(bytes), "\(bytes.text)")
+            } catch {
+                refused += 1
+            }
+        }
+        #expect(refused > 1000)
+    }
+
+    @Test func `a fact that stands in the wrong place is found`() throws {
+        let bytes = try Self.severalDevices().encode(index: 0, time: Sample.now)
+        // `age` is the same everywhere and so belongs outside; `platform` differs and belongs inside.
+        for (old, new) in [
+            (#""age":"adult","#, ""),
+            (#""facts":{"critical_alerts""#, #""facts":{"age":"adult","critical_alerts""#),
+            (#""privacy":"generic""#, #""platform":"ios","privacy":"generic""#),
+        ] {
+            let changed = bytes.replacing(old, with: new)
+            #expect(changed != bytes)
+            if old.isEmpty == false, new.isEmpty {
+                // A fact nobody knows any more is another entry, and its own decisions no longer follow.
+                #expect(try SendEntry.read(changed).entry.deliveries[0].facts.age == nil)
+            } else {
+                #expect(throws: EntryError.contradictory(what: "facts")) { try SendEntry.read(changed) }
+            }
+        }
+        // With one delivery everything stands outside.
+        let alone = try Sample.entry(TestBook.cases[0]).encode(index: 0, time: Sample.now)
+        let moved = alone.replacing(#""facts":{}}"#, with: #""facts":{"age":"adult"}}"#)
+            .replacing(#""age":"adult","category_count""#, with: #""category_count""#)
+        #expect(moved != alone)
+        #expect(throws: EntryError.contradictory(what: "facts")) { try SendEntry.read(moved) }
+    }
+
     @Test func `twenty devices fit, and too much of anything is refused`() throws {
         var entry = Self.severalDevices()
         let one = entry.deliveries[0]

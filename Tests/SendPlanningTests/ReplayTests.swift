@@ -174,6 +174,19 @@ import Testing
         #expect(missing == ["purpose_consent"])
     }
 
+    @Test func `a policy that chooses a form nobody composed is not replayable`() throws {
+        let example = try Self.example("transaction.remittance_sent", .forward)
+        var entry = Sample.entry(example)
+        entry.deliveries[0].facts.sizes = PayloadSizes(sealed: 1480)
+        let bytes = try entry.encode(index: 0, time: Sample.now)
+        #expect(replay(bytes, policies: TestBook.digests) == .same)
+        let type = example.request.type
+        let generic = TestBook.policy("types/\(type).yaml", ["channels", "push"], ["body": "generic"])
+        #expect(
+            replay(bytes, policies: TestBook.digests, with: generic)
+                == .notReplayable(.factsNotRecorded(type, ["sizes"])))
+    }
+
     @Test func `a type that is switched off would be refused`() throws {
         let example = try Self.example("transaction.remittance_sent", .forward)
         var documents = TestBook.documents

@@ -21,6 +21,16 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     /// - Parameter text: Subtags of 1 to 8 ASCII letters and digits joined by `-`, the first of two or three letters.
     package init?(_ text: String) {
         guard (2...Self.byteCountMax).contains(text.utf8.count) else { return nil }
+        // Nearly every tag is two or three lower-case letters, and this is asked once for every send.
+        if text.utf8.count <= 3,
+            text.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
+        {
+            description = text
+            language = text
+            script = nil
+            region = nil
+            return
+        }
         var canonical: [String] = []
         var script: String?
         var region: String?
@@ -60,6 +70,10 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     /// the language also read: the Norwegian macrolanguage and Nynorsk lead to Bokmål.
     package var lookupChain: [LanguageTag] {
         var chain = [self]
+        if description.utf8.count == language.utf8.count {
+            if language == "no" || language == "nn" { chain.append(LanguageTag("nb")!) }
+            return chain
+        }
         var subtags = description.split(separator: "-")
         while subtags.count > 1 {
             subtags.removeLast()

@@ -43,7 +43,7 @@ package struct ContentPlan: Sendable {
             let notification = content.notification(
                 material, message: message, interruption: interruption, privacy: facts.privacy,
                 unsubscribeLink: unsubscribeLink)
-            for form in needs.forms {
+            for form in Self.forms(of: needs, as: preview, facts) {
                 let (target, canBeSent) = destination.target(for: form)
                 guard let payload = try? compose(notification, for: target, as: form) else { continue }
                 sizes[form] = payload.byteCount
@@ -53,6 +53,13 @@ package struct ContentPlan: Sendable {
         self.payloads = payloads
         self.sizes = sizes
         facts.sizes = payloads.isEmpty && sizes == PayloadSizes() ? nil : sizes
+    }
+
+    /// The forms whose size has to be known: the one a promise will take. A refused send shows in its trace
+    /// whether any of its forms would have fitted, and so does one whose reader's privacy nobody knows.
+    private static func forms(of needs: FactNeeds, as preview: Decision, _ facts: Facts) -> [BodyForm] {
+        let isCertain = preview.outcome.isPromise && (preview.form == .sealed || facts.privacy != nil)
+        return isCertain ? needs.forms.filter { $0 == preview.form } : needs.forms
     }
 
     /// What is to be done about a promise.

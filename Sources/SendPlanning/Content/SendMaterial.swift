@@ -57,16 +57,39 @@ extension SendMaterial {
 
     package init(json: JSONObject) throws(JSONShapeError) {
         var members = JSONMembers(json, at: .root)
-        let request = try members.required("request", EntryValue.object)
+        let request = try members.required("request", Self.object)
         self.init(
-            send: try members.required("send_id", EntryValue.uuid),
+            send: try members.required("send_id", Self.send),
             request: try AttestedRequest(json: request, at: .root.appending("request")),
-            params: try members.required("params", EntryValue.object),
+            params: try members.required("params", Self.object),
             deepLink: try members.optional("deep_link", JSONShape.text),
             locale: try members.optional("locale", JSONShape.text),
-            collapse: try members.optional("collapse", EntryValue.hexadecimal),
+            collapse: try members.optional("collapse", Self.tag),
             sentAt: try members.required("sent_at", JSONShape.instant),
             expiresAt: try members.required("expires_at", JSONShape.instant))
         try members.refuseOthers()
+    }
+
+    private static func object(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError)
+        -> JSONObject
+    {
+        guard case .object(let object) = value else {
+            throw JSONShapeError(pointer, "expected an object, found \(value.shapeName)")
+        }
+        return object
+    }
+
+    private static func send(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> SendID {
+        guard let id = SendID(uuidText: try JSONShape.text(value, pointer)) else {
+            throw JSONShapeError(pointer, "expected a UUID in lower case")
+        }
+        return id
+    }
+
+    private static func tag(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> Tag {
+        guard let tag = Tag(hexadecimal: try JSONShape.text(value, pointer)) else {
+            throw JSONShapeError(pointer, "expected 32 lower-case hexadecimal digits")
+        }
+        return tag
     }
 }

@@ -1,6 +1,5 @@
 import AuditTrail
 import CanonicalJSON
-import GateVocabulary
 
 /// What all kinds of entries have in common, and their bounds.
 enum EntryFrame {
@@ -14,33 +13,25 @@ enum EntryFrame {
         return bytes
     }
 
-    /// The members of any entry, and its kind.
-    static func object(_ bytes: [UInt8]) throws(EntryError) -> (JSONObject, kind: String) {
-        let value: JSONValue
-        do throws(JSONError) {
-            value = try CanonicalJSON.readCanonical(bytes, limits: .entry)
-        } catch {
-            throw .notCanonical(error)
-        }
-        guard case .object(let object) = value else {
-            throw .shape(pointer: "", message: "expected an object, found \(value.shapeName)")
-        }
-        guard let kind = object["kind"]?.stringValue else {
-            throw .shape(pointer: "/kind", message: "the member is missing, or no text")
-        }
-        return (object, kind)
+    /// The kind of any entry; `nil` for what is none.
+    static func kind(of bytes: [UInt8]) -> String? {
+        try? CanonicalJSON.readCanonical(bytes, limits: .entry)["kind"]?.stringValue
     }
 
-    /// `v`, `kind`, `index` and `time`.
-    static func header(_ members: inout JSONMembers) throws(JSONShapeError) -> (index: UInt64, time: Instant)
-    {
-        guard try members.required("v", JSONShape.integer) == 1 else {
-            throw JSONShapeError(members.pointer.appending("v"), "only version 1 is known")
+    /// Reads a whole entry of `kind`.
+    static func read<Entry>(
+        _ bytes: [UInt8], kind: String, _ body: (inout EntryCursor) throws(EntryError) -> Entry
+    ) throws(EntryError) -> Entry {
+        _ = try checked(bytes)
+        var cursor = EntryCursor(bytes)
+        do throws(EntryError) {
+            let entry = try body(&cursor)
+            guard cursor.isAtEnd else { throw cursor.failure("the end of the entry") }
+            return entry
+        } catch {
+            // Another kind has other members, so the first of them is where reading stopped.
+            if let other = self.kind(of: bytes), other != kind { throw .otherKind(other) }
+            throw error
         }
-        _ = try members.required("kind", JSONShape.text)
-        return (
-            try members.required("index", EntryValue.unsigned),
-            try members.required("time", JSONShape.instant)
-        )
     }
 }

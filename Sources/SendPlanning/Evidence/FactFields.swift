@@ -17,20 +17,20 @@ struct FactField: Sendable {
     let append: @Sendable (borrowing Facts, inout [UInt8]) -> Void
     let isPresent: @Sendable (borrowing Facts) -> Bool
     let isEqual: @Sendable (borrowing Facts, borrowing Facts) -> Bool
-    let take: @Sendable (JSONValue, JSONPointer, inout Facts) throws(JSONShapeError) -> Void
+    let read: @Sendable (inout EntryCursor, inout Facts) throws(EntryError) -> Void
 
     init<Value: Equatable & Sendable>(
         _ name: String, _ set: @escaping @Sendable (inout Facts, Value) -> Void,
         _ get: @escaping @Sendable (borrowing Facts) -> Value?,
         _ write: @escaping @Sendable (Value, inout [UInt8]) -> Void,
-        _ read: @escaping @Sendable (JSONValue, JSONPointer) throws(JSONShapeError) -> Value
+        _ read: @escaping @Sendable (inout EntryCursor) throws(EntryError) -> Value
     ) {
         self.name = name
         key = Array("\"\(name)\":".utf8)
         append = { facts, bytes in if let value = get(facts) { write(value, &bytes) } }
         isPresent = { get($0) != nil }
         isEqual = { get($0) == get($1) }
-        take = { value, pointer, facts throws(JSONShapeError) in set(&facts, try read(value, pointer)) }
+        self.read = { cursor, facts throws(EntryError) in set(&facts, try read(&cursor)) }
     }
 }
 
@@ -42,47 +42,47 @@ enum FactFields {
     static let all: [FactField] = [
         FactField(
             "account_preference", { $0.accountPreference = $1 }, { $0.accountPreference }, name,
-            JSONShape.name),
+            readName),
         FactField(
             "account_region", { $0.accountRegion = $1 }, { $0.accountRegion }, region,
-            RegionObservation.init(json:at:)),
+            readRegion),
         FactField(
             "account_type_preference", { $0.accountTypePreference = $1 }, { $0.accountTypePreference }, name,
-            JSONShape.name),
-        FactField("age", { $0.age = $1 }, { $0.age }, name, JSONShape.name),
+            readName),
+        FactField("age", { $0.age = $1 }, { $0.age }, name, readName),
         FactField(
-            "category_count", { $0.categoryCount = $1 }, { $0.categoryCount }, integer, JSONShape.count),
-        FactField("consent", { $0.consent = $1 }, { $0.consent }, consent, ConsentFact.init(json:at:)),
+            "category_count", { $0.categoryCount = $1 }, { $0.categoryCount }, integer, readCount),
+        FactField("consent", { $0.consent = $1 }, { $0.consent }, consent, readConsent),
         FactField(
-            "critical_alerts", { $0.criticalAlerts = $1 }, { $0.criticalAlerts }, boolean, JSONShape.boolean),
-        FactField("destination", { $0.destination = $1 }, { $0.destination }, name, JSONShape.name),
+            "critical_alerts", { $0.criticalAlerts = $1 }, { $0.criticalAlerts }, boolean, readBoolean),
+        FactField("destination", { $0.destination = $1 }, { $0.destination }, name, readName),
         FactField(
             "destination_preference", { $0.destinationPreference = $1 }, { $0.destinationPreference }, name,
-            JSONShape.name),
+            readName),
         FactField(
             "destination_type_preference", { $0.destinationTypePreference = $1 },
             { $0.destinationTypePreference }, name,
-            JSONShape.name),
-        FactField("device_key", { $0.deviceKey = $1 }, { $0.deviceKey }, name, JSONShape.name),
+            readName),
+        FactField("device_key", { $0.deviceKey = $1 }, { $0.deviceKey }, name, readName),
         FactField("device_regions", { $0.deviceRegions = $1 }, { $0.deviceRegions }, regions, readRegions),
-        FactField("due", { $0.due = $1 }, { $0.due }, instant, JSONShape.instant),
-        FactField("expiry", { $0.expiry = $1 }, { $0.expiry }, instant, JSONShape.instant),
-        FactField("fallback", { $0.fallback = $1 }, { $0.fallback }, name, JSONShape.name),
-        FactField("now", { $0.now = $1 }, { $0.now }, instant, JSONShape.instant),
-        FactField("os_permission", { $0.osPermission = $1 }, { $0.osPermission }, name, JSONShape.name),
-        FactField("params", { $0.params = $1 }, { $0.params }, name, JSONShape.name),
-        FactField("platform", { $0.platform = $1 }, { $0.platform }, name, JSONShape.name),
-        FactField("privacy", { $0.privacy = $1 }, { $0.privacy }, name, JSONShape.name),
+        FactField("due", { $0.due = $1 }, { $0.due }, instant, readInstant),
+        FactField("expiry", { $0.expiry = $1 }, { $0.expiry }, instant, readInstant),
+        FactField("fallback", { $0.fallback = $1 }, { $0.fallback }, name, readName),
+        FactField("now", { $0.now = $1 }, { $0.now }, instant, readInstant),
+        FactField("os_permission", { $0.osPermission = $1 }, { $0.osPermission }, name, readName),
+        FactField("params", { $0.params = $1 }, { $0.params }, name, readName),
+        FactField("platform", { $0.platform = $1 }, { $0.platform }, name, readName),
+        FactField("privacy", { $0.privacy = $1 }, { $0.privacy }, name, readName),
         FactField(
             "purpose_consent", { $0.purposeConsent = $1 }, { $0.purposeConsent }, consent,
-            ConsentFact.init(json:at:)),
-        FactField("push_enabled", { $0.pushEnabled = $1 }, { $0.pushEnabled }, boolean, JSONShape.boolean),
+            readConsent),
+        FactField("push_enabled", { $0.pushEnabled = $1 }, { $0.pushEnabled }, boolean, readBoolean),
         FactField(
             "quiet_hours", { $0.quietHours = $1 }, { $0.quietHours }, quietHours,
-            QuietHoursFact.init(json:at:)),
-        FactField("recipient", { $0.recipient = $1 }, { $0.recipient }, name, JSONShape.name),
-        FactField("sizes", { $0.sizes = $1 }, { $0.sizes }, sizes, PayloadSizes.init(json:at:)),
-        FactField("type_count", { $0.typeCount = $1 }, { $0.typeCount }, integer, JSONShape.count),
+            readQuietHours),
+        FactField("recipient", { $0.recipient = $1 }, { $0.recipient }, name, readName),
+        FactField("sizes", { $0.sizes = $1 }, { $0.sizes }, sizes, readSizes),
+        FactField("type_count", { $0.typeCount = $1 }, { $0.typeCount }, integer, readCount),
     ]
 
     /// The facts that are the same in all of several.
@@ -112,21 +112,21 @@ enum FactFields {
         bytes.append(UInt8(ascii: "}"))
     }
 
-    /// Reads members into `facts`; an unknown one is an error. Both lists are sorted, so one walk is enough.
-    static func take(
-        _ object: JSONObject, at pointer: JSONPointer, into facts: inout Facts
-    ) throws(JSONShapeError) -> FactSet {
+    /// Reads an object of facts into `facts`; an unknown one is an error.
+    static func read(_ cursor: inout EntryCursor, into facts: inout Facts) throws(EntryError) -> FactSet {
+        try cursor.expect("{")
+        if cursor.skip("}") { return [] }
         var index = 0
         var taken: UInt32 = 0
-        for member in object.members {
-            while index < all.count, !CodeUnits.equal(all[index].name, member.key) { index += 1 }
-            guard index < all.count else {
-                throw JSONShapeError(pointer.appending(member.key), "nothing of this name is known here")
-            }
-            try all[index].take(member.value, pointer, &facts)
+        repeat {
+            // Both lists are sorted, so one walk over the names is enough.
+            while index < all.count, !cursor.skip(all[index].key) { index += 1 }
+            guard index < all.count else { throw cursor.failure("a known fact, in order, each once") }
+            try all[index].read(&cursor, &facts)
             taken |= 1 << UInt32(index)
             index += 1
-        }
+        } while cursor.skip(",")
+        try cursor.expect("}")
         return FactSet(rawValue: taken)
     }
 
@@ -212,24 +212,75 @@ enum FactFields {
         bytes.append(UInt8(ascii: "}"))
     }
 
-    private static func readRegions(
-        _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> [RegionObservation] {
-        let elements = try EntryValue.array(value, pointer)
-        guard elements.count <= Facts.deviceRegionCountMax else {
-            throw JSONShapeError(pointer, "expected at most \(Facts.deviceRegionCountMax) regions")
+    // MARK: Reading values
+
+    private static func readName<Value: RawRepresentable<String>>(
+        _ cursor: inout EntryCursor
+    ) throws(EntryError) -> Value {
+        try cursor.name()
+    }
+
+    private static func readCount(_ cursor: inout EntryCursor) throws(EntryError) -> Int {
+        try cursor.unsigned()
+    }
+
+    private static func readInstant(_ cursor: inout EntryCursor) throws(EntryError) -> Instant {
+        try cursor.instant()
+    }
+
+    private static func readBoolean(_ cursor: inout EntryCursor) throws(EntryError) -> Bool {
+        try cursor.boolean()
+    }
+
+    private static func readConsent(_ cursor: inout EntryCursor) throws(EntryError) -> ConsentFact {
+        var members = try MemberCursor(&cursor)
+        let expiresAt = members.has("\"expires_at\":", &cursor) ? try cursor.instant() : nil
+        let method: ConsentMethod? = members.has("\"method\":", &cursor) ? try cursor.name() : nil
+        try members.expect("\"state\":", &cursor)
+        let state: ConsentState = try cursor.name()
+        try members.end(&cursor)
+        return ConsentFact(state: state, method: method, expiresAt: expiresAt)
+    }
+
+    private static func readRegion(_ cursor: inout EntryCursor) throws(EntryError) -> RegionObservation {
+        var members = try MemberCursor(&cursor)
+        try members.expect("\"code\":", &cursor)
+        guard let code = RegionCode(try cursor.text(byteCountMax: 6)) else {
+            throw cursor.failure("an ISO 3166 code")
         }
+        try members.expect("\"observed_at\":", &cursor)
+        let observedAt = try cursor.instant()
+        try members.expect("\"source\":", &cursor)
+        let source: RegionSource = try cursor.name()
+        try members.end(&cursor)
+        return RegionObservation(code: code, source: source, observedAt: observedAt)
+    }
+
+    private static func readRegions(_ cursor: inout EntryCursor) throws(EntryError) -> [RegionObservation] {
         var regions: [RegionObservation] = []
-        for element in elements { regions.append(try RegionObservation(json: element, at: pointer)) }
+        try cursor.array(countMax: Facts.deviceRegionCountMax) { cursor, _ throws(EntryError) in
+            regions.append(try readRegion(&cursor))
+        }
         return regions
     }
-}
 
-extension [UInt8] {
-    /// A text of ours that needs no escape, in quotation marks: names, digits, identifiers.
-    mutating func appendPlain(_ text: String) {
-        append(UInt8(ascii: "\""))
-        append(contentsOf: text.utf8)
-        append(UInt8(ascii: "\""))
+    private static func readQuietHours(_ cursor: inout EntryCursor) throws(EntryError) -> QuietHoursFact {
+        if cursor.skip(#"{"state":"off"}"#) { return .off }
+        if cursor.skip(#"{"state":"outside"}"#) { return .outside }
+        if cursor.skip(#"{"state":"zone_missing"}"#) { return .zoneMissing }
+        try cursor.expect(#"{"ends_at":"#)
+        let end = try cursor.instant()
+        try cursor.expect(#","state":"inside"}"#)
+        return .inside(endsAt: end)
+    }
+
+    private static func readSizes(_ cursor: inout EntryCursor) throws(EntryError) -> PayloadSizes {
+        var members = try MemberCursor(&cursor)
+        var sizes = PayloadSizes()
+        if members.has("\"full\":", &cursor) { sizes.full = try cursor.unsigned() }
+        if members.has("\"generic\":", &cursor) { sizes.generic = try cursor.unsigned() }
+        if members.has("\"sealed\":", &cursor) { sizes.sealed = try cursor.unsigned() }
+        try members.end(&cursor)
+        return sizes
     }
 }

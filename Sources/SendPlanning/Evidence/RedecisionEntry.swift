@@ -1,5 +1,4 @@
 import AuditTrail
-import CanonicalJSON
 package import GateVocabulary
 
 /// The evidence of looking again at a message that waits: because its time came, because it waited long, or
@@ -40,14 +39,14 @@ package struct RedecisionEntry: Hashable, Sendable {
     package func encode(index: UInt64, time: Instant) throws(EntryError) -> [UInt8] {
         var entry = MemberWriter(byteCapacity: 1536)
         entry.text("cause", cause)
-        entry.member("decision") { EntryWriting.append(decision, to: &$0) }
+        entry.member("decision") { DecisionBytes.append(decision, to: &$0) }
         entry.hexadecimal("destination", destination)
         entry.member("facts") { FactFields.append(facts, .all, to: &$0) }
         entry.integer("index", Int64(index))
         entry.text("kind", Self.kind)
         entry.uuid("message_id", message)
         entry.text("policy", policy.text)
-        entry.member("request") { CanonicalJSON.append(.object(request.json), to: &$0) }
+        entry.member("request") { appendRequest(to: &$0) }
         entry.uuid("send_id", send)
         entry.hexadecimal("subject", subject)
         entry.integer("time", time.milliseconds)
@@ -55,50 +54,77 @@ package struct RedecisionEntry: Hashable, Sendable {
         return try EntryFrame.checked(entry.end())
     }
 
-    /// - Returns: The entry with the place and time it was recorded at.
+    private func appendRequest(to bytes: inout [UInt8]) {
+        var writer = MemberWriter(byteCapacity: 160)
+        writer.text("caller", request.caller.text)
+        writer.text("channel", request.channel.rawValue)
+        writer.member("critical") { $0.append(contentsOf: request.critical ? "true".utf8 : "false".utf8) }
+        writer.text("type", request.type.text)
+        bytes.append(contentsOf: writer.end())
+    }
+
+    /// - Returns: The entry with the place and time it was recorded at. Encoding it gives `bytes` again.
     package static func read(
         _ bytes: [UInt8]
     ) throws(EntryError) -> (index: UInt64, time: Instant, entry: RedecisionEntry) {
-        let (object, kind) = try EntryFrame.object(bytes)
-        guard kind == Self.kind else { throw .otherKind(kind) }
-        return try read(object, bytes: bytes)
+        let found = try EntryFrame.read(bytes, kind: kind, parse)
+        return (found.index, found.time, found.entry)
     }
 
-    static func read(
-        _ object: JSONObject, bytes: [UInt8]
-    ) throws(EntryError) -> (index: UInt64, time: Instant, entry: RedecisionEntry) {
-        let found: (index: UInt64, time: Instant, entry: RedecisionEntry)
-        do throws(JSONShapeError) {
-            found = try parse(object)
-        } catch {
-            throw EntryError(error)
-        }
-        guard try found.entry.encode(index: found.index, time: found.time) == bytes else {
-            throw .contradictory(what: "facts")
-        }
-        return found
+    private struct Found {
+        var index: UInt64
+        var time: Instant
+        var entry: RedecisionEntry
     }
 
-    private static func parse(
-        _ object: JSONObject
-    ) throws(JSONShapeError) -> (index: UInt64, time: Instant, entry: RedecisionEntry) {
-        var members = JSONMembers(object, at: .root)
-        let (index, time) = try EntryFrame.header(&members)
+    private static func parse(_ cursor: inout EntryCursor) throws(EntryError) -> Found {
+        var members = try MemberCursor(&cursor)
+        try members.expect("\"cause\":", &cursor)
+        let cause = try cursor.text(byteCountMax: 128)
+        try members.expect("\"decision\":", &cursor)
+        let decision = try DecisionBytes.read(&cursor)
+        try members.expect("\"destination\":", &cursor)
+        let destination: Tag = try cursor.hexadecimal()
+        try members.expect("\"facts\":", &cursor)
         var facts = Facts()
-        _ = try FactFields.take(
-            try members.required("facts", EntryValue.object), at: .root.appending("facts"), into: &facts)
-        let request = try members.required("request", EntryValue.object)
-        let decision = try members.required("decision", EntryValue.object)
-        let entry = RedecisionEntry(
-            send: try members.required("send_id", EntryValue.uuid),
-            message: try members.required("message_id", EntryValue.uuid),
-            destination: try members.required("destination", EntryValue.hexadecimal),
-            subject: try members.required("subject", EntryValue.hexadecimal),
-            request: try AttestedRequest(json: request, at: .root.appending("request")), facts: facts,
-            decision: try Decision(json: decision, at: .root.appending("decision")),
-            policy: try members.required("policy", EntryValue.digest),
-            cause: try members.required("cause", JSONShape.text))
-        try members.refuseOthers()
-        return (index, time, entry)
+        _ = try FactFields.read(&cursor, into: &facts)
+        try members.expect("\"index\":", &cursor)
+        let index: UInt64 = try cursor.unsigned()
+        try members.expect("\"kind\":", &cursor)
+        try cursor.expect("\"redecision\"")
+        try members.expect("\"message_id\":", &cursor)
+        let message: MessageID = try cursor.uuid()
+        try members.expect("\"policy\":", &cursor)
+        let policy = try cursor.digest()
+        try members.expect("\"request\":", &cursor)
+        let request = try readRequest(&cursor)
+        try members.expect("\"send_id\":", &cursor)
+        let send: SendID = try cursor.uuid()
+        try members.expect("\"subject\":", &cursor)
+        let subject: SubjectID = try cursor.hexadecimal()
+        try members.expect("\"time\":", &cursor)
+        let time = try cursor.instant()
+        try members.expect("\"v\":", &cursor)
+        try cursor.expect("1")
+        try members.end(&cursor)
+        return Found(
+            index: index, time: time,
+            entry: RedecisionEntry(
+                send: send, message: message, destination: destination, subject: subject, request: request,
+                facts: facts, decision: decision, policy: policy, cause: cause))
+    }
+
+    private static func readRequest(_ cursor: inout EntryCursor) throws(EntryError) -> AttestedRequest {
+        var members = try MemberCursor(&cursor)
+        try members.expect("\"caller\":", &cursor)
+        let caller: CallerName = try cursor.identifier()
+        try members.expect("\"channel\":", &cursor)
+        let channel: Channel = try cursor.name()
+        try members.expect("\"critical\":", &cursor)
+        let critical = try cursor.boolean()
+        try members.expect("\"type\":", &cursor)
+        let type: TypeID = try cursor.identifier()
+        try members.end(&cursor)
+        return AttestedRequest(caller: caller, type: type, channel: channel, critical: critical)
     }
 }

@@ -26,7 +26,7 @@ package struct ReplayDifference: Hashable, Sendable {
 }
 
 /// Why an entry cannot be decided again.
-package enum ReplayObstacle: Hashable, Sendable {
+package enum ReplayObstacle: Error, Hashable, Sendable {
     /// It decides nothing: key events, consents, start and stop.
     case decidesNothing(kind: String)
     case unreadable(EntryError)
@@ -64,13 +64,9 @@ package func replay(
     _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
 ) rethrows -> ReplayResult {
     let recorded: RecordedDecisions
-    do throws(EntryError) {
-        guard let found = try RecordedDecisions(bytes) else {
-            return .notReplayable(.decidesNothing(kind: try EntryFrame.object(bytes).kind))
-        }
-        recorded = found
-    } catch {
-        return .notReplayable(.unreadable(error))
+    switch RecordedDecisions.read(bytes) {
+    case .success(let found): recorded = found
+    case .failure(let obstacle): return .notReplayable(obstacle)
     }
     guard let policy = try policies(recorded.policy) else {
         return .notReplayable(.policyUnknown(recorded.policy))
@@ -90,13 +86,9 @@ package func replay(
     _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?, with other: CompiledPolicy
 ) rethrows -> ReplayResult {
     let recorded: RecordedDecisions
-    do throws(EntryError) {
-        guard let found = try RecordedDecisions(bytes) else {
-            return .notReplayable(.decidesNothing(kind: try EntryFrame.object(bytes).kind))
-        }
-        recorded = found
-    } catch {
-        return .notReplayable(.unreadable(error))
+    switch RecordedDecisions.read(bytes) {
+    case .success(let found): recorded = found
+    case .failure(let obstacle): return .notReplayable(obstacle)
     }
     if recorded.policy == other.digest { return recorded.replayed(under: other) }
     guard let policy = try policies(recorded.policy) else {
@@ -104,6 +96,10 @@ package func replay(
     }
     if let obstacle = obstacle(to: recorded.request, from: policy, to: other) {
         return .notReplayable(obstacle)
+    }
+    // The other bundle may choose a form that was never composed. Only the decision can say which.
+    if recorded.lacksSizes(under: other) {
+        return .notReplayable(.factsNotRecorded(recorded.request.type, ["sizes"]))
     }
     return recorded.replayed(under: other)
 }
@@ -132,7 +128,6 @@ private func obstacle(
     if needs.typePreferences, !oldNeeds.typePreferences { missing.append("account_type_preference") }
     if needs.deviceKey, !oldNeeds.deviceKey { missing.append("device_key") }
     if needs.sendingHours != oldNeeds.sendingHours { missing.append("quiet_hours") }
-    if !Set(needs.forms).isSubset(of: oldNeeds.forms) { missing.append("sizes") }
     if type.category != oldType.category { missing.append("account_preference") }
     if !missing.isEmpty { return .factsNotRecorded(request.type, missing) }
     if !haveSameTexts(type, in: other, as: oldType, in: policy) { return .textsChanged(request.type) }
@@ -166,33 +161,50 @@ private func haveSameTexts(
 private struct RecordedDecisions {
     var policy: PolicyDigest
     var request: AttestedRequest
-    /// Each with the place of its decision in the entry.
-    var decisions: [(pointer: JSONPointer, facts: Facts, decision: Decision)]
+    var decisions: [(facts: Facts, decision: Decision)]
     /// Whether the entry also answers for all of them together.
     var hasOverall: Bool
 
-    /// - Returns: `nil` for an entry that decides nothing.
-    init?(_ bytes: [UInt8]) throws(EntryError) {
-        let (object, kind) = try EntryFrame.object(bytes)
-        switch kind {
-        case SendEntry.kind:
-            let entry = try SendEntry.read(object, bytes: bytes).entry
-            policy = entry.policy
-            request = entry.attested
-            hasOverall = true
-            decisions = entry.deliveries.enumerated().map { position, delivery in
-                (
-                    JSONPointer(["deliveries", String(position), "decision"]), delivery.facts,
-                    delivery.decision
-                )
-            }
-        case RedecisionEntry.kind:
-            let entry = try RedecisionEntry.read(object, bytes: bytes).entry
-            policy = entry.policy
-            request = entry.request
-            hasOverall = false
-            decisions = [(JSONPointer(["decision"]), entry.facts, entry.decision)]
-        default: return nil
+    static func read(_ bytes: [UInt8]) -> Result<RecordedDecisions, ReplayObstacle> {
+        do throws(EntryError) {
+            // The kinds that decide differ in their first member, and no other kind starts like the second.
+            let isRedecision = bytes.starts(with: "{\"cause\":\"".utf8)
+            return .success(
+                isRedecision
+                    ? Self(try RedecisionEntry.read(bytes).entry) : Self(try SendEntry.read(bytes).entry))
+        } catch {
+            guard case .otherKind(let kind) = error else { return .failure(.unreadable(error)) }
+            // An entry that starts like one kind and says it is the other is neither.
+            let decides = kind == SendEntry.kind || kind == RedecisionEntry.kind
+            return .failure(decides ? .unreadable(error) : .decidesNothing(kind: kind))
+        }
+    }
+
+    private init(_ entry: SendEntry) {
+        policy = entry.policy
+        request = entry.attested
+        hasOverall = true
+        decisions = entry.deliveries.map { ($0.facts, $0.decision) }
+    }
+
+    private init(_ entry: RedecisionEntry) {
+        policy = entry.policy
+        request = entry.request
+        hasOverall = false
+        decisions = [(entry.facts, entry.decision)]
+    }
+
+    /// Where a decision stands in its entry.
+    private func place(of position: Int) -> JSONPointer {
+        JSONPointer(hasOverall ? ["deliveries", String(position), "decision"] : ["decision"])
+    }
+
+    /// Whether a size that was known to nobody keeps `policy` from deciding what it otherwise would promise.
+    func lacksSizes(under policy: CompiledPolicy) -> Bool {
+        decisions.contains { facts, decision in
+            let fresh = decide(request, given: facts, under: policy)
+            let missing = GateResult.fail(.factMissing, .size)
+            return fresh.trace[.size] == missing && decision.trace[.size] != missing
         }
     }
 
@@ -200,11 +212,12 @@ private struct RecordedDecisions {
         var differences: [ReplayDifference] = []
         var again: [Decision] = []
         again.reserveCapacity(decisions.count)
-        for (pointer, facts, decision) in decisions {
+        for (position, (facts, decision)) in decisions.enumerated() {
             let fresh = decide(request, given: facts, under: policy)
             again.append(fresh)
-            if EntryWriting.bytes(of: fresh) != EntryWriting.bytes(of: decision) {
-                Self.compare(.object(decision.json), .object(fresh.json), at: pointer, into: &differences)
+            if DecisionBytes.bytes(of: fresh) != DecisionBytes.bytes(of: decision) {
+                Self.compare(
+                    .object(decision.json), .object(fresh.json), at: place(of: position), into: &differences)
             }
         }
         if hasOverall, !differences.isEmpty {

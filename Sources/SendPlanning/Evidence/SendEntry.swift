@@ -186,10 +186,10 @@ package struct SendEntry: Hashable, Sendable {
                 bytes.append(UInt8(ascii: ","))
             }
             bytes.append(contentsOf: "\"decision\":".utf8)
-            EntryWriting.append(delivery.decision, to: &bytes)
+            DecisionBytes.append(delivery.decision, to: &bytes)
             bytes.append(contentsOf: ",\"destination\":".utf8)
             if let destination = delivery.destination {
-                bytes.appendPlain(destination.hexadecimal)
+                bytes.append(hexadecimalOf: destination)
             } else {
                 bytes.append(contentsOf: "null".utf8)
             }
@@ -197,11 +197,11 @@ package struct SendEntry: Hashable, Sendable {
             FactFields.append(delivery.facts, differing, to: &bytes)
             if let key = delivery.key {
                 bytes.append(contentsOf: ",\"key_id\":".utf8)
-                bytes.appendPlain(key.hexadecimal)
+                bytes.append(hexadecimalOf: key)
             }
             if let message = delivery.message {
                 bytes.append(contentsOf: ",\"message_id\":".utf8)
-                bytes.appendPlain(message.uuidText)
+                bytes.append(uuidOf: message)
             }
             bytes.append(UInt8(ascii: "}"))
         }
@@ -242,138 +242,165 @@ package struct SendEntry: Hashable, Sendable {
 
     // MARK: Reading
 
-    /// - Returns: The entry with the place and time it was recorded at.
+    /// - Returns: The entry with the place and time it was recorded at. Encoding it gives `bytes` again.
     package static func read(
         _ bytes: [UInt8]
     ) throws(EntryError) -> (index: UInt64, time: Instant, entry: SendEntry) {
-        let (object, kind) = try EntryFrame.object(bytes)
-        guard kind == Self.kind else { throw .otherKind(kind) }
-        return try read(object, bytes: bytes)
+        let found = try EntryFrame.read(bytes, kind: kind, parse)
+        return (found.index, found.time, found.entry)
     }
 
-    static func read(
-        _ object: JSONObject, bytes: [UInt8]
-    ) throws(EntryError) -> (index: UInt64, time: Instant, entry: SendEntry) {
-        let found: (index: UInt64, time: Instant, entry: SendEntry)
-        do throws(JSONShapeError) {
-            found = try parse(object)
-        } catch {
-            throw EntryError(error)
-        }
-        // One spelling: the shared facts, the overall answer and the order of everything follow from the rest.
-        guard try found.entry.encode(index: found.index, time: found.time) == bytes else {
-            let names = ["outcome", "reason", "detail"]
-            let overall = found.entry.overall
-            let expected = [overall.outcome.name, overall.reason.rawValue, overall.detail?.rawValue]
-            for (name, text) in zip(names, expected) where object[name]?.stringValue != text {
-                throw .contradictory(what: name)
+    private struct Found {
+        var index: UInt64
+        var time: Instant
+        var entry: SendEntry
+    }
+
+    private static func parse(_ cursor: inout EntryCursor) throws(EntryError) -> Found {
+        var members = try MemberCursor(&cursor)
+        try members.expect("\"caller\":", &cursor)
+        let caller: CallerName = try cursor.identifier()
+        try members.expect("\"deliveries\":", &cursor)
+        var (deliveries, own) = try readDeliveries(&cursor)
+        let detail: Detail? = members.has("\"detail\":", &cursor) ? try cursor.name() : nil
+        try members.expect("\"facts\":", &cursor)
+        try readSharedFacts(&cursor, into: &deliveries, own)
+        try members.expect("\"index\":", &cursor)
+        let index: UInt64 = try cursor.unsigned()
+        try members.expect("\"kind\":", &cursor)
+        try cursor.expect("\"send\"")
+        try members.expect("\"outcome\":", &cursor)
+        let outcome = try cursor.plain()
+        try members.expect("\"params_verdict\":", &cursor)
+        var verdict: [JSONPointer] = []
+        try cursor.array(countMax: ParamsVerdict.recordedCountMax) { cursor, _ throws(EntryError) in
+            guard let pointer = JSONPointer(parsing: try cursor.text(byteCountMax: 256)) else {
+                throw cursor.failure("a JSON pointer")
             }
-            throw .contradictory(what: "facts")
+            verdict.append(pointer)
         }
-        return found
+        try members.expect("\"peer\":", &cursor)
+        let peer = try PeerEvidence(&cursor)
+        try members.expect("\"policy\":", &cursor)
+        let policy = try cursor.digest()
+        try members.expect("\"reason\":", &cursor)
+        let reason: Reason = try cursor.name()
+        let replaces: UInt64? = members.has("\"replaces\":", &cursor) ? try cursor.unsigned() : nil
+        try members.expect("\"request\":", &cursor)
+        let request = try RecordedRequest(&cursor)
+        try members.expect("\"send_id\":", &cursor)
+        let send: SendID = try cursor.uuid()
+        try members.expect("\"subject\":", &cursor)
+        let subject: SubjectID? = cursor.skip("null") ? nil : try cursor.hexadecimal()
+        try members.expect("\"time\":", &cursor)
+        let time = try cursor.instant()
+        try members.expect("\"tzdata\":", &cursor)
+        let tzdata = try cursor.text(byteCountMax: 32)
+        try members.expect("\"v\":", &cursor)
+        try cursor.expect("1")
+        try members.end(&cursor)
+
+        let entry = SendEntry(
+            send: send, subject: subject, caller: caller, peer: peer, request: request,
+            paramsVerdict: verdict,
+            deliveries: deliveries, policy: policy, tzdata: tzdata, replaces: replaces)
+        let overall = entry.overall
+        guard cursor.bytes[outcome].elementsEqual(overall.outcome.name.utf8) else {
+            throw .contradictory(what: "outcome")
+        }
+        guard reason == overall.reason else { throw .contradictory(what: "reason") }
+        guard detail == overall.detail else { throw .contradictory(what: "detail") }
+        return Found(index: index, time: time, entry: entry)
     }
 
-    private static func parse(
-        _ object: JSONObject
-    ) throws(JSONShapeError) -> (index: UInt64, time: Instant, entry: SendEntry) {
-        var members = JSONMembers(object, at: .root)
-        let (index, time) = try EntryFrame.header(&members)
-        let shared = try members.required("facts", EntryValue.object)
-        var common = Facts()
-        let sharedSet = try FactFields.take(shared, at: .root.appending("facts"), into: &common)
-        let caller: CallerName = try members.required("caller", JSONShape.identifier)
-        let place = JSONPointer.root.appending("deliveries")
-        let elements = try members.required("deliveries", EntryValue.array)
-        guard !elements.isEmpty, elements.count <= EntryFrame.deliveryCountMax else {
-            throw JSONShapeError(place, "expected 1 to \(EntryFrame.deliveryCountMax) deliveries")
-        }
+    /// - Returns: The deliveries with their own facts only, and which those are.
+    private static func readDeliveries(
+        _ cursor: inout EntryCursor
+    ) throws(EntryError) -> ([DeliveryRecord], own: [FactSet]) {
         var deliveries: [DeliveryRecord] = []
-        deliveries.reserveCapacity(elements.count)
-        for (position, element) in elements.enumerated() {
+        var own: [FactSet] = []
+        try cursor.array(countMax: EntryFrame.deliveryCountMax) { cursor, _ throws(EntryError) in
+            var members = try MemberCursor(&cursor)
+            let byteCount: Int? = members.has("\"byte_count\":", &cursor) ? try cursor.unsigned() : nil
+            try members.expect("\"decision\":", &cursor)
+            let decision = try DecisionBytes.read(&cursor)
+            try members.expect("\"destination\":", &cursor)
+            let destination: Tag? = cursor.skip("null") ? nil : try cursor.hexadecimal()
+            try members.expect("\"facts\":", &cursor)
+            var facts = Facts()
+            own.append(try FactFields.read(&cursor, into: &facts))
+            let key: KeyID? = members.has("\"key_id\":", &cursor) ? try cursor.hexadecimal() : nil
+            let message: MessageID? = members.has("\"message_id\":", &cursor) ? try cursor.uuid() : nil
+            try members.end(&cursor)
             deliveries.append(
-                try DeliveryRecord(element, at: place.appending(position), on: common, sharedSet))
+                DeliveryRecord(
+                    destination: destination, message: message, facts: facts, decision: decision, key: key,
+                    byteCount: byteCount))
         }
         guard isComplete(deliveries) else {
-            throw JSONShapeError(place, "a delivery without a destination stands alone")
+            throw cursor.failure("one delivery without a destination, or several with one, before it")
         }
-        // Derived, and compared by `read` as bytes.
-        for name in ["outcome", "reason"] { _ = try members.required(name, JSONShape.text) }
-        _ = try members.optional("detail", JSONShape.text)
-        let entry = SendEntry(
-            send: try members.required("send_id", EntryValue.uuid),
-            subject: try members.required("subject", EntryValue.hexadecimalOrNull), caller: caller,
-            peer: try members.required("peer", PeerEvidence.init(_:at:)),
-            request: try members.required("request", RecordedRequest.init(_:at:)),
-            paramsVerdict: try members.required("params_verdict", verdict), deliveries: deliveries,
-            policy: try members.required("policy", EntryValue.digest),
-            tzdata: try members.required("tzdata", JSONShape.text),
-            replaces: try members.optional("replaces", EntryValue.unsigned))
-        try members.refuseOthers()
-        return (index, time, entry)
+        return (deliveries, own)
     }
 
-    private static func verdict(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError)
-        -> [JSONPointer]
-    {
-        var pointers: [JSONPointer] = []
-        for element in try EntryValue.array(value, pointer) {
-            guard let text = element.stringValue, let parsed = JSONPointer(parsing: text) else {
-                throw JSONShapeError(pointer, "expected JSON pointers")
-            }
-            pointers.append(parsed)
+    /// The shared facts stand after the deliveries, so every delivery's are put on top of them afterwards.
+    private static func readSharedFacts(
+        _ cursor: inout EntryCursor, into deliveries: inout [DeliveryRecord], _ own: [FactSet]
+    ) throws(EntryError) {
+        let start = cursor.offset
+        var shared: FactSet = []
+        for position in deliveries.indices {
+            cursor.rewind(to: start)
+            shared = try FactFields.read(&cursor, into: &deliveries[position].facts)
+            // A fact in both places would have been overwritten just now.
+            guard shared.isDisjoint(with: own[position]) else { throw .contradictory(what: "facts") }
         }
-        return pointers
+        let common = FactFields.shared(deliveries.map(\.facts))
+        guard shared.isSubset(of: common), own.allSatisfy({ $0.isDisjoint(with: common) }) else {
+            throw .contradictory(what: "facts")
+        }
     }
 }
 
 extension SendEntry.PeerEvidence {
-    fileprivate init(_ value: JSONValue, at pointer: JSONPointer) throws(JSONShapeError) {
-        var members = try JSONMembers(value, at: pointer)
-        self.init(
-            userID: try members.required("uid", EntryValue.unsigned),
-            groupID: try members.required("gid", EntryValue.unsigned),
-            processID: try members.required("pid", EntryValue.unsigned))
-        try members.refuseOthers()
+    fileprivate init(_ cursor: inout EntryCursor) throws(EntryError) {
+        var members = try MemberCursor(&cursor)
+        try members.expect("\"gid\":", &cursor)
+        let groupID: UInt32 = try cursor.unsigned()
+        try members.expect("\"pid\":", &cursor)
+        let processID: Int32 = try cursor.unsigned()
+        try members.expect("\"uid\":", &cursor)
+        let userID: UInt32 = try cursor.unsigned()
+        try members.end(&cursor)
+        self.init(userID: userID, groupID: groupID, processID: processID)
     }
 }
 
 extension SendEntry.RecordedRequest {
-    fileprivate init(_ value: JSONValue, at pointer: JSONPointer) throws(JSONShapeError) {
-        var members = try JSONMembers(value, at: pointer)
+    fileprivate init(_ cursor: inout EntryCursor) throws(EntryError) {
+        var members = try MemberCursor(&cursor)
+        try members.expect("\"channel\":", &cursor)
+        let channel: Channel = try cursor.name()
+        let collapseTag: Tag? = members.has("\"collapse_tag\":", &cursor) ? try cursor.hexadecimal() : nil
+        try members.expect("\"critical\":", &cursor)
+        let critical = try cursor.boolean()
+        let deepLinkTag: Tag? = members.has("\"deep_link_tag\":", &cursor) ? try cursor.hexadecimal() : nil
+        let destinationTag: Tag? =
+            members.has("\"destination_tag\":", &cursor) ? try cursor.hexadecimal() : nil
+        let fallbackFor: SendID? = members.has("\"fallback_for\":", &cursor) ? try cursor.uuid() : nil
+        let idTag: Tag? = members.has("\"id_tag\":", &cursor) ? try cursor.hexadecimal() : nil
+        let locale = members.has("\"locale\":", &cursor) ? try cursor.text(byteCountMax: 35) : nil
+        let ttlSeconds = members.has("\"ttl_seconds\":", &cursor) ? try cursor.integer() : nil
+        try members.expect("\"type\":", &cursor)
+        let type: TypeID = try cursor.identifier()
+        try members.end(&cursor)
         self.init(
-            type: try members.required("type", JSONShape.identifier),
-            channel: try members.required("channel", JSONShape.name),
-            critical: try members.required("critical", JSONShape.boolean),
-            idTag: try members.optional("id_tag", EntryValue.hexadecimal),
-            destinationTag: try members.optional("destination_tag", EntryValue.hexadecimal),
-            fallbackFor: try members.optional("fallback_for", EntryValue.uuid),
-            ttlSeconds: try members.optional("ttl_seconds", JSONShape.integer),
-            collapseTag: try members.optional("collapse_tag", EntryValue.hexadecimal),
-            deepLinkTag: try members.optional("deep_link_tag", EntryValue.hexadecimal),
-            locale: try members.optional("locale", JSONShape.text))
-        try members.refuseOthers()
-    }
-}
-
-extension SendEntry.DeliveryRecord {
-    fileprivate init(
-        _ value: JSONValue, at pointer: JSONPointer, on common: Facts, _ shared: FactSet
-    ) throws(JSONShapeError) {
-        var members = try JSONMembers(value, at: pointer)
-        var facts = common
-        let own = try FactFields.take(
-            try members.required("facts", EntryValue.object), at: pointer.appending("facts"), into: &facts)
-        guard own.isDisjoint(with: shared) else {
-            throw JSONShapeError(
-                pointer.appending("facts"), "a fact stands both here and in the shared facts")
+            type: type, channel: channel, critical: critical, idTag: idTag, destinationTag: destinationTag,
+            fallbackFor: fallbackFor, ttlSeconds: ttlSeconds, collapseTag: collapseTag,
+            deepLinkTag: deepLinkTag,
+            locale: locale)
+        guard self.locale == locale else {
+            throw cursor.failure("a `locale` of language, script and region before it")
         }
-        let decision = try members.required("decision", EntryValue.object)
-        self.init(
-            destination: try members.required("destination", EntryValue.hexadecimalOrNull),
-            message: try members.optional("message_id", EntryValue.uuid), facts: facts,
-            decision: try Decision(json: decision, at: pointer.appending("decision")),
-            key: try members.optional("key_id", EntryValue.hexadecimal),
-            byteCount: try members.optional("byte_count", EntryValue.unsigned))
-        try members.refuseOthers()
     }
 }
