@@ -8,7 +8,8 @@ class GateReading: StoreReading {
     private let openGate: Connection
     let words: Words
     let mappings: SubjectMappings
-    private let subjects: Connection
+    /// A connection to `subjects.db` with a snapshot open, for the length of the body.
+    let subjects: Connection
     private(set) var isOpen = true
 
     init(gate: Connection, subjects: Connection, words: Words, mappings: SubjectMappings) {

@@ -79,6 +79,9 @@ final class GateTransaction: GateReading, StoreTransaction {
 
     private func beginMappings() throws {
         guard !writesMappings else { return }
+        // From here on the mappings are read where they are written. The snapshot ends first: an erasure
+        // that has the lock empties the log, and that waits for readers.
+        subjects.rollBack()
         subjectsWriter.take()
         do {
             try subjectsWriter.connection.exclusively {

@@ -115,4 +115,40 @@ import Testing
         #expect(found.id == .sample(3))
         #expect(HMACKey.constantTimeEqual(found.tagKey, after.tagKey))
     }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `erasing some while others register and read disturbs neither`(_ kind: StoreUnderTest) async throws {
+        let opened = try OpenStore(kind)
+        let store = opened.store
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for number in 1...60 {
+                    try store.write { transaction in
+                        let user = UserID("u_\(number)")
+                        // As a registration does: look first, then make.
+                        #expect(try transaction.subject(of: user) == nil)
+                        let subject = try transaction.makeSubject(for: user, subject: .sample(number)).id
+                        try transaction.putRecipient(.sample(subject))
+                    }
+                }
+            }
+            group.addTask {
+                for number in 1...20 {
+                    let subject = try store.write { transaction in
+                        let subject = try transaction.makeSubject(
+                            for: UserID("gone_\(number)"), subject: .sample(1000 + number)
+                        ).id
+                        try transaction.eraseSubject(subject)
+                        return subject
+                    }
+                    try store.finishErasures()
+                    #expect(try store.read { try $0.subject(subject) } == nil)
+                }
+            }
+            try await group.waitForAll()
+        }
+        for number in 1...60 {
+            #expect(try opened.read { try $0.subject(of: UserID("u_\(number)"))?.id } == .sample(number))
+        }
+    }
 }
