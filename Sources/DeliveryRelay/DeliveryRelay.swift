@@ -1,7 +1,7 @@
 package import GatewayPipeline
-package import GateVocabulary
+import GateVocabulary
 package import Logging
-package import ServiceLifecycle
+import ServiceLifecycle
 import Synchronization
 
 /// Takes messages from the durable outbox to the next hop, at least once, in two lanes.
@@ -48,12 +48,12 @@ package struct DeliveryRelay: Service {
     }
 
     private func run(_ lane: DeliveryLane) async {
-        let underWay = Mutex(0)
+        let underWay = UnderWayCount()
         var failureCount = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 let version = feed.workVersion
-                let room = Self.concurrencyMax(of: lane) - underWay.withLock { $0 }
+                let room = Self.concurrencyMax(of: lane) - underWay.value
                 guard room > 0 else {
                     // A report is a commit, and every commit raises the version.
                     await feed.waitForWork(lane: lane, after: version)
@@ -71,11 +71,11 @@ package struct DeliveryRelay: Service {
                 do {
                     let batch = try await feed.claim(lane: lane, limit: room)
                     failureCount = 0
-                    underWay.withLock { $0 += batch.count }
+                    underWay.add(batch.count)
                     for delivery in batch {
                         group.addTask {
                             await handOver(delivery)
-                            underWay.withLock { $0 -= 1 }
+                            underWay.add(-1)
                         }
                     }
                     if batch.isEmpty { await feed.waitForWork(lane: lane, after: version) }
@@ -117,6 +117,13 @@ package struct DeliveryRelay: Service {
         let milliseconds = min(50 << Int64(min(count, 10)), Self.probeMillisecondsMax)
         try? await Task.sleep(for: .milliseconds(milliseconds))
     }
+}
+
+/// How many messages of a lane are being handed over.
+private final class UnderWayCount: Sendable {
+    private let count = Mutex(0)
+    var value: Int { count.withLock { $0 } }
+    func add(_ change: Int) { count.withLock { $0 += change } }
 }
 
 /// Whether the next hop answers, for readiness and `status`.

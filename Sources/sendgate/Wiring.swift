@@ -28,6 +28,7 @@ struct Wiring {
     let endpoint: UnixSocketEndpoint
     let reload: PolicyReload
     let policy: PolicyInForce
+    let vitals: GatewayVitals
     /// What an auditor pins.
     let trailKey: NoteVerifierKey
     private let logger: Logger
@@ -106,6 +107,7 @@ struct Wiring {
             store: store, publisher: publisher, policy: policy, health: health, reloads: ledger,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
             endpoint: { endpointBox.value?.metrics() })
+        self.vitals = vitals
         let keyAnswers = try Self.answers(about: keys)
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,

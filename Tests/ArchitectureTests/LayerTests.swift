@@ -42,7 +42,8 @@ import Testing
             "PolicyFiles", "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
         ],
         "Dispatch": [
-            "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "PolicyFiles", "sendgate",
+            "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "PolicyFiles",
+            "sendgate",
         ],
         "Glibc": [
             "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory", "PolicyFiles",
@@ -66,7 +67,8 @@ import Testing
             let module = String(relative.split(separator: "/")[0])
             let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
             let imports = text.split(separator: "\n").compactMap { line -> String? in
-                let pattern = /^(?:@[A-Za-z_]+ )?(?:public |package |internal |private )?import (?:struct |enum )?([A-Za-z_0-9]+)/
+                let pattern =
+                    /^(?:@[A-Za-z_]+ )?(?:public |package |internal |private )?import (?:struct |enum )?([A-Za-z_0-9]+)/
                 return line.firstMatch(of: pattern).map { String($0.1) }
             }
             found.append((module, relative, imports))
@@ -89,7 +91,8 @@ import Testing
                 } else if !Self.everywhere.contains(name) {
                     let allowed = Self.outside[name] ?? []
                     #expect(
-                        allowed.contains(module), "\(file) imports \(name), which is no business of \(module)")
+                        allowed.contains(module), "\(file) imports \(name), which is no business of \(module)"
+                    )
                 }
             }
         }
@@ -98,7 +101,9 @@ import Testing
     @Test func `the manifest names exactly what the sources import`() throws {
         let manifest = try String(contentsOf: Self.root.appending(path: "Package.swift"), encoding: .utf8)
         for module in Self.floors.keys where module != "COpenSSL" && module != "sendgate" {
-            #expect(manifest.contains("room(\n            \"\(module)\"") || manifest.contains("room(\"\(module)\""))
+            #expect(
+                manifest.contains("room(\n            \"\(module)\"")
+                    || manifest.contains("room(\"\(module)\""))
         }
     }
 

@@ -108,6 +108,11 @@ package final class Engine: Sendable {
                 outcomes.append(.refused(failure))
             } catch let StoreError.damaged(table, what) {
                 outcomes.append(.refused(.unavailable("row of `\(table)` is damaged: \(what)")))
+            } catch let error as StoreError {
+                // The disk, not the operation: nothing after it would fare better.
+                throw error
+            } catch {
+                outcomes.append(.refused(.unavailable("\(error)")))
             }
         }
         for message in batch.staged {

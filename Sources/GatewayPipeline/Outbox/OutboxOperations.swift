@@ -66,10 +66,14 @@ struct ReportOperation: EngineOperation {
             row.attemptCount += 1
             row.notBefore = retryAt
             switch result {
-            case .notWritten, .busy: row.attemptedAt = nil
-            case .ambiguous, .accepted, .seenBefore, .refused: break
+            case .notWritten, .busy:
+                // The hop does not have it: it is ours alone again, and can be called back again.
+                row.attemptedAt = nil
+                try batch.store.updateOutbox(row)
+                if row.decidedAt == .longAgo { try batch.decideAfterFailedTry(row, at: now) }
+            case .ambiguous, .accepted, .seenBefore, .refused:
+                try batch.store.updateOutbox(row)
             }
-            try batch.store.updateOutbox(row)
             return done
         }
         let (event, status) = outcome
@@ -185,9 +189,24 @@ extension BatchContext {
     func reconsider(
         _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
     ) throws {
-        for row in try store.outbox(of: subject) where row.attemptedAt == nil {
-            try decideAgain(row, person: person, cause: cause, at: now)
+        for var row in try store.outbox(of: subject) {
+            if row.attemptedAt == nil {
+                try decideAgain(row, person: person, cause: cause, at: now)
+            } else {
+                // It is being handed over right now. Should the hop turn out not to have it, it is decided
+                // again before anything else happens to it.
+                row.decidedAt = .longAgo
+                try store.updateOutbox(row)
+            }
         }
+    }
+
+    /// A message whose hand-over failed before the hop had it, and whose person changed meanwhile.
+    fileprivate func decideAfterFailedTry(_ row: OutboxRecord, at now: Instant) throws {
+        guard let subject = try store.subject(row.subject),
+            let person = try RecipientSnapshot.load(subject, from: store)
+        else { return try withdraw(row, because: .erased, at: now) }
+        try decideAgain(row, person: person, cause: .old, at: now)
     }
 
     /// Takes one row out for good, with an entry and an event.
@@ -220,6 +239,11 @@ extension BatchContext {
             platform: destination.device?.platform, app: destination.device?.app, token: token,
             headers: headers, body: row.body, expiresAt: row.expiresAt, attemptCount: row.attemptCount)
     }
+}
+
+extension Instant {
+    /// Before any decision: what was decided then is decided again at the first occasion.
+    static let longAgo = Instant(milliseconds: 0)
 }
 
 /// Why a waiting message was looked at again or taken out.

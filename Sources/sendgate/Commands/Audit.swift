@@ -55,8 +55,15 @@ struct AuditVerify: GateCommand {
         var progress = Progress("verifying")
         let report = try verifier.verify(progress: { progress.show($0, of: $1) })
         progress.end()
-        if output.json { Terminal.print(Self.json(report)) } else { show(report) }
-        if report.damage != nil { throw ExitStatus.foundDifference }
+        var remains: String?
+        if report.damage == nil, let size = report.checkpoint?.checkpoint.size {
+            remains = try TrailRemains(trail: trail, size: size).examine().damage
+        }
+        if output.json { Terminal.print(Self.json(report, remains: remains)) } else { show(report) }
+        if let remains, !output.json {
+            Terminal.error(remains, hint: "what the checkpoint signs is whole; compare this file with another copy")
+        }
+        if report.damage != nil || remains != nil { throw ExitStatus.foundDifference }
     }
 
     private func show(_ report: TrailReport) {
@@ -71,17 +78,18 @@ struct AuditVerify: GateCommand {
                 ?? "compare with a copy that was made earlier")
     }
 
-    private static func json(_ report: TrailReport) -> JSONObject {
+    private static func json(_ report: TrailReport, remains: String?) -> JSONObject {
         var object: JSONObject = [
             "established": .array(report.facts.map { .string($0.message) }),
             "entries": .integer(Int64(report.entryCount)), "bytes": .integer(Int64(report.entryByteCount)),
-            "damaged": .boolean(report.damage != nil),
+            "damaged": .boolean(report.damage != nil || remains != nil),
         ]
         if let checkpoint = report.checkpoint?.checkpoint {
             object["origin"] = .string(checkpoint.origin)
             object["size"] = .integer(Int64(checkpoint.size))
             object["root"] = .string(Hexadecimal.encode(checkpoint.root.bytes))
         }
+        if let remains { object["damage"] = .string(remains) }
         if let damage = report.damage {
             object["damage"] = .string(damage.message)
             if let entry = damage.firstEntry { object["first_entry"] = .integer(Int64(entry)) }

@@ -12,7 +12,7 @@ struct GatewayVitals: Sendable {
     let policy: PolicyInForce
     let health: RelayHealth
     let reloads: ReloadLedger
-    let limits: EngineLimits
+    var limits: EngineLimits
     let stateDirectory: String
     let endpoint: @Sendable () -> EndpointMetrics?
 

@@ -1,0 +1,79 @@
+package import GatewayPipeline
+import GateVocabulary
+import Synchronization
+import UnixHTTPClient
+
+/// The delivery layer's own socket: `POST /v1/deliveries`, one connection for each message.
+///
+/// Whoever listens there is checked by the kernel's word before anything is written (`SO_PEERCRED`): a
+/// process that took the path over must not be given tokens. A connection of its own for each message
+/// costs some 30 µs and keeps a slow answer from standing before another's, whatever kind of server it is.
+package final class UnixHop: Hop {
+    /// Longest wait for the answer to one message, in milliseconds. After it the message is ambiguous.
+    package static let answerMilliseconds: Int64 = 10_000
+
+    private let configuration: UnixHTTPClientConfiguration
+    /// Whether the last try failed before anything was written, so that the socket is looked at first.
+    private let mayBeDown = Mutex(true)
+
+    /// - Parameter serverUserIDs: Who may listen there; `nil` accepts anybody, for `--dev`.
+    package init(path: String, serverUserIDs: Set<UInt32>?) {
+        configuration = UnixHTTPClientConfiguration(path: path, serverUserIDs: serverUserIDs)
+    }
+
+    package func isReachable() async -> Bool {
+        guard mayBeDown.withLock({ $0 }) else { return true }
+        guard let connection = try? await UnixHTTPConnection.connect(configuration) else { return false }
+        await connection.close()
+        mayBeDown.withLock { $0 = false }
+        return true
+    }
+
+    package func deliver(_ delivery: Delivery) async -> HopResult {
+        let body: [UInt8]
+        do {
+            body = try DeliveryDocument.write(delivery)
+        } catch {
+            // What we composed is not JSON: our own fault, and the same on every retry.
+            return .refused(status: 400)
+        }
+        let connection: UnixHTTPConnection
+        do {
+            connection = try await UnixHTTPConnection.connect(configuration)
+        } catch {
+            mayBeDown.withLock { $0 = true }
+            return .notWritten(error.description)
+        }
+        let result = await exchange(body, on: connection)
+        await connection.close()
+        return result
+    }
+
+    private func exchange(_ body: [UInt8], on connection: UnixHTTPConnection) async -> HopResult {
+        do {
+            let reply = try await connection.request(
+                "POST", "/v1/deliveries",
+                headers: [("content-type", "application/json"), ("connection", "close")], body: body,
+                timeoutMilliseconds: Self.answerMilliseconds)
+            return Self.result(of: reply)
+        } catch {
+            guard error.stage == .neverWritten else { return .ambiguous(error.description) }
+            mayBeDown.withLock { $0 = true }
+            return .notWritten(error.description)
+        }
+    }
+
+    /// The delivery layer's contract: 2xx accepted, 409 seen before, 429 and 5xx later, any other 4xx never.
+    private static func result(of reply: UnixHTTPReply) -> HopResult {
+        switch reply.status {
+        case 200...299: .accepted(status: reply.status)
+        case 409: .seenBefore
+        case 429, 500...599:
+            // RFC 9110 section 10.2.3: whole seconds; the date form is not used on this socket.
+            .busy(
+                status: reply.status,
+                retryAfterMilliseconds: reply.header("retry-after").flatMap { Int64($0) }.map { $0 * 1000 })
+        default: .refused(status: reply.status)
+        }
+    }
+}
