@@ -14,6 +14,7 @@ struct Sendgate: AsyncParsableCommand {
         version: version,
         subcommands: [
             Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Keys.self, Audit.self,
+            Bench.self,
         ])
 
     static func main() async {

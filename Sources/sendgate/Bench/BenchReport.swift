@@ -1,0 +1,131 @@
+import CanonicalJSON
+import Foundation
+import Histogram
+
+/// One measurement and its floor.
+struct BenchRow {
+    var what: String
+    var outcome: Load.Outcome
+    /// Operations to a transaction, the relay's own among them.
+    var batch: Double
+    /// Processor time of each stage, in percent of one core.
+    var shares: [(stage: String, percent: Int)]
+    var floorPerSecond = 0.0
+
+    /// `nil` for a measurement whose rate was asked for, which no floor can judge.
+    var ratioPercent: Int? {
+        isOpenLoop || floorPerSecond == 0 ? nil : Int(100 * outcome.perSecond / floorPerSecond)
+    }
+    var isOpenLoop: Bool
+
+    func microseconds(_ percentile: Double) -> Int { Int(outcome.latency.valueAtPercentile(percentile)) }
+
+    /// Answers that decided nothing: the gateway took no more.
+    var notTaken: [(status: Int, count: Int)] {
+        outcome.countByStatus.filter { $0.key != 202 && $0.key != 403 }
+            .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+}
+
+/// Everything one run of `sendgate bench` found.
+struct BenchReport {
+    var recipients: Int
+    var keys: Int
+    var registrationsPerSecond: Double
+    var refusedPercent: Int
+    var rows: [BenchRow]
+    var sealing: SealingFloor
+    var peakMemoryMebibytes: Int?
+
+    func show() {
+        var table = Table(
+            "what", "rate/s", "p50 us", "p99 us", "p99.9 us", "refused", "batch", "floor/s", "of floor")
+        for row in rows {
+            let refused = row.outcome.countByStatus[403, default: 0]
+            table.add(
+                row.what, Self.whole(row.outcome.perSecond), "\(row.microseconds(50))",
+                "\(row.microseconds(99))", "\(row.microseconds(99.9))",
+                "\(row.outcome.count == 0 ? 0 : 100 * refused / row.outcome.count) %",
+                Self.tenths(row.batch), Self.whole(row.floorPerSecond),
+                row.ratioPercent.map { "\($0) %" } ?? "-")
+        }
+        for line in table.lines { Terminal.print(line) }
+        Terminal.print("")
+        var seals = Table(
+            "sealing \(SealingFloor.contentByteCount) B, P-256", "rate/s", "floor/s", "of floor")
+        seals.add(
+            "one thread", Self.whole(sealing.sealedPerSecond), Self.whole(sealing.floorPerSecond),
+            "\(percent(sealing.sealedPerSecond, sealing.floorPerSecond)) %")
+        seals.add(
+            "two threads", Self.whole(sealing.sealedPerSecondOnTwo), "",
+            "\(percent(sealing.sealedPerSecondOnTwo, sealing.sealedPerSecond)) % of one thread")
+        for line in seals.lines { Terminal.print(line) }
+        Terminal.print("")
+        Terminal.print("where the time goes, in percent of one core:")
+        for row in rows {
+            let shares = row.shares.map { "\($0.stage) \($0.percent)" }.joined(separator: ", ")
+            Terminal.print("  \(row.what): \(shares)")
+        }
+        if let streamed = streamedPercent {
+            Terminal.print("streamed against single requests: \(streamed) %")
+        }
+        Terminal.print(
+            "\(recipients) recipients, \(keys) with a key, registered at \(Self.whole(registrationsPerSecond))/s; "
+                + "the gateway held at most \(peakMemoryMebibytes.map(String.init) ?? "?") MiB")
+        Terminal.print(
+            "floor: the same rows in a bare loop over the store, at the same batch size, on the same disk; "
+                + "for sealing, P-256 key generation, ECDH and an Ed25519 signature")
+        for row in rows where !row.notTaken.isEmpty {
+            let answers = row.notTaken.map { "\($0.count) answered \($0.status)" }.joined(separator: ", ")
+            Terminal.warning("\(row.what): \(answers)")
+        }
+    }
+
+    var json: JSONObject {
+        [
+            "recipients": .integer(Int64(recipients)), "device_keys": .integer(Int64(keys)),
+            "registrations_per_second": .integer(Int64(registrationsPerSecond)),
+            "refused_percent": .integer(Int64(refusedPercent)),
+            "peak_memory_mebibytes": peakMemoryMebibytes.map { .integer(Int64($0)) } ?? .null,
+            "sealing": [
+                "sealed_per_second": .integer(Int64(sealing.sealedPerSecond)),
+                "sealed_per_second_on_two_threads": .integer(Int64(sealing.sealedPerSecondOnTwo)),
+                "floor_per_second": .integer(Int64(sealing.floorPerSecond)),
+            ],
+            "measurements": .array(rows.map { .object(Self.json($0)) }),
+        ]
+    }
+
+    private static func json(_ row: BenchRow) -> JSONObject {
+        var object: JSONObject = [
+            "what": .string(row.what), "count": .integer(Int64(row.outcome.count)),
+            "milliseconds": .integer(Int64(row.outcome.seconds * 1_000)),
+            "per_second": .integer(Int64(row.outcome.perSecond)),
+            "p50_microseconds": .integer(Int64(row.microseconds(50))),
+            "p99_microseconds": .integer(Int64(row.microseconds(99))),
+            "p999_microseconds": .integer(Int64(row.microseconds(99.9))),
+            "batch_tenths": .integer(Int64(row.batch * 10)),
+            "floor_per_second": .integer(Int64(row.floorPerSecond)),
+            "answers": .object(
+                JSONObject(
+                    row.outcome.countByStatus.map { ("\($0.key)", JSONValue.integer(Int64($0.value))) })),
+            "core_percent": .object(
+                JSONObject(row.shares.map { ($0.stage, JSONValue.integer(Int64($0.percent))) })),
+        ]
+        if let ratio = row.ratioPercent { object["floor_percent"] = .integer(Int64(ratio)) }
+        return object
+    }
+
+    /// The open bodies' closed loops: the same number under way, with and without HTTP around each.
+    private var streamedPercent: Int? {
+        let closed = rows.filter { !$0.isOpenLoop && $0.what.hasPrefix("open") }
+        guard let single = closed.first(where: { $0.what.contains("single") }),
+            let streamed = closed.first(where: { $0.what.contains("stream") })
+        else { return nil }
+        return percent(streamed.outcome.perSecond, single.outcome.perSecond)
+    }
+
+    private func percent(_ part: Double, _ whole: Double) -> Int { whole > 0 ? Int(100 * part / whole) : 0 }
+    private static func whole(_ value: Double) -> String { String(Int(value)) }
+    private static func tenths(_ value: Double) -> String { String(format: "%.1f", value) }
+}

@@ -1,0 +1,76 @@
+import Foundation
+
+/// The sends of a measurement: ids never repeat, people are drawn at random, a share is refused.
+struct BenchSends {
+    enum Body: String {
+        /// `statement.available`: the text goes out as it is.
+        case open
+        /// `transaction.remittance_sent`: sealed to the device's key.
+        case sealed
+    }
+
+    let body: Body
+    /// How many people it draws from; for sealed bodies those whose device has a key.
+    let people: Int
+    /// Of a hundred sends so many are promos that nobody consented to, and so are refused.
+    let refusedPercent: Int
+    /// Tells the ids of one measurement from another's.
+    let label: String
+    private var random: SplitMix
+
+    init(_ body: Body, people: Int, refusedPercent: Int, label: String) {
+        self.body = body
+        self.people = people
+        self.refusedPercent = refusedPercent
+        self.label = label
+        random = SplitMix(state: UInt64(truncatingIfNeeded: people &* 31 &+ refusedPercent))
+    }
+
+    mutating func request(_ number: Int) -> LoadRequest {
+        let user = BenchGateway.user(Int(random.next() % UInt64(people)))
+        let uuid = Self.uuid(random.next(), random.next())
+        let rest: String
+        if random.next() % 100 < UInt64(refusedPercent) {
+            rest =
+                #""type":"promo.offer","params":{"offer_id":"\#(uuid)","headline":"No fees this week"}"#
+        } else {
+            switch body {
+            case .open:
+                rest =
+                    #""type":"statement.available","params":{"statement_id":"\#(uuid)","period":"October 2026"}"#
+            case .sealed:
+                rest =
+                    #""type":"transaction.remittance_sent","params":{"amount":{"minor":500000,"currency":"NOK"},"recipient_name":"Ahmad Karimi","transaction_id":"\#(uuid)"}"#
+            }
+        }
+        return LoadRequest(
+            head: LoadRequest.sendHead,
+            body: Array(#"{"id":"\#(label)-\#(number)","recipient":{"user":"\#(user)"},\#(rest)}"#.utf8))
+    }
+
+    /// A version 4 UUID (RFC 9562 section 5.4).
+    private static func uuid(_ high: UInt64, _ low: UInt64) -> String {
+        func digits(_ value: UInt64, _ count: Int) -> String {
+            let text = String(value, radix: 16)
+            return String(repeating: "0", count: max(0, count - text.count)) + text.suffix(count)
+        }
+        return [
+            digits(high >> 32, 8), digits(high >> 16 & 0xFFFF, 4), digits(high & 0xFFF | 0x4000, 4),
+            digits(low >> 48 & 0x3FFF | 0x8000, 4), digits(low & 0xFFFF_FFFF_FFFF, 12),
+        ].joined(separator: "-")
+    }
+}
+
+/// Sixty-four bits a step, the same in every run (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014). Draws people and ids of a benchmark, never a key.
+struct SplitMix {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import Histogram
+
+/// Requests put on a gateway from one thread, and how long their answers took.
+struct Load {
+    /// How the requests come.
+    enum Arrival {
+        /// Every connection keeps so many under way: asks again as soon as it is answered.
+        case closed(depth: Int)
+        /// So many a second whatever the gateway does. Latency counts from the moment a request should have
+        /// started, so that a gateway that stands still is not asked less and measured kinder for it.
+        case open(perSecond: Double)
+    }
+
+    var socket: String
+    var connections: Int
+    var isStream: Bool
+    var arrival: Arrival
+    /// When no more requests are started, in seconds; answers are waited for 10 s longer.
+    var seconds: Double
+    /// How many requests at most; `nil` leaves it to the time.
+    var countMax: Int?
+
+    struct Outcome {
+        /// Microseconds, three digits, up to a minute.
+        var latency = Histogram<UInt64>(
+            highestTrackableValue: 60_000_000, numberOfSignificantValueDigits: .three)
+        var count = 0
+        /// From the first request to the last answer.
+        var seconds = 0.0
+        var countByStatus: [Int: Int] = [:]
+        var perSecond: Double { seconds > 0 ? Double(count) / seconds : 0 }
+    }
+
+    /// Blocks its thread until everything is answered.
+    ///
+    /// - Parameters:
+    ///   - request: The n-th request, from 0.
+    ///   - watch: Told now and then how many were answered.
+    func run(
+        _ request: (Int) -> LoadRequest, watch: (Int) -> Void = { _ in }
+    ) throws -> Outcome {
+        var lines: [LoadConnection] = []
+        defer { for line in lines { line.shut() } }
+        for _ in 0..<connections { lines.append(try LoadConnection(path: socket, isStream: isStream)) }
+        var outcome = Outcome()
+        var started = 0
+        var inFlight = 0
+        var polled = [pollfd](repeating: pollfd(), count: lines.count)
+        let begin = Self.now()
+        let end = begin + UInt64(seconds * 1e9)
+        let giveUp = end + 10_000_000_000
+        var last = begin
+        var nextLine = 0
+
+        func room(_ depth: Int) -> Int? {
+            for _ in 0..<lines.count {
+                nextLine = (nextLine + 1) % lines.count
+                if lines[nextLine].inFlight < depth { return nextLine }
+            }
+            return nil
+        }
+
+        while true {
+            let now = Self.now()
+            var wait: Int32 = 1_000
+            if now < end && (countMax.map { started < $0 } ?? true) {
+                switch arrival {
+                case .closed(let depth):
+                    for index in lines.indices {
+                        while lines[index].inFlight < depth, countMax.map({ started < $0 }) ?? true {
+                            lines[index].add(request(started), startedAt: now)
+                            started += 1
+                            inFlight += 1
+                        }
+                    }
+                case .open(let perSecond):
+                    let interval = 1e9 / perSecond
+                    var due = begin + UInt64(Double(started) * interval)
+                    // A stream takes many lines at once, a connection of single requests one.
+                    while due <= now, let index = room(isStream ? 128 : 1) {
+                        lines[index].add(request(started), startedAt: due)
+                        started += 1
+                        inFlight += 1
+                        due = begin + UInt64(Double(started) * interval)
+                    }
+                    // poll(2) counts milliseconds; the last one is spent asking again.
+                    wait = due <= now ? 1_000 : Int32(min((due - now) / 1_000_000, 1_000))
+                }
+            } else if inFlight == 0 {
+                break
+            } else if now > giveUp {
+                throw CommandFailure("the gateway left \(inFlight) requests unanswered for ten seconds")
+            }
+            for index in lines.indices {
+                if lines[index].hasOutgoing { try lines[index].flush() }
+                polled[index] = pollfd(
+                    fd: lines[index].descriptor,
+                    events: Int16(POLLIN) | (lines[index].hasOutgoing ? Int16(POLLOUT) : 0), revents: 0)
+            }
+            guard poll(&polled, nfds_t(polled.count), wait) >= 0 || errno == EINTR else {
+                throw LoadConnection.Failure.system(errno)
+            }
+            for index in lines.indices where polled[index].revents & ~Int16(POLLOUT) != 0 {
+                try lines[index].receive { answer in
+                    let now = Self.now()
+                    outcome.latency.record((now - answer.startedAt) / 1_000)
+                    outcome.countByStatus[answer.status, default: 0] += 1
+                    outcome.count += 1
+                    inFlight -= 1
+                    last = now
+                }
+            }
+            watch(outcome.count)
+        }
+        outcome.seconds = Double(last - begin) / 1e9
+        return outcome
+    }
+
+    static func now() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
