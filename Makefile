@@ -8,7 +8,7 @@ RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, strace for the order of sync and answer, iso-codes for the list of countries.
 TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes golang-go golang-golang-x-mod-dev
-PYTHON_PACKAGES := pyhpke==0.6.5 httpx schemathesis jsonschema openapi-spec-validator pyyaml
+PYTHON_PACKAGES := "cryptography>=47" httpx schemathesis jsonschema openapi-spec-validator pyyaml
 PEERS := .build/peers
 
 .PHONY: demo test build lint install-run install-test peers clean

@@ -183,6 +183,12 @@ let package = Package(
         tests(
             "SendgateClientTests",
             ["CanonicalJSON", "GatewayPipeline", "SendgateClient", "UnixSocketEndpoint", logging]),
+        tests(
+            "SendgateCommandTests",
+            [
+                "CanonicalJSON", "CompliancePolicy", "GatewayPipeline", "GateVocabulary", "sendgate",
+                "UnixSocketEndpoint", logging,
+            ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
         tests("KeyFilesTests", ["GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
         tests(

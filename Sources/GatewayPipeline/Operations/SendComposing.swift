@@ -135,7 +135,7 @@ extension BatchContext {
             // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
             // policy, the key and the words of that day.
             row.state = .held
-            row.notBefore = draft.decision.notBefore ?? now
+            row.notBefore = draft.decision.notBefore ?? now.advanced(bySeconds: Self.gatherSeconds)
             row.body = CanonicalJSON.write(.object(draft.material.json))
             return try enqueue(row, sealing: nil, fill: nil)
         }
@@ -154,6 +154,11 @@ extension BatchContext {
         }
         try enqueue(row, sealing: ticket) { envelope in try plan.filled(with: envelope) }
     }
+
+    /// How long a message over its limit waits before it is looked at again: 15 minutes, in seconds. The
+    /// starter rule book has no limit that gathers; a bundle that has one gets its messages one by one, as
+    /// soon as the limit has room, until summaries exist.
+    private static let gatherSeconds: Int64 = 900
 
     /// A deferred message whose time has come: decided and composed as if it had just come in.
     func composeHeld(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
