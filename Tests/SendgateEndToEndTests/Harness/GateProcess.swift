@@ -7,6 +7,7 @@ final class GateProcess {
     private let arguments: [String]
     private let scratch: Scratch
     private var child: ChildProcess?
+    private var launchCount = 0
     /// What it said when it was ready: policy, sockets, trail and trail key.
     private(set) var ready: ReadyLine?
 
@@ -19,7 +20,7 @@ final class GateProcess {
         var policy: String
         var sockets: [Socket]
         var trail: String
-        var trail_key: String
+        var trailKey: String
     }
 
     /// `sendgate serve --dev` in `scratch`.
@@ -46,6 +47,7 @@ final class GateProcess {
     deinit { child?.kill() }
 
     var trail: String { ready?.trail ?? "\(folder)/trail" }
+    /// What it has said since it was last started.
     var errors: String { child?.errors ?? "" }
     var processID: pid_t { child?.id ?? -1 }
     var isRunning: Bool { child?.isRunning ?? false }
@@ -62,20 +64,29 @@ final class GateProcess {
         try waitUntilReady()
     }
 
+    /// Starts what cannot start, and waits for its end.
+    func startExpectingEnd(wrapper: [String] = []) throws -> ChildProcess.Ending {
+        try launch(wrapper: wrapper)
+        return try waitForEnd()
+    }
+
     /// Starts it and does not wait.
     func launch(
         wrapper: [String] = [], environment: [String: String] = [:], descriptorCountMax: Int? = nil
     ) throws {
         precondition(child == nil || child?.isRunning == false, "the gateway runs already")
+        launchCount += 1
         child = try ChildProcess(
             wrapper + [Machine.sendgate] + arguments, environment: environment,
-            errorPath: scratch.path("gate.stderr"), descriptorCountMax: descriptorCountMax)
+            errorPath: scratch.path("gate.stderr.\(launchCount)"), descriptorCountMax: descriptorCountMax)
     }
 
     func waitUntilReady(within seconds: Double = 60) throws {
         guard let child else { throw HarnessError("the gateway was not started") }
         let line = try child.readLine(within: seconds)
-        let ready = try JSONDecoder().decode(ReadyLine.self, from: Data(line.utf8))
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        let ready = try decoder.decode(ReadyLine.self, from: Data(line.utf8))
         guard ready.ready else { throw HarnessError("not ready: \(line)") }
         self.ready = ready
     }
@@ -169,11 +180,15 @@ final class Flood {
     }
 
     /// Asks what is open until it is answered.
-    func finish() throws {
+    ///
+    /// - Returns: How many messages the answers promised.
+    func finish() throws -> Int {
         try child.write(line: "finish")
-        let ending = try child.waitForEnd(within: 60)
+        guard let promised = Int(try child.readLine(within: 60)) else { throw HarnessError("no count") }
+        let ending = try child.waitForEnd(within: 10)
         guard ending == .exit(0) else {
             throw HarnessError("the flood ended with \(ending): \(child.errors)")
         }
+        return promised
     }
 }

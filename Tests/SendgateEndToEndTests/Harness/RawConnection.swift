@@ -122,8 +122,8 @@ final class RawConnection {
         }
     }
 
-    /// The next answer on this connection.
-    func readReply() throws -> Reply {
+    /// Status and headers of the next answer.
+    func readHead() throws -> Reply {
         let head = String(decoding: try read(through: Array("\r\n\r\n".utf8)), as: UTF8.self)
         var lines = head.split(separator: "\r\n").map(String.init)
         let words = lines.removeFirst().split(separator: " ")
@@ -136,18 +136,26 @@ final class RawConnection {
             headers[parts[0].lowercased()] =
                 parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : ""
         }
-        var reply = Reply(status: status, headers: headers, body: [])
-        if headers["transfer-encoding"] == "chunked" {
+        return Reply(status: status, headers: headers, body: [])
+    }
+
+    /// The next answer on this connection.
+    func readReply() throws -> Reply {
+        var reply = try readHead()
+        if reply.headers["transfer-encoding"] == "chunked" {
             while let chunk = try readChunk() { reply.body += chunk }
-        } else if let length = headers["content-length"].flatMap({ Int($0) }) {
+        } else if let length = reply.headers["content-length"].flatMap({ Int($0) }) {
             reply.body = try read(count: length)
         }
         return reply
     }
 
-    private func readChunk() throws -> [UInt8]? {
+    /// - Returns: `nil` for the last, empty chunk.
+    func readChunk() throws -> [UInt8]? {
         let line = String(decoding: try read(through: Array("\r\n".utf8)), as: UTF8.self)
-        guard let count = Int(line.dropLast(2), radix: 16) else { throw HarnessError("not a chunk: \(line)") }
+        guard let count = Int(line.trimmingCharacters(in: .newlines), radix: 16) else {
+            throw HarnessError("not a chunk: \(line)")
+        }
         let chunk = try read(count: count)
         _ = try read(through: Array("\r\n".utf8))
         return count == 0 ? nil : chunk

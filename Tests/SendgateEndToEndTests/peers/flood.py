@@ -7,8 +7,9 @@ FOLDER is that of `sendgate serve --dev`. Every answer is a line of JSON in JOUR
 request: {"caller", "ask", "status", "answer"}. What got no answer is asked again, under the same id, until it is
 answered: that is the promise a producer relies on. Prints `ready` once the people are registered.
 
-A line `finish` on standard input stops new requests; what is open is asked until it is answered, and the exit
-status is 0. The end of standard input ends everything at once.
+A line `finish` on standard input stops new requests; what is open is asked until it is answered. The number of
+messages that were promised is printed then, and the exit status is 0. The end of standard input ends everything at
+once.
 """
 
 import argparse
@@ -31,11 +32,14 @@ class Journal:
     def __init__(self, path):
         self.lock = threading.Lock()
         self.file = open(path, "ab", buffering=0)
+        self.promised = set()
 
     def write(self, caller, ask, status, answer):
         line = json.dumps({"caller": caller, "ask": ask, "status": status, "answer": answer}).encode() + b"\n"
         with self.lock:
             self.file.write(line)
+            self.promised.update(each["message_id"] for each in answer.get("deliveries", ())
+                                 if each["outcome"] == "forward")
 
 
 class Producer(threading.Thread):
@@ -181,6 +185,7 @@ def main():
         producer.join()
         if producer.failure is not None:
             raise producer.failure
+    print(len(journal.promised), flush=True)
 
 
 if __name__ == "__main__":

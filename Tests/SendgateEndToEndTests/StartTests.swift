@@ -1,0 +1,268 @@
+import Foundation
+import Glibc
+import Testing
+
+extension EndToEnd {
+    /// What a gateway refuses to start with, and what it gets over.
+    @Suite struct StartTests {
+        @Test func `a second gateway on the same state directory is refused and the first goes on`() throws {
+            let scratch = try Scratch()
+            let first = GateProcess(in: scratch)
+            try first.start()
+            try first.registerSomebody()
+            let second = try Finished.run(
+                [Machine.sendgate, "serve", "--dev", first.folder, "--policies", Machine.policies],
+                in: scratch,
+                within: 60)
+            #expect(second.ending == .exit(1))
+            #expect(second.errors.contains("sendgate: error:") && second.errors.contains("sendgate: hint:"))
+            #expect(second.errors.contains("lock") || second.errors.contains("another"), "\(second.errors)")
+            #expect(try first.stillAnswers("still-here"))
+        }
+
+        @Test func `a socket that a killed gateway left is replaced, one that answers is not`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            gate.kill()
+            #expect(FileManager.default.fileExists(atPath: gate.socket(of: "marketing")))
+            try gate.start()
+            #expect(try gate.connect(as: "marketing").request("GET", "/healthz").status == 200)
+            try gate.stop()
+
+            // Somebody else's service has taken the path.
+            let foreign = try ListeningSocket(gate.socket(of: "marketing"))
+            let refused = try gate.startExpectingEnd()
+            #expect(refused == .exit(1))
+            #expect(gate.errors.contains("marketing.sock"), "\(gate.errors)")
+            #expect(try foreign.isThere())
+            foreign.remove()
+
+            // And a file that is no socket is never removed.
+            try Data("precious".utf8).write(to: URL(fileURLWithPath: gate.socket(of: "marketing")))
+            #expect(try gate.startExpectingEnd() == .exit(1))
+            let kept = try String(contentsOfFile: gate.socket(of: "marketing"), encoding: .utf8)
+            #expect(kept == "precious")
+        }
+
+        /// A name, what is changed in a good configuration, and what the message must say.
+        static let badConfigurations: [(name: String, from: String, to: String, says: [String])] = [
+            ("a typo", "listeners:", "lisseners:", ["config.yaml:9", "`listeners`"]),
+            ("a typo inside", "unix:", "unixx:", ["config.yaml:7", "`unix`"]),
+            ("a setting twice", "state:", "trail: /elsewhere\nstate:", ["config.yaml:3"]),
+            ("a mode that is a number", "mode: \"0666\"", "mode: 666", ["config.yaml", "0660"]),
+            ("root as a caller", "users: [PRODUCER]", "users: [0]", ["uid 0"]),
+            ("everybody as a caller", "users: [PRODUCER]", "users: [65534]", ["65534"]),
+            (
+                "one user as two callers", "callers:",
+                "callers:\n  marketing:\n    users: [PRODUCER]", ["marketing", "payments"]
+            ),
+            ("a caller nobody can be", "users: [PRODUCER]", "users: []", ["payments"]),
+            (
+                "a bound listener for nobody", "mode: \"0666\"", "mode: \"0666\"\n    caller: payments",
+                ["payments"]
+            ),
+            ("an abstract socket", "path: ", "path: \"@\"\n  - path: ", ["@"]),
+            (
+                "a user that is not there", "users: [PRODUCER]", "users: [nosuchuser]",
+                ["config.yaml", "nosuchuser"]
+            ),
+            ("throwaway keys", "keys: KEYS", "keys: DEVKEYS", ["dev"]),
+            ("no keys", "keys: KEYS", "keys: /nonexistent", ["/nonexistent"]),
+            ("no hop", "users: [LAYER]", "users: []", ["hop.users"]),
+        ]
+
+        @Test func `a configuration that cannot be right is refused with its place and what to do`() throws {
+            let scratch = try Scratch(isShared: true)
+            let production = try Production(in: scratch)
+            let dev = GateProcess(in: scratch, folder: "dev")
+            try dev.start()
+            try dev.stop()
+            for (name, from, to, says) in Self.badConfigurations {
+                let text = production.template.replacing(from, with: to)
+                #expect(text != production.template, "\(name): the template has no `\(from)`")
+                let path = try production.write(text.replacing("DEVKEYS", with: "\(dev.folder)/keys"))
+                let finished = try Finished.run(
+                    [Machine.sendgate, "serve", "--config", path], in: scratch, within: 60)
+                #expect(finished.ending == .exit(1), "\(name): \(finished)")
+                #expect(finished.errors.hasPrefix("sendgate: error: "), "\(name): \(finished.errors)")
+                for word in says { #expect(finished.errors.contains(word), "\(name): \(finished.errors)") }
+            }
+            // The template itself is good.
+            let gate = GateProcess(in: scratch, configuration: try production.write(production.template))
+            try gate.start()
+            #expect(try gate.stop() == .exit(0))
+        }
+
+        @Test func `a rule book that does not parse on SIGHUP leaves the old one in force`() throws {
+            let scratch = try Scratch()
+            let policies = scratch.path("policies")
+            try FileManager.default.copyItem(atPath: Machine.policies, toPath: policies)
+            let gate = GateProcess(in: scratch, policies: policies)
+            try gate.start()
+            try gate.registerSomebody()
+            let old = try #require(gate.ready?.policy)
+            func inForce() throws -> String? { try gate.connect().request("GET", "/v1/types")["policy"] }
+            func answerUntil(_ target: String, _ isThere: (Reply) -> Bool) throws -> Reply {
+                let deadline = Deadline(seconds: 30)
+                var reply = try gate.connect().request("GET", target)
+                while !isThere(reply) {
+                    guard !deadline.isPast else { throw HarnessError("\(target) still says \(reply)") }
+                    reply = try gate.connect().request("GET", target)
+                }
+                return reply
+            }
+
+            let page = "\(policies)/types/promo.offer.yaml"
+            let good = try String(contentsOfFile: page, encoding: .utf8)
+            try "\(good)catgory: marketing\n".write(toFile: page, atomically: true, encoding: .utf8)
+            gate.signal(SIGHUP)
+            let refused = try answerUntil("/readyz") { $0.text.contains("promo.offer.yaml") }
+            #expect(refused.status == 200, "a refused bundle does not stop the gateway: \(refused)")
+            #expect(try inForce() == old)
+            #expect(try gate.stillAnswers("under-the-old"))
+
+            // Repaired and changed, it comes into force.
+            try good.replacing("source: S4 section 3.2, S1", with: "source: S4 section 3.2")
+                .write(toFile: page, atomically: true, encoding: .utf8)
+            gate.signal(SIGHUP)
+            _ = try answerUntil("/v1/types") { $0["policy"] != old }
+            #expect(try gate.stillAnswers("under-the-new"))
+            #expect(try gate.stop() == .exit(0))
+            // Both are archived: the trail replays across the change.
+            try expectVerifies(gate, in: scratch)
+            let entries = try TrailText(gate.trail)
+            #expect(entries.count(of: #""kind":"policy_refused""#) == 1)
+            #expect(entries.count(of: #""kind":"policy","#) == 1)
+        }
+    }
+}
+
+/// A production configuration with everything it needs, of which tests change one thing.
+struct Production {
+    /// Runs a command as the user that is `payments`; when the tests are not root, they are that user.
+    static let asProducer: [String] = Machine.isRoot ? asUser(4242) : []
+    static let producerID: UInt32 = Machine.isRoot ? 4242 : geteuid()
+
+    static func asUser(_ user: UInt32, group: UInt32? = nil) -> [String] {
+        ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(group ?? user)", "--clear-groups", "--"]
+    }
+
+    let template: String
+    let socket: String
+    private let scratch: Scratch
+    private let keys: String
+    private let layerSocket: String
+
+    init(in scratch: Scratch, listener: String? = nil) throws {
+        self.scratch = scratch
+        keys = scratch.path("keys")
+        layerSocket = scratch.path("delivery.sock")
+        socket = scratch.path("run/gate.sock")
+        let made = try Finished.run(
+            [Machine.sendgate, "keys", "init", "--directory", keys], in: scratch, within: 60)
+        guard made.ending == .exit(0) else { throw HarnessError("no keys: \(made.errors)") }
+        template = """
+            state: STATE
+            trail: TRAIL
+            policies: POLICIES
+            keys: KEYS
+            origin: gate.example/test
+            hop:
+              unix: LAYERSOCKET
+              users: [LAYER]
+            listeners:
+            \(listener ?? "  - path: SOCKET\n    directory_mode: \"0711\"\n    mode: \"0666\"")
+            callers:
+              payments:
+                users: [PRODUCER]
+              product:
+                groups: [4300]
+            unsubscribe_url: https://example.com/u/
+
+            """
+    }
+
+    /// - Returns: The path of the file.
+    func write(_ text: String) throws -> String {
+        var text = text
+        for (word, value) in [
+            ("STATE", scratch.path("state")), ("TRAIL", scratch.path("trail")),
+            ("POLICIES", Machine.policies),
+            ("KEYS", keys), ("LAYERSOCKET", layerSocket), ("LAYER", "\(geteuid())"), ("SOCKET", socket),
+            ("PRODUCER", "\(Self.producerID)"),
+        ] {
+            text = text.replacing(word, with: value)
+        }
+        return try scratch.write("config.yaml", text)
+    }
+
+    /// What curl gets as somebody.
+    static func curl(
+        _ socket: String, as user: [String], _ target: String, _ more: [String] = [], in scratch: Scratch
+    ) throws -> (status: Int, body: String) {
+        let finished = try Finished.run(
+            user + [
+                "/usr/bin/curl", "--silent", "--max-time", "30", "--unix-socket", socket, "--write-out",
+                "\n%{http_code}", "http://localhost\(target)",
+            ] + more, in: scratch, within: 60)
+        let lines = finished.output.split(separator: "\n", omittingEmptySubsequences: false)
+        return (Int(lines.last ?? "") ?? 0, lines.dropLast().joined(separator: "\n"))
+    }
+}
+
+/// The entries of a trail as one text, for tests that look for one.
+struct TrailText {
+    private let text: String
+
+    init(_ trail: String) throws {
+        let folder = "\(trail)/tile/entries"
+        let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+        var newest: [String: (width: Int, data: Data)] = [:]
+        for name in names {
+            guard let data = FileManager.default.contents(atPath: "\(folder)/\(name)") else { continue }
+            let parts = name.components(separatedBy: ".p/")
+            let width = parts.count > 1 ? Int(parts[1]) ?? 0 : 256
+            // Smaller partial bundles may still lie beside larger ones.
+            if width > newest[parts[0]]?.width ?? 0 { newest[parts[0]] = (width, data) }
+        }
+        text = newest.sorted { $0.key < $1.key }.map { String(decoding: $0.value.data, as: UTF8.self) }
+            .joined()
+    }
+
+    func count(of part: String) -> Int { text.components(separatedBy: part).count - 1 }
+}
+
+/// Somebody else's service on a path.
+final class ListeningSocket {
+    private let path: String
+    private let descriptor: Int32
+
+    init(_ path: String) throws {
+        self.path = path
+        unlink(path)
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0, listen(descriptor, 8) == 0 else {
+            throw HarnessError("cannot listen on `\(path)`")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Whether connecting still leads here.
+    func isThere() throws -> Bool {
+        let connection = try RawConnection(path)
+        defer { connection.close() }
+        return try Deadline(seconds: 5).wait(for: descriptor, POLLIN)
+    }
+
+    func remove() { unlink(path) }
+}

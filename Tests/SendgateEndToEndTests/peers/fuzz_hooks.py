@@ -1,0 +1,144 @@
+"""What a fuzzer must be told to test more than 404s, and the three things JSON Schema cannot say.
+
+Loaded by schemathesis (SCHEMATHESIS_HOOKS=fuzz_hooks) in its own process. SENDGATE_SOCKET is a socket whose caller
+may do everything; people and sends are made there before the first case.
+
+1. `60.0` is an integer to JSON Schema and not to the gate, which reads integers as integers (RFC 8785's range).
+2. Whether a notice, a time zone or a scope exists is in the rule book and in tzdata, not in the schema. Such a
+   request is well-formed and answered 422 with a problem of its own, and only those are let pass.
+3. A stream's lines are of `application/x-ndjson`, which the fuzzer writes only when shown how.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import random
+
+import schemathesis
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from phone import Phone, origin_keys
+from unix_http import Gate, utc
+
+# Known only to the rule book, to tzdata, to a clock or to a curve.
+BEYOND_THE_SCHEMA = {
+    f"urn:sendgate:problem:{name}"
+    for name in ("unknown_notice", "unknown_time_zone", "unknown_scope", "event_in_future", "invalid_public_key",
+                 "policy_refused")
+}
+
+
+POLICIES = pathlib.Path(__file__).resolve().parents[3] / "Policies"
+
+
+def consent(identifier):
+    """A consent to marketing by push, to the notice of the rule book."""
+    text = (POLICIES / "notices" / "promo.3.nb.txt").read_bytes()
+    return {"id": identifier, "purpose": "marketing", "channel": "push", "event_time": utc(5),
+            "method": "in_app_toggle", "jurisdiction": "NO",
+            "notice": {"id": "promo", "version": "3", "language": "nb", "sha256": hashlib.sha256(text).hexdigest()}}
+
+
+def prepare():
+    """Makes somebody with everything, and returns the ids by the names they have in paths."""
+    gate = Gate(os.environ["SENDGATE_SOCKET"])
+
+    def call(method, target, body=None):
+        answer = gate.call(method, target, body)
+        assert answer.status < 300, f"{method} {target}: {answer}"
+        return answer
+
+    phone = Phone("u_fuzz", "d_fuzz")
+    person = "/v1/recipients/u_fuzz"
+    call("PUT", person, {"region": "NO", "region_source": "kyc", "locale": "nb", "age": "adult"})
+    call("PUT", f"{person}/devices/d_fuzz", {
+        "platform": "ios", "app": phone.app, "token": "00aa", "os_permission": "granted"})
+    call("PUT", f"{person}/addresses/a_fuzz", {"kind": "sms", "value": "+4790000000", "verified_at": utc(5)})
+    keys = call("GET", "/v1/keys").json
+    phone.origins = origin_keys(keys)
+    proof, _, confirm = phone.register_key(gate.call)
+    call("POST", confirm, {"proof": proof})
+    call("POST", f"{person}/consents", consent("c_fuzz"))
+    sends = [
+        call("POST", "/v1/sends", {
+            "id": f"fuzz-{number}", "type": "security.new_login", "recipient": {"user": "u_fuzz"},
+            "params": {"login_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "device_name": "a laptop", "at": utc(5)},
+        }).json["send_id"]
+        for number in range(4)
+    ]
+    types = [each["type"] for each in call("GET", "/v1/types").json["types"]]
+    examples = {kind: call("GET", f"/v1/types/{kind}").json["example"] for kind in types}
+    gate.close()
+    known = {
+        "user": ["u_fuzz"], "device": ["d_fuzz"], "address": ["a_fuzz"], "key_id": [phone.kid],
+        "consent": ["c_fuzz"],
+        "send_id": sends, "type": types, "scope": ["marketing", "social", "transactional", "security"],
+        "key": [phone.kid],
+        "tile": ["0/000.p/1", "entries/000.p/1"],
+    }
+    return known, examples
+
+
+KNOWN, EXAMPLES = prepare()
+CHANCE = random.Random(20261121)
+
+
+def whole(value):
+    """The value with integral floats as the integers they are."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, list):
+        return [whole(each) for each in value]
+    if isinstance(value, dict):
+        return {name: whole(each) for name, each in value.items()}
+    return value
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """Lets half of the valid requests meet somebody who exists."""
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    case.body = whole(case.body)
+    for name in case.path_parameters or {}:
+        # An erased person is unknown to all that follows; one case in a hundred does it.
+        erases = case.method.upper() == "DELETE" and case.path == "/v1/recipients/{user}"
+        if name in KNOWN and CHANCE.random() < (0.01 if erases else 0.6):
+            case.path_parameters[name] = CHANCE.choice(KNOWN[name])
+    if case.path in ("/v1/sends", "/v1/sends/explain") and isinstance(case.body, dict):
+        if "type" in case.body and CHANCE.random() < 0.6:
+            example = EXAMPLES[CHANCE.choice(KNOWN["type"])]
+            case.body = dict(case.body, type=example["type"], params=example["params"])
+        if "recipient" in case.body and CHANCE.random() < 0.6:
+            case.body = dict(case.body, recipient={"user": "u_fuzz"})
+    if case.path == "/v1/recipients/{user}/consents" and isinstance(case.body, dict) and CHANCE.random() < 0.6:
+        case.body = dict(consent(f"c_{CHANCE.randrange(8)}"), state=CHANCE.choice(["given", "refused"]))
+    if case.path == "/v1/receipts" and isinstance(case.body, dict) and CHANCE.random() < 0.6:
+        case.body = dict(case.body, send=CHANCE.choice(KNOWN["send_id"]), destination="d_fuzz")
+    if case.path == "/v1/sends/stream" and isinstance(case.body, str) and CHANCE.random() < 0.6:
+        case.body = "".join(
+            json.dumps(dict(EXAMPLES[CHANCE.choice(KNOWN["type"])], id=f"line-{CHANCE.randrange(100)}",
+                            recipient={"user": "u_fuzz"})) + "\n"
+            for _ in range(CHANCE.randrange(20)))
+
+
+@schemathesis.serializer("application/x-ndjson")
+def write_lines(context, value):
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+
+@schemathesis.deserializer("application/x-ndjson")
+def read_lines(context, response):
+    """A line that is not JSON fails here; the text as a whole is what the reference describes."""
+    for line in response.content.splitlines():
+        json.loads(line)
+    return response.content.decode("utf-8")
+
+
+@schemathesis.check
+def valid_data_is_accepted(context, response, case):
+    """positive_data_acceptance, but for what is known beyond the schema."""
+    if response.status_code == 422 and response.json().get("type") in BEYOND_THE_SCHEMA:
+        return None
+    return positive_data_acceptance(context, response, case)
