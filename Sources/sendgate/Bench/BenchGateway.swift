@@ -244,7 +244,7 @@ final class BenchGateway {
         case "sealer": "sealing"
         case "reader": "reading"
         case "NIO": "sockets"
-        default: "relay and the rest"
+        default: "other threads"
         }
     }
 

@@ -76,7 +76,9 @@ struct BenchReport {
             "floor: the same rows in a bare loop over the store, at the same batch size, on the same disk; "
                 + "for sealing, P-256 key generation, ECDH and an Ed25519 signature")
         for row in rows where !row.notTaken.isEmpty {
-            let answers = row.notTaken.map { "\($0.count) answered \($0.status)" }.joined(separator: ", ")
+            let answers = row.notTaken.map {
+                $0.status == 0 ? "\($0.count) not asked in time" : "\($0.count) answered \($0.status)"
+            }.joined(separator: ", ")
             Terminal.warning("\(row.what): \(answers)")
         }
     }

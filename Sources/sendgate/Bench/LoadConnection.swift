@@ -13,13 +13,27 @@ struct LoadConnection {
         var startedAt: UInt64
     }
 
-    enum Failure: Error { case closed, malformed, system(Int32) }
+    enum Failure: Error, CustomStringConvertible {
+        case closed
+        case malformed
+        case system(Int32)
+
+        var description: String {
+            switch self {
+            case .closed: "the gateway closed a connection of the benchmark"
+            case .malformed: "the gateway gave an answer the benchmark cannot read"
+            case .system(let number): "a socket of the benchmark failed: \(String(cString: strerror(number)))"
+            }
+        }
+    }
 
     let descriptor: Int32
     private let isStream: Bool
     private var outgoing: [UInt8] = []
     private var sentCount = 0
     private var incoming: [UInt8] = []
+    /// Where bytes land first. As large as the gateway's own reads.
+    private var buffer = [UInt8](repeating: 0, count: 65_536)
     private var readOffset = 0
     /// Of a stream: the head was read, and bytes left of the chunk under way.
     private var isHeadRead = false
@@ -99,17 +113,14 @@ struct LoadConnection {
     /// Reads what is there and gives every complete answer to `take`.
     mutating func receive(_ take: (Answer) -> Void) throws {
         // One full buffer at a time; poll(2) says when there is more.
-        let before = incoming.count
-        let space = 65_536
-        incoming.append(contentsOf: repeatElement(0, count: space))
-        let count = incoming.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress! + before, space, 0) }
+        let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress!, $0.count, 0) }
         let number = errno
-        incoming.removeLast(space - max(count, 0))
         if count == 0 { throw Failure.closed }
         if count < 0 {
             if number == EAGAIN || number == EINTR { return }
             throw Failure.system(number)
         }
+        incoming += buffer[..<count]
         if isStream { try readStream(take) } else { try readAnswers(take) }
         if readOffset == incoming.count {
             incoming.removeAll(keepingCapacity: true)
