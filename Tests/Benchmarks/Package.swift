@@ -1,0 +1,79 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// How fast the parts are, each against a floor of the same run:
+//
+//     cd Tests/Benchmarks && swift run -c release GateBenchmarks ../../Policies
+//
+// A package of its own, so that `swift build` and `swift test` of the product never build it. Its rooms are links to
+// the product's: `package` declarations are visible inside one package only, so a dependency on the product would
+// see none of what is measured. A plain program rather than a benchmarking library, because every threshold here is
+// a ratio between two measurements of one run, and libraries compare one measurement with a number from another day.
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "GateBenchmarks",
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        room("CanonicalJSON"),
+        room("GateVocabulary", ["CanonicalJSON"]),
+        room("SealedFormat"),
+        room("OpenSSLCrypto", ["COpenSSL"]),
+        room("WireProtocol", ["CanonicalJSON", "GateVocabulary"]),
+        room("CompliancePolicy", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        room("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
+        room("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        room("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        room("KeyLifecycle"),
+        room(
+            "SendPlanning",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
+                "SealedFormat",
+            ]),
+        room(
+            "GatewayPipeline",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
+                "OpenSSLCrypto", "PayloadSealing", "SealedFormat", "SendPlanning", "WireProtocol",
+            ]),
+        room(
+            "SQLiteStore",
+            [
+                "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]),
+        room(
+            "PolicyFiles",
+            [
+                "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
+                .product(name: "Yams", package: "Yams"),
+            ]),
+        room("GateTestKit", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary"]),
+        .executableTarget(
+            name: "GateBenchmarks",
+            dependencies: [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GatewayPipeline", "GateTestKit",
+                "GateVocabulary",
+                "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "SealedFormat", "SendPlanning",
+                "SQLiteStore",
+            ], swiftSettings: strict),
+    ]
+)

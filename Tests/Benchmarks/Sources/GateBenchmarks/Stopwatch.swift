@@ -1,0 +1,55 @@
+import Glibc
+
+/// What one thing costs, in processor time of this thread: other programs on the machine do not count, waiting for
+/// the disk neither.
+enum Stopwatch {
+    /// The best of several rounds, in nanoseconds a call: noise only ever adds.
+    static func nanoseconds(
+        calls: Int, rounds: Int = 7, _ body: (_ call: Int) throws -> Void
+    ) rethrows -> Double {
+        var best = Double.infinity
+        for _ in 0..<rounds {
+            let start = threadNanoseconds()
+            for call in 0..<calls { try body(call) }
+            best = min(best, (threadNanoseconds() - start) / Double(calls))
+        }
+        return best
+    }
+
+    private static func threadNanoseconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) * 1e9 + Double(time.tv_nsec)
+    }
+
+    /// Keeps the optimiser from leaving out what nobody uses.
+    @inline(never)
+    static func consume(_ value: borrowing some ~Copyable) {}
+}
+
+/// One line of the report: what was measured, its floor, and the promise of DESIGN.md section 13.
+struct Finding {
+    var what: String
+    /// With its unit.
+    var measured: String
+    var floor: String
+    /// What the promise says, and whether it was kept; `nil` where none was given.
+    var promise: String?
+    var isKept: Bool?
+
+    /// - Parameter atLeast: The share of the floor's speed that was promised.
+    static func ratio(
+        _ what: String, nanoseconds: Double, floor: Double, _ floorName: String, atLeast: Double?
+    ) -> Finding {
+        let share = floor / nanoseconds
+        return Finding(
+            what: what, measured: "\(Int(nanoseconds)) ns",
+            floor: "\(Int(100 * share)) % of \(floorName), \(Int(floor)) ns",
+            promise: atLeast.map { "at least \(Int(100 * $0)) %" }, isKept: atLeast.map { share >= $0 })
+    }
+
+    func show() {
+        let verdict = isKept.map { $0 ? "kept" : "MISSED" } ?? ""
+        print([what, measured, floor, promise ?? "", verdict].joined(separator: "\t"))
+    }
+}
