@@ -14,7 +14,7 @@ package struct EntryKind: TextIdentifier {
 package struct TrailEntry: Hashable, Sendable {
     /// The envelope's format.
     package static let version: Int64 = 1
-    /// The envelope's member names, which no kind may use for its own.
+    /// The envelope's member names, in canonical order, which no kind may use for its own.
     package static let envelopeKeys = ["index", "kind", "time", "v"]
 
     package var kind: EntryKind
@@ -81,7 +81,7 @@ package struct TrailEntry: Hashable, Sendable {
         self.kind = EntryKind(kind)
         self.index = UInt64(index)
         self.time = Instant(milliseconds: time)
-        members = object.without(Self.envelopeKeys)
+        members = object.without(sortedKeys: Self.envelopeKeys)
     }
 }
 

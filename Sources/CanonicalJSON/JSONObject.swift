@@ -53,9 +53,22 @@ package struct JSONObject: Sendable {
     }
 
     /// The members but those with one of `keys`. One pass; cheaper than removing them one by one.
-    package func without(_ keys: [String]) -> JSONObject {
-        JSONObject(
-            canonical: members.filter { member in !keys.contains { CodeUnits.equal($0, member.key) } })
+    ///
+    /// - Parameter keys: In canonical order.
+    package func without(sortedKeys keys: [String]) -> JSONObject {
+        var kept: [Member] = []
+        kept.reserveCapacity(members.count)
+        var next = 0
+        for member in members {
+            var order = 1
+            while next < keys.count {
+                order = CodeUnits.compare(keys[next], member.key)
+                if order >= 0 { break }
+                next += 1
+            }
+            if next == keys.count || order != 0 { kept.append(member) }
+        }
+        return JSONObject(canonical: kept)
     }
 
     /// The position of the first member whose key does not stand before `key`.

@@ -83,6 +83,14 @@ private func canonical(_ text: String) throws -> String {
         #expect(object.map(\.key) == ["a", "c"])
     }
 
+    @Test func `members are left out by name wherever they stand`() {
+        let object: JSONObject = ["a": 1, "b": 2, "c": 3, "d": 4]
+        #expect(object.without(sortedKeys: ["a", "c", "x"]) == ["b": 2, "d": 4])
+        #expect(object.without(sortedKeys: ["", "aa", "d"]) == ["a": 1, "b": 2, "c": 3])
+        #expect(object.without(sortedKeys: []) == object)
+        #expect(object.without(sortedKeys: ["a", "b", "c", "d"]) == [:])
+    }
+
     @Test func `an object built with one key twice stops the program`() async {
         await #expect(processExitsWith: .failure) {
             _ = JSONObject([("a", 1), ("a", 2)])
