@@ -57,7 +57,7 @@ struct Bench: GateCommand {
     func validate() throws {
         func check(_ flag: String, _ value: Double, _ range: ClosedRange<Double>) throws {
             guard !range.contains(value) else { return }
-            throw ValidationError("`\(flag)` takes \(range.lowerBound) to \(range.upperBound)")
+            throw ValidationError("`\(flag)` takes \(range.lowerBound.formatted()) to \(range.upperBound.formatted())")
         }
         try check("--recipients", Double(recipientCount), 1...1_000_000)
         try check("--connections", Double(connections), 1...1_024)
