@@ -55,7 +55,7 @@ package struct DeliveryRelay: Service {
                 let version = feed.workVersion
                 let room = Self.concurrencyMax(of: lane) - underWay.value
                 guard room > 0 else {
-                    // A report is a commit, and every commit raises the version.
+                    // Every message that comes to its end raises the version.
                     await feed.waitForWork(lane: lane, after: version)
                     continue
                 }
@@ -76,6 +76,7 @@ package struct DeliveryRelay: Service {
                         group.addTask {
                             await handOver(delivery)
                             underWay.add(-1)
+                            feed.roomBecameFree()
                         }
                     }
                     if batch.isEmpty { await feed.waitForWork(lane: lane, after: version) }

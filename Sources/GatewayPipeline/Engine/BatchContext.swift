@@ -46,6 +46,14 @@ package final class BatchContext {
     /// The index the next recorded entry will have.
     package var upcomingIndex: UInt64 { nextIndex }
 
+    /// Whether somebody waits for what this batch did: the publisher for entries, the relay for work. A batch
+    /// that only looked, or only marked how far others are, must wake nobody, or an idle gateway would turn
+    /// round and round.
+    private(set) var hasNews = false
+
+    /// Says that there is something for the publisher or the relay to do.
+    func announce() { hasNews = true }
+
     /// Bytes left on the disk; asked once per batch.
     func freeByteCount() throws -> Int64 {
         if let known = knownFreeByteCount { return known }
@@ -66,6 +74,7 @@ package final class BatchContext {
         try store.appendEntry(StoredEntry(index: nextIndex, time: time, bytes: bytes, leaf: leaf.bytes))
         let reference = TrailReference(origin: surroundings.trailOrigin, index: nextIndex, leaf: leaf.bytes)
         nextIndex += 1
+        hasNews = true
         newestTime = time
         return reference
     }

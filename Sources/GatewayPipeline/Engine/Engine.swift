@@ -71,9 +71,12 @@ package final class Engine: Sendable {
         var remaining = batch
         while !remaining.isEmpty {
             do {
-                let outcomes = try store.write { transaction in try perform(remaining, in: transaction) }
+                let (outcomes, hasNews) = try store.write { transaction in
+                    try perform(remaining, in: transaction)
+                }
                 // Durable from here on. A crash now loses answers, never what they say.
                 answer(remaining, outcomes)
+                if hasNews { surroundings.committed() }
                 return
             } catch let failure as SealingFailure {
                 // One body could not be sealed: that send is refused, the rest run again on a fresh transaction.
@@ -96,7 +99,7 @@ package final class Engine: Sendable {
 
     private func perform(
         _ operations: [any EngineOperation], in transaction: any StoreTransaction
-    ) throws -> [OperationOutcome] {
+    ) throws -> (outcomes: [OperationOutcome], hasNews: Bool) {
         let batch = try BatchContext(store: transaction, policy: policy.current, surroundings: surroundings)
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
@@ -124,7 +127,7 @@ package final class Engine: Sendable {
             }
             try transaction.insertOutbox(record)
         }
-        return outcomes
+        return (outcomes, batch.hasNews)
     }
 
     private func answer(_ operations: [any EngineOperation], _ outcomes: [OperationOutcome]) {
@@ -138,7 +141,6 @@ package final class Engine: Sendable {
             case .refused(let failure): operation.refuse(failure)
             }
         }
-        surroundings.committed()
     }
 
     private func refuse(_ operations: [any EngineOperation], _ error: StoreError) {
@@ -189,7 +191,7 @@ package struct EngineSurroundings: Sendable {
     package var freeDiskByteCount: @Sendable () throws -> Int64
     /// An entry the store no longer holds, from the published tree.
     package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
-    /// Called after every commit, on the engine's thread: wakes publisher and relay. Must not block.
+    /// Called after every commit that leaves something to publish or to hand over, on the engine's thread: wakes publisher and relay. Must not block.
     package var committed: @Sendable () -> Void
     /// Called when a commit's durability is unknown; must end the process.
     package var durabilityLost: @Sendable (String) -> Void

@@ -3,6 +3,8 @@ package import GateVocabulary
 extension Gateway: OutboxFeed {
     package var workVersion: UInt64 { work.version }
 
+    package func roomBecameFree() { work.raise() }
+
     package func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery] {
         // Every commit raises the version, and a claim is one: a look that finds nothing must not wake the next.
         let due = try store.read { try $0.nextOutboxDue(lane: lane, excluding: underWay.all) }

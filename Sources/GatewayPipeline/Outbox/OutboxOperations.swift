@@ -63,6 +63,8 @@ struct ReportOperation: EngineOperation {
         // Erased or cancelled while it was under way: the entry of that says so already.
         guard var row = try batch.store.outbox(message) else { return done }
         if let retryAt, retryAt < row.expiresAt {
+            // The relay's alarm has to be set anew.
+            batch.announce()
             row.attemptCount += 1
             row.notBefore = retryAt
             switch result {

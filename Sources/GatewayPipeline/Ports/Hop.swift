@@ -74,6 +74,8 @@ package protocol OutboxFeed: Sendable {
     func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery]
     /// - Parameter retryAt: When to try again; `nil` ends the message, with whatever the result says.
     func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) async throws
+    /// Raises ``workVersion``: there is room again for what waits.
+    func roomBecameFree()
     /// Returns when ``workVersion`` is above `version`, when the lane's next waiting message is due, or when the
     /// task is cancelled.
     func waitForWork(lane: DeliveryLane, after version: UInt64) async

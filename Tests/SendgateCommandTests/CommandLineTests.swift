@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+@testable import sendgate
+
+@Suite struct CommandLineTests {
+    private static let commands: [[String]] = [
+        ["serve"], ["status"], ["send"], ["explain"], ["policy", "check"], ["policy", "test"],
+        ["policy", "show"], ["keys", "init"], ["keys", "list"], ["audit", "verify"], ["audit", "replay"],
+        ["audit", "show"],
+    ]
+
+    @Test(arguments: commands)
+    func `help opens with a synopsis, ends with an example and fits one screen`(command: [String]) throws {
+        let run = try CommandLineRun(command + ["--help"])
+        #expect(run.status == 0)
+        #expect(run.errors.isEmpty)
+        let lines = run.output.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.first?.hasPrefix("USAGE: sendgate \(command.joined(separator: " "))") == true)
+        #expect(lines.count <= 50)
+        #expect(lines.allSatisfy { $0.count <= 100 })
+        #expect(!run.output.contains("\n\n\n"))
+        let example = try #require(run.output.components(separatedBy: "EXAMPLE:\n").last)
+        #expect(example.contains("  sendgate \(command.joined(separator: " "))"))
+        #expect(try CommandLineRun(["help"] + command).output == run.output)
+    }
+
+    @Test(arguments: [
+        ["serve", "--bogus"], ["nonsense"], ["audit", "verify", "/tmp"], ["audit", "show", "/tmp", "x y"],
+        ["serve", "--dev", "/tmp/x", "--config", "/tmp/y"], ["serve", "--hop", "file:/x"],
+        ["keys", "list"], ["send", "--type", "x"], ["policy", "check"],
+        ["serve", "--dev", "/tmp/sendgate-none", "--hop", "pigeon"],
+    ])
+    func `a command line that makes no sense ends with 64, an error and a hint`(arguments: [String]) throws {
+        let run = try CommandLineRun(arguments)
+        #expect(run.status == 64, "\(run.errors)")
+        #expect(run.output.isEmpty)
+        let lines = run.errors.split(separator: "\n")
+        #expect(lines.first?.hasPrefix("sendgate: error: ") == true)
+        #expect(lines.contains { $0.hasPrefix("sendgate: hint: ") })
+    }
+
+    @Test func `version and help are data`() throws {
+        let version = try CommandLineRun("--version")
+        #expect((version.status, version.output) == (0, "\(Sendgate.version)\n"))
+        #expect(try CommandLineRun().status == 0)
+    }
+
+    @Test func `a gateway that is not there ends with 1 and says where to look`() throws {
+        let run = try CommandLineRun("status", "--socket", "/tmp/sendgate-nowhere.sock")
+        #expect(run.status == 1)
+        #expect(run.errors.contains("sendgate: error: `/tmp/sendgate-nowhere.sock`"))
+        #expect(run.errors.contains("sendgate: hint: is the gateway running"))
+    }
+
+    @Test func `errors cannot move the cursor of whoever reads them`() throws {
+        let run = try CommandLineRun("policy", "show", "x\u{1B}[2Jy")
+        #expect(run.status == 1)
+        #expect(!run.errors.contains("\u{1B}"))
+    }
+
+    @Test func `serve without anything says everything it lacks`() throws {
+        let run = try CommandLineRun("serve")
+        #expect(run.status == 1)
+        for setting in ["state", "trail", "policies", "keys", "origin", "hop.unix"] {
+            #expect(run.errors.contains("`\(setting)` is not set"))
+        }
+        #expect(run.errors.contains("`SENDGATE_STATE`"))
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Testing
+import UnixSocketEndpoint
+
+@testable import sendgate
+
+@Suite struct ConfigurationTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private static let complete = """
+        state: /var/lib/sendgate
+        trail: /var/lib/sendgate/trail
+        policies: /etc/sendgate/policies
+        keys: /etc/sendgate/keys
+        origin: gate.example.com/prod
+        unsubscribe_url: https://example.com/u/
+        hop: {unix: /run/delivery/delivery.sock, users: [1002]}
+        listeners:
+          - path: /run/sendgate/gate.sock
+            mode: "0666"
+            group: 1003
+          - path: /run/sendgate/marketing/gate.sock
+            caller: marketing
+            users: [1004, 1005]
+        callers:
+          payments: {users: [1001], groups: [1010]}
+        limits:
+          outbox_messages: 5000
+          security_share_percent: 20
+          connections: 1000
+
+        """
+
+    private func read(
+        _ text: String, flags: [Setting: String] = [:], environment: [String: String] = [:]
+    ) throws -> GatewayConfiguration {
+        try GatewayConfiguration.read(
+            flags: flags, environment: environment, filePath: folder.file("gate.yaml", text))
+    }
+
+    private func problems(
+        _ text: String, flags: [Setting: String] = [:], environment: [String: String] = [:]
+    ) throws -> [ConfigurationProblem] {
+        do {
+            _ = try read(text, flags: flags, environment: environment)
+            return []
+        } catch let error as ConfigurationProblems {
+            return error.problems
+        }
+    }
+
+    @Test func `a complete file is read into numbers and names`() throws {
+        let configuration = try read(Self.complete)
+        #expect(configuration.stateDirectory == "/var/lib/sendgate")
+        #expect(configuration.trailOrigin == "gate.example.com/prod")
+        #expect(
+            configuration.hop == .unix(path: "/run/delivery/delivery.sock", serverUserIDs: [1002]))
+        #expect(configuration.listeners.count == 2)
+        #expect(configuration.listeners[0].mode == 0o666)
+        #expect(configuration.listeners[0].directoryMode == 0o750)
+        #expect(configuration.listeners[0].groupID == 1003)
+        #expect(configuration.listeners[1].caller == CallerName("marketing"))
+        #expect(configuration.listeners[1].userIDs == [1004, 1005])
+        #expect(
+            configuration.callers == [
+                .init(caller: CallerName("payments"), userIDs: [1001], groupIDs: [1010])
+            ])
+        #expect(configuration.limits.outboxRowCountMax == 5000)
+        #expect(configuration.isDevelopment == false)
+    }
+
+    @Test func `security's share is kept of every bound of the endpoint`() throws {
+        let configuration = try read(Self.complete)
+        #expect(configuration.limits.securitySharePercent == 20)
+        #expect(configuration.endpoint.connections.total == 1000)
+        #expect(configuration.endpoint.connections.reserved == 200)
+        #expect(configuration.endpoint.inFlight.reserved * 5 >= configuration.endpoint.inFlight.total)
+    }
+
+    @Test func `flags win over the environment, and the environment over the file`() throws {
+        #expect(try read(Self.complete).stateDirectory == "/var/lib/sendgate")
+        let environment = [
+            "SENDGATE_STATE": "/srv/env", "SENDGATE_LIMITS_OUTBOX_MESSAGES": "6000",
+            "SENDGATE_HOP_USERS": "7,8",
+        ]
+        let fromEnvironment = try read(Self.complete, environment: environment)
+        #expect(fromEnvironment.stateDirectory == "/srv/env")
+        #expect(fromEnvironment.limits.outboxRowCountMax == 6000)
+        #expect(
+            fromEnvironment.hop == .unix(path: "/run/delivery/delivery.sock", serverUserIDs: [7, 8]))
+        let fromFlags = try read(
+            Self.complete, flags: [.state: "/srv/flag"], environment: environment)
+        #expect(fromFlags.stateDirectory == "/srv/flag")
+    }
+
+    @Test func `an empty variable counts as none`() throws {
+        #expect(
+            try read(Self.complete, environment: ["SENDGATE_STATE": ""]).stateDirectory
+                == "/var/lib/sendgate")
+    }
+
+    @Test func `a misspelled key is named with its line and the nearest known one`() throws {
+        let text = Self.complete.replacingOccurrences(of: "policies:", with: "polices:")
+        let found = try problems(text)
+        let typo = try #require(found.first { $0.message.contains("`polices`") })
+        #expect(typo.place?.hasSuffix("gate.yaml:3:1") == true)
+        #expect(typo.hint == "did you mean `policies`?")
+        #expect(found.contains { $0.message == "`policies` is not set" })
+    }
+
+    @Test(arguments: [
+        ("outbox_messages: 5000", "outbox_mesages: 5000", "limits.outbox_mesages", "did you mean `outbox_messages`?"),
+        ("group: 1003", "gruop: 1003", "listeners.gruop", "did you mean `group`?"),
+        ("groups: [1010]", "grups: [1010]", "callers.payments.grups", "did you mean `groups`?"),
+        ("users: [1002]", "usres: [1002]", "hop.usres", "did you mean `users`?"),
+    ])
+    func `a typo inside a section is an error with a hint`(
+        old: String, new: String, name: String, hint: String
+    ) throws {
+        let found = try problems(Self.complete.replacingOccurrences(of: old, with: new))
+        let typo = try #require(found.first { $0.message == "`\(name)` is not a setting" })
+        #expect(typo.place?.contains("gate.yaml:") == true)
+        #expect(typo.hint == hint)
+    }
+
+    @Test func `every problem is told at once`() throws {
+        let found = try problems(
+            """
+            state: relative
+            origin: has a space
+            log_level: verbose
+            unsubscribe_url: http://example.com
+            listeners:
+              - mode: "9999"
+
+            """)
+        let messages = found.map(\.message).joined(separator: "\n")
+        for part in ["`state` is `relative`", "`origin` is", "`log_level`", "`https://`", "`trail`", "`keys`",
+            "`hop.unix`", "`hop.users`", "either `path` or `systemd`"]
+        {
+            #expect(messages.contains(part), "\(part) is not among\n\(messages)")
+        }
+    }
+
+    @Test(arguments: [
+        ("SENDGATE_SEALERS", "0"), ("SENDGATE_SEALERS", "65"), ("SENDGATE_SEALERS", "two"),
+        ("SENDGATE_LIMITS_SECURITY_SHARE_PERCENT", "9"), ("SENDGATE_LIMITS_RETENTION_DAYS", "30"),
+        ("SENDGATE_EVENT_LOOPS", "-1"), ("SENDGATE_EVENT_LOOPS", "01"),
+    ])
+    func `a number outside its range is refused where it was given`(name: String, value: String) throws {
+        let found = try problems(Self.complete, environment: [name: value])
+        #expect(found.count == 1)
+        #expect(found.first?.place == "environment variable `\(name)`")
+    }
+
+    @Test func `a variable that is nearly one of ours is a typo, and others are nobody's business`() throws {
+        let found = try problems(Self.complete, environment: ["SENDGATE_SATE": "/x", "SENDGATE_PEERS": "/y"])
+        #expect(found.count == 1)
+        #expect(found.first?.place == "environment variable `SENDGATE_SATE`")
+        #expect(found.first?.hint == "did you mean `SENDGATE_STATE`?")
+    }
+
+    @Test func `a user nobody knows is refused with its line`() throws {
+        let found = try problems(
+            Self.complete.replacingOccurrences(of: "[1001]", with: "[nobody-of-this-name]"))
+        #expect(found.count == 1)
+        #expect(found.first?.message.contains("`nobody-of-this-name`") == true)
+        #expect(found.first?.place?.contains("gate.yaml:16:") == true)
+    }
+
+    @Test func `users may be given by name`() throws {
+        let configuration = try read(Self.complete.replacingOccurrences(of: "[1001]", with: "[daemon]"))
+        #expect(configuration.callers.first?.userIDs == [1])
+    }
+
+    @Test func `a mode that a reader of YAML could take for a number must be quoted`() throws {
+        let found = try problems(Self.complete.replacingOccurrences(of: "\"0666\"", with: "0666"))
+        #expect(found.contains { $0.place?.contains("gate.yaml:10:") == true })
+    }
+
+    @Test func `the same key twice is refused`() throws {
+        let found = try problems(Self.complete + "state: /elsewhere\n")
+        #expect(found.contains { $0.place?.contains("gate.yaml:21:") == true }, "\(found)")
+    }
+
+    @Test func `a file everybody may write is refused`() throws {
+        let path = try folder.file("open.yaml", Self.complete)
+        try FileManager.default.setAttributes([.posixPermissions: 0o646], ofItemAtPath: path)
+        #expect(throws: ConfigurationProblems.self) {
+            try GatewayConfiguration.read(environment: [:], filePath: path)
+        }
+    }
+
+    @Test func `a listener cannot be two kinds at once, nor one socket two listeners`() throws {
+        let found = try problems(
+            Self.complete.replacingOccurrences(
+                of: "callers:\n", with: "  - path: /run/sendgate/gate.sock\n  - {path: /a, systemd: b}\ncallers:\n"))
+        #expect(found.contains { $0.message == "the same socket is configured twice" })
+        #expect(found.contains { $0.message == "a listener has either `path` or `systemd`" })
+    }
+}

@@ -1,0 +1,81 @@
+import CanonicalJSON
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Logging
+import Testing
+
+@testable import sendgate
+
+/// A development gateway in this process, everything but its sockets: what it records is a real trail.
+final class GatewayFixture: Sendable {
+    let wiring: Wiring
+    private let core: Task<Void, any Error>
+
+    /// - Parameter folder: Where `gate/` is made, or found again.
+    init(in folder: String, policies: String = CommandLineRun.policies) async throws {
+        let development = try DevelopmentGateway(
+            directory: "\(folder)/gate", policies: policies, hop: nil, otherUserIDs: [], logLevel: .critical)
+        let wiring = try Wiring(
+            development.configuration, environment: [:],
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await wiring.core.start(version: Sendgate.version)
+        self.wiring = wiring
+        core = Task { try await wiring.core.run() }
+    }
+
+    /// Records the stop and publishes the rest.
+    func stop() async throws {
+        core.cancel()
+        try await core.value
+    }
+
+    /// One request as the caller `dev`.
+    func ask(_ method: String, _ target: String, _ body: JSONObject? = nil) async throws -> (
+        status: Int, object: JSONObject
+    ) {
+        let request = WireRequest(
+            kind: .single, method: method, target: target,
+            headers: body == nil ? [] : [("content-type", "application/json")],
+            body: body.map { CanonicalJSON.write($0) } ?? [])
+        let peer = Peer(
+            credentials: PeerCredentials(
+                userID: geteuid(), groupID: getegid(), processID: getpid(), supplementaryGroups: []),
+            boundCaller: DevelopmentGateway.caller, listener: 0)
+        let reply = await withCheckedContinuation { continuation in
+            wiring.gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
+        }
+        let value = try CanonicalJSON.read(reply.body, limits: .document)
+        return (reply.status, try #require(value.objectValue))
+    }
+
+    func registerSomebody() async throws {
+        let recipient = try await ask(
+            "PUT", "/v1/recipients/u_42",
+            [
+                "region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin",
+                "age": "adult",
+            ])
+        #expect(recipient.status < 300, "\(recipient.object)")
+        let device = try await ask(
+            "PUT", "/v1/recipients/u_42/devices/d_1",
+            ["platform": "ios", "app": "no.getdrop.app", "token": "00aa", "os_permission": "granted"])
+        #expect(device.status < 300, "\(device.object)")
+    }
+
+    func send(_ id: String, _ type: String, _ params: JSONObject) async throws -> (
+        status: Int, object: JSONObject
+    ) {
+        try await ask(
+            "POST", "/v1/sends",
+            [
+                "id": .string(id), "type": .string(type), "recipient": ["user": "u_42"],
+                "params": .object(params),
+            ])
+    }
+
+    static let login: JSONObject = [
+        "login_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "device_name": "a laptop",
+        "at": "2026-11-21T05:00:00Z",
+    ]
+}

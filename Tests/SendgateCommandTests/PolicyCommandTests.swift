@@ -1,0 +1,73 @@
+import CanonicalJSON
+import Foundation
+import Testing
+
+@Suite struct PolicyCommandTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test func `the repository's rule book passes its checks and its cases`() throws {
+        let check = try CommandLineRun("policy", "check", "Policies")
+        #expect(check.status == 0, "\(check.errors)")
+        #expect(check.output.contains("digest "))
+        let test = try CommandLineRun("policy", "test", "Policies")
+        #expect(test.status == 0, "\(test.output)")
+        #expect(test.output.contains("cases pass"))
+        #expect(test.output.contains("reasons: "))
+    }
+
+    @Test func `every problem is told with file, line and hint`() throws {
+        let policies = try folder.policies()
+        try folder.edit("Policies/callers.yaml", "grants: [send]\n    types: {categories: [marketing, social]}",
+            "grants: [send, consents.write]\n    types: {categories: [marketing, social]}")
+        try folder.edit("Policies/critical.yaml", "allow:", "alow:")
+        let run = try CommandLineRun("policy", "check", policies)
+        #expect(run.status == 1)
+        #expect(run.output.isEmpty)
+        #expect(run.errors.contains("sendgate: error: \(policies)/callers.yaml:"))
+        #expect(run.errors.contains("separation of duties"))
+        #expect(run.errors.contains("sendgate: error: \(policies)/critical.yaml:"))
+        #expect(run.errors.contains("sendgate: hint: did you mean `allow`?"))
+    }
+
+    @Test func `a case that comes out otherwise ends with 3 and is named with its line`() throws {
+        let policies = try folder.policies()
+        let cases = "Policies/cases/acceptance.yaml"
+        let text = try String(contentsOfFile: folder.path(cases), encoding: .utf8)
+        let line = try #require(text.split(separator: "\n").first { $0.contains("caller: marketing") })
+        try folder.edit(cases, String(line), line.replacingOccurrences(of: "marketing", with: "auditor"))
+        let run = try CommandLineRun("policy", "test", policies)
+        #expect(run.status == 3, "\(run.errors)\(run.output)")
+        #expect(run.output.contains("FAILED \(policies)/cases/acceptance.yaml:"))
+        #expect(run.output.contains("expected"))
+        let json = try CommandLineRun("policy", "test", policies, "--json")
+        #expect(json.status == 3)
+        let object = try CanonicalJSON.read(Array(json.output.dropLast().utf8), limits: .document)
+        #expect(try #require(object["failed"]?.integerValue) > 0)
+    }
+
+    @Test func `one type is shown on one page`() throws {
+        let run = try CommandLineRun("policy", "show", "transaction.failed")
+        #expect(run.status == 0, "\(run.errors)")
+        for part in ["transaction.failed\n", "mandatory", "sealed to the device", "PSD2", "params", "text in nb"] {
+            #expect(run.output.contains(part), "\(part) is not in\n\(run.output)")
+        }
+        #expect(run.output.split(separator: "\n", omittingEmptySubsequences: false).count <= 60)
+    }
+
+    @Test func `a type nobody knows is answered with the nearest one`() throws {
+        let run = try CommandLineRun("policy", "show", "transaction.faild")
+        #expect(run.status == 1)
+        #expect(run.errors.contains("did you mean `transaction.failed`?"))
+    }
+
+    @Test func `the page that only development may add is refused from a folder`() throws {
+        let policies = try folder.policies()
+        _ = try folder.file("Policies/development.yaml", "caller: dev\nbecause: I said so.\n")
+        try folder.edit("Policies/bundle.yaml", "  - critical.yaml\n", "  - critical.yaml\n  - development.yaml\n")
+        let run = try CommandLineRun("policy", "check", policies)
+        #expect(run.status == 1)
+        #expect(run.errors.contains("development.yaml"))
+    }
+}

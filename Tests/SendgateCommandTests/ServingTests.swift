@@ -1,0 +1,169 @@
+import CanonicalJSON
+import CompliancePolicy
+import DeliveryRelay
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Logging
+import Testing
+import TrailDirectory
+import WireProtocol
+
+@testable import sendgate
+
+@Suite struct ServingTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test func `a development gateway decides a send for a caller the rule book does not know`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.registerSomebody()
+        let sent = try await gate.send("one", "security.new_login", GatewayFixture.login)
+        #expect(sent.status == 202, "\(sent.object)")
+        let refused = try await gate.send("two", "promo.offer", [:])
+        #expect(refused.status == 403)
+        try await gate.stop()
+    }
+
+    @Test func `the development caller is in the archive, and the rule book's own callers stay as they were`()
+        async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        let policy = gate.wiring.policy.current
+        #expect(policy.bundle.developmentCaller == DevelopmentGateway.caller)
+        #expect(policy.grants(of: DevelopmentGateway.caller) == .all)
+        let plain = try PolicyLoading.bundle(at: CommandLineRun.policies)
+        #expect(plain.developmentCaller == nil)
+        #expect(plain.digest != policy.digest)
+        for (name, rule) in plain.callers { #expect(policy.bundle.callers[name] == rule) }
+        let archived = try CopiedTrail(at: folder.path("gate/trail")).policy(policy.digest)
+        #expect(archived?.bundle.developmentCaller == DevelopmentGateway.caller)
+        try await gate.stop()
+    }
+
+    @Test func `a start and a stop are entries, and a restart goes on where the trail ended`() async throws {
+        let first = try await GatewayFixture(in: folder.root)
+        try await first.stop()
+        let second = try await GatewayFixture(in: folder.root)
+        try await second.stop()
+        let trail = try CopiedTrail(at: folder.path("gate/trail"))
+        let kinds = try (0..<4).map { index in
+            let bytes = try #require(try trail.reader.entry(UInt64(index)))
+            return try CanonicalJSON.read(bytes)["kind"]?.stringValue
+        }
+        #expect(kinds == ["start", "stop", "start", "stop"])
+    }
+
+    @Test func `production refuses throwaway keys`() async throws {
+        try await GatewayFixture(in: folder.root).stop()
+        let configuration = try folder.file(
+            "gate.yaml",
+            """
+            state: \(folder.path("state"))
+            trail: \(folder.path("trail"))
+            policies: \(CommandLineRun.policies)
+            keys: \(folder.path("gate/keys"))
+            origin: gate.example.com/test
+            unsubscribe_url: https://example.com/u/
+            hop: {unix: \(folder.path("hop.sock")), users: [1]}
+            listeners: [{path: \(folder.path("gate.sock"))}]
+            callers: {payments: {users: [1]}}
+
+            """)
+        let run = try CommandLineRun("serve", "--config", configuration)
+        #expect(run.status == 1)
+        #expect(run.errors.contains("is a throwaway key and is accepted with --dev only"))
+        #expect(!FileManager.default.fileExists(atPath: folder.path("state")))
+    }
+
+    @Test func `a directory others may enter is refused for development`() throws {
+        let open = folder.path("open")
+        try FileManager.default.createDirectory(
+            atPath: open, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+        let run = try CommandLineRun("serve", "--dev", open)
+        #expect(run.status == 1)
+        #expect(run.errors.contains("chmod 700 \(open)"))
+    }
+
+    @Test func `other users get the callers' sockets and never the one that may do everything`() throws {
+        let development = try DevelopmentGateway(
+            directory: folder.path("shared"), policies: CommandLineRun.policies, hop: nil,
+            otherUserIDs: [4711], logLevel: .critical)
+        let listeners = development.configuration.listeners
+        #expect(listeners.first?.source == .path(development.gateSocket))
+        #expect(listeners.first?.mode == 0o600)
+        #expect(listeners.first?.userIDs == [geteuid()])
+        #expect(listeners.count == development.callerSockets.count + 1)
+        for listener in listeners.dropFirst() {
+            #expect(listener.mode == 0o666)
+            #expect(listener.userIDs == [geteuid(), 4711])
+        }
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder.path("shared"))
+        #expect(attributes[.posixPermissions] as? Int == 0o711)
+    }
+
+    @Test func `a reload puts a new rule book in force, and a broken one leaves the old`() async throws {
+        let policies = try folder.policies()
+        let gate = try await GatewayFixture(in: folder.root, policies: policies)
+        let first = gate.wiring.policy.current.digest
+
+        // Nothing changed: nothing happens.
+        await gate.wiring.reload.reload()
+        #expect(gate.wiring.policy.current.digest == first)
+
+        try folder.edit("Policies/bundle.yaml", "version: 1", "version: 2")
+        await gate.wiring.reload.reload()
+        let second = gate.wiring.policy.current
+        #expect(second.digest != first)
+        #expect(second.bundle.version == 2)
+        // Whoever ran the gateway may still do everything under the new one.
+        #expect(second.bundle.developmentCaller == DevelopmentGateway.caller)
+
+        try folder.edit("Policies/bundle.yaml", "version: 2", "version: two")
+        await gate.wiring.reload.reload()
+        #expect(gate.wiring.policy.current.digest == second.digest)
+        let checks = try await gate.ask("GET", "/readyz")
+        #expect(checks.status == 200)
+        let policy = checks.object["checks"]?.arrayValue?.first { $0["name"]?.stringValue == "policy" }
+        #expect(policy?["detail"]?.stringValue?.contains("bundle.yaml:") == true, "\(checks.object)")
+        try await gate.stop()
+
+        let trail = try CopiedTrail(at: folder.path("gate/trail"))
+        let entries = try (0..<4).map { index in
+            try CanonicalJSON.read(try #require(try trail.reader.entry(UInt64(index))))
+        }
+        #expect(entries.map { $0["kind"]?.stringValue } == ["start", "policy", "policy_refused", "stop"])
+        #expect(entries[2]["policy"]?.stringValue == second.digest.text)
+    }
+
+    @Test func `a disk without room makes the gateway unready`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let ready = try await gate.ask("GET", "/readyz")
+        #expect(ready.object["ready"]?.booleanValue == true)
+        var vitals = gate.wiring.vitals
+        vitals.limits.freeDiskByteCountMin = .max
+        let disk = vitals.checks().first { $0.name == "disk" }
+        #expect(disk?.isPassed == false)
+        #expect(disk?.detail?.contains("make room") == true)
+        try await gate.stop()
+    }
+
+    @Test func `an idle gateway commits nothing`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.registerSomebody()
+        let relay = Task { try await gate.wiring.relay.run() }
+        _ = try await gate.send("one", "security.new_login", GatewayFixture.login)
+        // The message has gone when its result is an event.
+        while try await gate.ask("GET", "/v1/events?after=0").object["events"]?.arrayValue?.contains(where: {
+            $0["event"]?.stringValue == "handed_over"
+        }) != true { await Task.yield() }
+        let before = gate.wiring.core.engine.load.batchCount
+        for _ in 0..<50 { _ = try await gate.ask("GET", "/readyz") }
+        // The publisher's mark may still come; a relay that wakes itself would make thousands.
+        #expect(gate.wiring.core.engine.load.batchCount - before <= 5)
+        relay.cancel()
+        try await relay.value
+        try await gate.stop()
+    }
+}

@@ -1,0 +1,97 @@
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Testing
+import UnixSocketEndpoint
+
+@testable import sendgate
+
+@Suite struct SocketPlanTests {
+    private static func configuration(
+        listeners: [GatewayConfiguration.Listener], callers: [GatewayConfiguration.CallerBinding] = [],
+        developmentCaller: CallerName? = nil
+    ) -> GatewayConfiguration {
+        GatewayConfiguration(
+            stateDirectory: "/s", trailDirectory: "/t", policiesDirectory: "/p", keysDirectory: "/k",
+            rootKeyPath: nil, trailOrigin: "test", listeners: listeners, callers: callers,
+            hop: .file(path: "/o"), unsubscribeURL: "https://example.com/",
+            developmentCaller: developmentCaller, sealerCount: 1)
+    }
+
+    private static func peer(_ user: UInt32, listener: Int, bound: String? = nil) -> Peer {
+        Peer(
+            credentials: PeerCredentials(userID: user, groupID: 7, processID: 1, supplementaryGroups: []),
+            boundCaller: bound.map(CallerName.init), listener: listener)
+    }
+
+    @Test func `a bound socket speaks for its caller only, and only for its users`() throws {
+        let plan = try SocketPlan(
+            Self.configuration(
+                listeners: [
+                    .init(source: .path("/a.sock")),
+                    .init(source: .path("/b.sock"), caller: CallerName("marketing"), userIDs: [1001]),
+                ], callers: [.init(caller: CallerName("payments"), userIDs: [1001])]), environment: [:])
+        #expect(plan.attestation.caller(of: Self.peer(1001, listener: 0)) == CallerName("payments"))
+        #expect(
+            plan.attestation.caller(of: Self.peer(1001, listener: 1, bound: "marketing"))
+                == CallerName("marketing"))
+        #expect(plan.attestation.caller(of: Self.peer(1002, listener: 1, bound: "marketing")) == nil)
+    }
+
+    @Test func `root as a caller is refused, but for development`() throws {
+        let binding = GatewayConfiguration.CallerBinding(caller: CallerName("payments"), userIDs: [0])
+        let listeners = [GatewayConfiguration.Listener(source: .path("/a.sock"))]
+        #expect(throws: PeerAttestation.Problem.rootUser(caller: CallerName("payments"))) {
+            try SocketPlan(Self.configuration(listeners: listeners, callers: [binding]), environment: [:])
+        }
+        _ = try SocketPlan(
+            Self.configuration(
+                listeners: listeners, callers: [binding], developmentCaller: CallerName("dev")),
+            environment: [:])
+    }
+
+    @Test func `a bound socket without users and the user who stands for everybody are refused`() {
+        #expect(throws: PeerAttestation.Problem.self) {
+            try SocketPlan(
+                Self.configuration(listeners: [.init(source: .path("/a.sock"), caller: CallerName("x"))]),
+                environment: [:])
+        }
+        #expect(throws: PeerAttestation.Problem.overflowIdentifier(caller: CallerName("x"))) {
+            try SocketPlan(
+                Self.configuration(
+                    listeners: [.init(source: .path("/a.sock"))],
+                    callers: [.init(caller: CallerName("x"), userIDs: [65534])]), environment: [:])
+        }
+    }
+
+    private static func handedOver(_ names: [String]) -> [String: String] {
+        [
+            "LISTEN_PID": "\(getpid())", "LISTEN_FDS": "\(names.count)",
+            "LISTEN_FDNAMES": names.joined(separator: ":"),
+        ]
+    }
+
+    @Test func `sockets of a service manager are found by their names`() throws {
+        let policy = CompiledPolicy(try PolicyLoading.bundle(at: CommandLineRun.policies))
+        let plan = try SocketPlan(
+            Self.configuration(
+                listeners: [
+                    .init(source: .systemd(name: "security"), caller: CallerName("security"), userIDs: [9]),
+                    .init(source: .systemd(name: "gate")),
+                ]), environment: Self.handedOver(["gate", "security"]))
+        let listeners = plan.listeners(under: policy)
+        #expect(listeners.map(\.source) == [.inherited(descriptor: 4), .inherited(descriptor: 3)])
+        // Only a socket for security alone may use what is reserved for it.
+        #expect(listeners.map(\.isReserved) == [true, false])
+    }
+
+    @Test(arguments: [[String](), ["other"], ["gate", "gate"], ["gate", "more"]])
+    func `a socket that is missing, doubled or asked for by nobody stops the start`(names: [String]) {
+        #expect(throws: ConfigurationProblems.self) {
+            try SocketPlan(
+                Self.configuration(listeners: [.init(source: .systemd(name: "gate"))]),
+                environment: Self.handedOver(names))
+        }
+    }
+}
