@@ -57,7 +57,8 @@ struct Bench: GateCommand {
     func validate() throws {
         func check(_ flag: String, _ value: Double, _ range: ClosedRange<Double>) throws {
             guard !range.contains(value) else { return }
-            throw ValidationError("`\(flag)` takes \(range.lowerBound.formatted()) to \(range.upperBound.formatted())")
+            let (least, most) = (Self.spelled(range.lowerBound), Self.spelled(range.upperBound))
+            throw ValidationError("`\(flag)` takes \(least) to \(most)")
         }
         try check("--recipients", Double(recipientCount), 1...1_000_000)
         try check("--connections", Double(connections), 1...1_024)
@@ -184,6 +185,11 @@ struct Bench: GateCommand {
             what: what, outcome: outcome,
             batch: counted("sendgate_operations_total") / max(1, counted("sendgate_batches_total")),
             shares: shares, isOpenLoop: isOpenLoop)
+    }
+
+    /// As one would type it: no point behind a whole number.
+    private static func spelled(_ value: Double) -> String {
+        value == value.rounded() ? String(Int(value)) : String(value)
     }
 
     private static func percent(_ part: Double, _ whole: Double) -> Int {
