@@ -36,11 +36,15 @@ install-test:
 	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
 
 # A Python environment of our own, made once, so that nothing outside the build folder changes.
-peers: $(PEERS)/.installed
+peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles
 $(PEERS)/.installed: Makefile
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
 	touch $@
+
+# Go's own transparency-log packages, from Debian's sources.
+$(PEERS)/bin/verify_tiles: Tests/SendgateEndToEndTests/peers/verify_tiles.go $(PEERS)/.installed
+	GO111MODULE=off GOPATH=/usr/share/gocode go build -o $@ $<
 
 clean:
 	rm -rf .build
