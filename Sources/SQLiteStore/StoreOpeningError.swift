@@ -1,3 +1,5 @@
+import Glibc
+
 /// Why a state directory cannot be opened. Each is for a person to put right before the gateway starts;
 /// what passes by itself (a full disk) is a `StoreError.unavailable` instead.
 package enum StoreOpeningError: Error, Equatable, Sendable {
@@ -45,7 +47,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .wrongDataKey(let id): "the data key `\(id)` is not the one this state directory was sealed with"
         case .settingRefused(let file, let setting, let wanted, let found):
             "SQLite keeps \(setting) at `\(found)` for `\(file)`, but it must be `\(wanted)`"
-        case .system(let operation, let path, let code): "cannot \(operation) `\(path)`: errno \(code)"
+        case .system(let operation, let path, let code):
+            "cannot \(operation) `\(path)`: \(String(cString: strerror(code)))"
         }
     }
 
@@ -60,7 +63,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .wrongIndexKey: "configure the index key that belongs to this state directory"
         case .wrongDataKey: "configure the data key that belongs to this state directory under this id"
         case .settingRefused: "use a SQLite built with write-ahead logging and default durability"
-        case .system: "check that the path exists and that this process may use it"
+        case .system:
+            "check that the path exists, that its file system is writable and that this process may use it"
         }
     }
 }

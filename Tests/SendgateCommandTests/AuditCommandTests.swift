@@ -24,7 +24,8 @@ import Testing
 
     @Test func `an untouched trail is consistent, well-formed and append-only`() async throws {
         let (path, _) = try await trail()
-        let older = try folder.file("older", try String(contentsOfFile: "\(path)/checkpoint", encoding: .utf8))
+        let older = try folder.file(
+            "older", try String(contentsOfFile: "\(path)/checkpoint", encoding: .utf8))
         // The trail grows after the auditor took a checkpoint home.
         try await GatewayFixture(in: folder.root).stop()
         let run = try CommandLineRun("audit", "verify", path, "--key", "\(path)/trail.pub", "--since", older)
@@ -92,10 +93,13 @@ import Testing
         #expect(same.status == 0, "\(same.output)")
     }
 
-    @Test func `another rule book that would have decided otherwise ends with 3 and says where`() async throws {
+    @Test func `another rule book that would have decided otherwise ends with 3 and says where`() async throws
+    {
         let (path, send) = try await trail()
         let policies = try folder.policies()
-        try folder.edit("Policies/types/security.new_login.yaml", "means:", "enabled: false\ndisabled_hint: Not now.\nmeans:")
+        try folder.edit(
+            "Policies/types/security.new_login.yaml", "means:",
+            "enabled: false\ndisabled_hint: Not now.\nmeans:")
         let run = try CommandLineRun("audit", "replay", path, "--with", policies)
         #expect(run.status == 3, "\(run.output)\(run.errors)")
         #expect(run.output.contains("entry 3 comes out otherwise:"), "\(run.output)")

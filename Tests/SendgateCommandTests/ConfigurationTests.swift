@@ -113,7 +113,10 @@ import UnixSocketEndpoint
     }
 
     @Test(arguments: [
-        ("outbox_messages: 5000", "outbox_mesages: 5000", "limits.outbox_mesages", "did you mean `outbox_messages`?"),
+        (
+            "outbox_messages: 5000", "outbox_mesages: 5000", "limits.outbox_mesages",
+            "did you mean `outbox_messages`?"
+        ),
         ("group: 1003", "gruop: 1003", "listeners.gruop", "did you mean `group`?"),
         ("groups: [1010]", "grups: [1010]", "callers.payments.grups", "did you mean `groups`?"),
         ("users: [1002]", "usres: [1002]", "hop.usres", "did you mean `users`?"),
@@ -139,9 +142,10 @@ import UnixSocketEndpoint
 
             """)
         let messages = found.map(\.message).joined(separator: "\n")
-        for part in ["`state` is `relative`", "`origin` is", "`log_level`", "`https://`", "`trail`", "`keys`",
-            "`hop.unix`", "`hop.users`", "either `path` or `systemd`"]
-        {
+        for part in [
+            "`state` is `relative`", "`origin` is", "`log_level`", "`https://`", "`trail`", "`keys`",
+            "`hop.unix`", "`hop.users`", "either `path` or `systemd`",
+        ] {
             #expect(messages.contains(part), "\(part) is not among\n\(messages)")
         }
     }
@@ -198,7 +202,8 @@ import UnixSocketEndpoint
     @Test func `a listener cannot be two kinds at once, nor one socket two listeners`() throws {
         let found = try problems(
             Self.complete.replacingOccurrences(
-                of: "callers:\n", with: "  - path: /run/sendgate/gate.sock\n  - {path: /a, systemd: b}\ncallers:\n"))
+                of: "callers:\n",
+                with: "  - path: /run/sendgate/gate.sock\n  - {path: /a, systemd: b}\ncallers:\n"))
         #expect(found.contains { $0.message == "the same socket is configured twice" })
         #expect(found.contains { $0.message == "a listener has either `path` or `systemd`" })
     }

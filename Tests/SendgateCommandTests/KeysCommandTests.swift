@@ -57,7 +57,9 @@ import Testing
         #expect(run.status == 0)
         #expect(run.output.isEmpty)
         let secret = try folder.file(
-            "leak.yaml", "keys:\n  - {id: x, purpose: trail, suite: Ed25519, state: active, created: \"2026\", secret: aa}\n")
+            "leak.yaml",
+            "keys:\n  - {id: x, purpose: trail, suite: Ed25519, state: active, created: \"2026\", secret: aa}\n"
+        )
         let leak = try CommandLineRun("keys", "list", "--keyring", secret)
         #expect(leak.status == 1)
         #expect(leak.errors.contains("`secret`"))

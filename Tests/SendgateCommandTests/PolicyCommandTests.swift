@@ -19,7 +19,8 @@ import Testing
 
     @Test func `every problem is told with file, line and hint`() throws {
         let policies = try folder.policies()
-        try folder.edit("Policies/callers.yaml", "grants: [send]\n    types: {categories: [marketing, social]}",
+        try folder.edit(
+            "Policies/callers.yaml", "grants: [send]\n    types: {categories: [marketing, social]}",
             "grants: [send, consents.write]\n    types: {categories: [marketing, social]}")
         try folder.edit("Policies/critical.yaml", "allow:", "alow:")
         let run = try CommandLineRun("policy", "check", policies)
@@ -50,7 +51,9 @@ import Testing
     @Test func `one type is shown on one page`() throws {
         let run = try CommandLineRun("policy", "show", "transaction.failed")
         #expect(run.status == 0, "\(run.errors)")
-        for part in ["transaction.failed\n", "mandatory", "sealed to the device", "PSD2", "params", "text in nb"] {
+        for part in [
+            "transaction.failed\n", "mandatory", "sealed to the device", "PSD2", "params", "text in nb",
+        ] {
             #expect(run.output.contains(part), "\(part) is not in\n\(run.output)")
         }
         #expect(run.output.split(separator: "\n", omittingEmptySubsequences: false).count <= 60)
@@ -65,7 +68,8 @@ import Testing
     @Test func `the page that only development may add is refused from a folder`() throws {
         let policies = try folder.policies()
         _ = try folder.file("Policies/development.yaml", "caller: dev\nbecause: I said so.\n")
-        try folder.edit("Policies/bundle.yaml", "  - critical.yaml\n", "  - critical.yaml\n  - development.yaml\n")
+        try folder.edit(
+            "Policies/bundle.yaml", "  - critical.yaml\n", "  - critical.yaml\n  - development.yaml\n")
         let run = try CommandLineRun("policy", "check", policies)
         #expect(run.status == 1)
         #expect(run.errors.contains("development.yaml"))

@@ -16,7 +16,8 @@ import WireProtocol
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test func `a development gateway decides a send for a caller the rule book does not know`() async throws {
+    @Test func `a development gateway decides a send for a caller the rule book does not know`() async throws
+    {
         let gate = try await GatewayFixture(in: folder.root)
         try await gate.registerSomebody()
         let sent = try await gate.send("one", "security.new_login", GatewayFixture.login)

@@ -136,7 +136,7 @@ extension EndToEnd {
 /// A file that takes all the room there is.
 private final class Ballast {
     private let path: String
-    private let descriptor: Int32
+    private var descriptor: Int32
 
     init(_ path: String) throws {
         self.path = path
@@ -144,7 +144,7 @@ private final class Ballast {
         guard descriptor >= 0 else { throw HarnessError("cannot make `\(path)`") }
     }
 
-    deinit { close(descriptor) }
+    deinit { remove() }
 
     func fill() throws {
         for size in [1 << 20, 4096, 1] {
@@ -154,8 +154,11 @@ private final class Ballast {
         guard errno == ENOSPC else { throw HarnessError("not full: \(String(cString: strerror(errno)))") }
     }
 
+    /// Gives the room back and lets go of the disk.
     func remove() {
+        guard descriptor >= 0 else { return }
         unlink(path)
-        ftruncate(descriptor, 0)
+        close(descriptor)
+        descriptor = -1
     }
 }

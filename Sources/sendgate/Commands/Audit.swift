@@ -61,7 +61,8 @@ struct AuditVerify: GateCommand {
         }
         if output.json { Terminal.print(Self.json(report, remains: remains)) } else { show(report) }
         if let remains, !output.json {
-            Terminal.error(remains, hint: "what the checkpoint signs is whole; compare this file with another copy")
+            Terminal.error(
+                remains, hint: "what the checkpoint signs is whole; compare this file with another copy")
         }
         if report.damage != nil || remains != nil { throw ExitStatus.foundDifference }
     }

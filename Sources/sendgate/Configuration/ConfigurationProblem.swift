@@ -42,20 +42,24 @@ enum NearestName {
         return best?.name
     }
 
-    /// Insertions, deletions and replacements from one name to the other (Levenshtein). Names are short.
+    /// Insertions, deletions, replacements and swapped neighbours from one name to the other (optimal string
+    /// alignment). Names are short.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         guard left.count <= 64, right.count <= 64 else { return Int.max }
-        var previous = Array(0...right.count)
+        var rows = [Array(0...right.count)]
         for (row, byte) in left.enumerated() {
             var current = [row + 1]
             for (column, other) in right.enumerated() {
-                current.append(
-                    min(
-                        previous[column + 1] + 1, current[column] + 1,
-                        previous[column] + (byte == other ? 0 : 1)))
+                var least = min(
+                    rows[row][column + 1] + 1, current[column] + 1,
+                    rows[row][column] + (byte == other ? 0 : 1))
+                if row > 0, column > 0, byte == right[column - 1], left[row - 1] == other {
+                    least = min(least, rows[row - 1][column - 1] + 1)
+                }
+                current.append(least)
             }
-            previous = current
+            rows.append(current)
         }
-        return previous[right.count]
+        return rows[left.count][right.count]
     }
 }

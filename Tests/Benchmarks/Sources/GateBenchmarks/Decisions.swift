@@ -29,15 +29,16 @@ struct Decisions {
         let entry = self.entry()
         let bytes = try entry.encode(index: 1, time: .utc("2026-03-02T12:00:00Z"))
         precondition(replay(bytes) { _ in policy } == .same)
-        let (forwarding, refusing) = (decisionCost(forwarded, facts), decisionCost(refused, unconsented))
-        let hashing = Stopwatch.nanoseconds(calls: 20_000) { _ in
+        let forwarding = try decisionCost(forwarded, facts)
+        let refusing = try decisionCost(refused, unconsented)
+        let hashing = try Stopwatch.nanoseconds { _ in
             Stopwatch.consume(SHA256.digest(bytes))
         }
-        let encoding = try Stopwatch.nanoseconds(calls: 20_000) { call in
+        let encoding = try Stopwatch.nanoseconds { call in
             Stopwatch.consume(
                 try entry.encode(index: UInt64(call), time: .utc("2026-03-02T12:00:00Z")).count)
         }
-        let replaying = Stopwatch.nanoseconds(calls: 20_000) { _ in
+        let replaying = try Stopwatch.nanoseconds { _ in
             Stopwatch.consume(replay(bytes) { _ in policy } == .same)
         }
         return [
@@ -53,8 +54,8 @@ struct Decisions {
         ]
     }
 
-    private func decisionCost(_ request: AttestedRequest, _ facts: Facts) -> Double {
-        Stopwatch.nanoseconds(calls: 200_000) { _ in
+    private func decisionCost(_ request: AttestedRequest, _ facts: Facts) throws -> Double {
+        try Stopwatch.nanoseconds { _ in
             Stopwatch.consume(decide(request, given: facts, under: policy).reason)
         }
     }

@@ -36,7 +36,7 @@ struct Lookups {
         }
         // A full period of a linear congruence walks over everybody in an order no cache has foreseen.
         var number = 0
-        return try Stopwatch.nanoseconds(calls: 200, rounds: 5) { _ in
+        return try Stopwatch.nanoseconds { _ in
             try store.read { reading in
                 for _ in 0..<lookupsPerRead {
                     number = (number &* 1_664_525 &+ 1_013_904_223) & 0x7FFF_FFFF

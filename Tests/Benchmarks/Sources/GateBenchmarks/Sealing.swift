@@ -25,7 +25,7 @@ struct Sealing {
         var agreement = try EphemeralAgreement(curve: .p256)
         var publicKey = [UInt8](repeating: 0, count: AgreementCurve.p256.publicKeyByteCount)
         var secret = [UInt8](repeating: 0, count: AgreementCurve.sharedSecretByteCount)
-        let floor = try Stopwatch.nanoseconds(calls: Self.calls) { _ in
+        let floor = try Stopwatch.nanoseconds { _ in
             try publicKey.withUnsafeMutableBytes { publicKey in
                 try secret.withUnsafeMutableBytes { secret in
                     try agreement.agree(with: device, publicKey: publicKey, sharedSecret: secret)
@@ -34,7 +34,7 @@ struct Sealing {
             Stopwatch.consume(try signer.sign(content).count)
         }
         var sealer = try Sealer()
-        let one = try Stopwatch.nanoseconds(calls: Self.calls) { call in
+        let one = try Stopwatch.nanoseconds { call in
             Stopwatch.consume(try seal(with: &sealer, number: call))
         }
         // Two threads are measured by the clock on the wall, or their waiting for each other would not show.

@@ -65,11 +65,11 @@ struct Verification {
         let verifier = TrailVerifier(
             files, trusting: TrailTrust(origin: "bench.test/trail", keys: [signer.verifierKey]),
             examining: .hashing)
-        let verifying = try Stopwatch.nanoseconds(calls: 1) { _ in
+        let verifying = try Stopwatch.nanoseconds { _ in
             let report = try verifier.verify()
             precondition(report.damage == nil, "the benchmark's own trail does not verify")
         }
-        let hashing = Stopwatch.nanoseconds(calls: 1) { _ in
+        let hashing = try Stopwatch.nanoseconds { _ in
             for bundle in bundles { Stopwatch.consume(SHA256.digest(bundle)) }
         }
         let megabytes = Double(bundles.reduce(0) { $0 + $1.count }) / 1e6
