@@ -17,6 +17,9 @@ struct GateBenchmarks {
             print("usage: GateBenchmarks POLICIES [PEOPLE], with 10000 to 10000000 people")
             exit(64)
         }
+        #if DEBUG
+            FileHandle.standardError.write(Data("this is a debug build; add -c release\n".utf8))
+        #endif
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "sendgate-benchmarks-\(ProcessInfo.processInfo.processIdentifier)").path
         try FileManager.default.createDirectory(
