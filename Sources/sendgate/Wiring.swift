@@ -206,9 +206,13 @@ struct Wiring {
     }
 }
 
-/// A value that is made after those who need it. Filled once, before anything runs.
+/// A value that is made after those who need it. Filled once, before anything runs; held weakly, so that the
+/// circle it closes does not keep a stopped gateway's databases and locks.
 private final class Late<Value: AnyObject & Sendable>: Sendable {
-    private let state = Mutex<Value?>(nil)
-    var value: Value? { state.withLock { $0 } }
-    func fill(_ value: Value) { state.withLock { $0 = value } }
+    private struct Weakly {
+        weak var value: Value?
+    }
+    private let state = Mutex(Weakly())
+    var value: Value? { state.withLock { $0.value } }
+    func fill(_ value: Value) { state.withLock { $0.value = value } }
 }

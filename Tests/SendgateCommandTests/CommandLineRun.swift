@@ -61,14 +61,21 @@ struct CommandLineRun {
     static var policies: String { repository.appending(path: "Policies").path }
 }
 
-/// A folder that is gone when the last who holds it lets go.
+/// A folder that is gone when the last who holds it lets go. Nothing is ever written outside of it, whatever links
+/// lead out.
 final class TemporaryFolder {
+    /// Without links, so that a path can be told to be inside.
     let root: String
+
+    struct WouldLeave: Error, CustomStringConvertible {
+        var path: String
+        var description: String { "`\(path)` leads out of the test's own folder" }
+    }
 
     init() throws {
         var template = Array("/tmp/sendgate-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
-        root = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        root = try Self.real(template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) })
     }
 
     deinit { try? FileManager.default.removeItem(atPath: root) }
@@ -77,14 +84,30 @@ final class TemporaryFolder {
 
     /// Writes a file and returns its path.
     func file(_ name: String, _ text: String) throws -> String {
+        try checkInside(path(name))
         try text.write(toFile: path(name), atomically: true, encoding: .utf8)
         return path(name)
     }
 
     /// A copy of the repository's rule book that a test may change.
+    ///
+    /// Copied file by file from where the folder really is: `copyItem` would copy a link as a link, and a test that
+    /// edits its "copy" would edit the repository.
     func policies() throws -> String {
         let copy = path("Policies")
-        try FileManager.default.copyItem(atPath: CommandLineRun.policies, toPath: copy)
+        let source = try Self.real(CommandLineRun.policies)
+        try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: false)
+        for name in try FileManager.default.subpathsOfDirectory(atPath: source).sorted() {
+            var isDirectory: ObjCBool = false
+            _ = FileManager.default.fileExists(atPath: "\(source)/\(name)", isDirectory: &isDirectory)
+            if isDirectory.boolValue {
+                try FileManager.default.createDirectory(
+                    atPath: "\(copy)/\(name)", withIntermediateDirectories: false)
+            } else {
+                try Data(contentsOf: URL(filePath: "\(source)/\(name)"))
+                    .write(to: URL(filePath: "\(copy)/\(name)"), options: .withoutOverwriting)
+            }
+        }
         return copy
     }
 
@@ -92,7 +115,20 @@ final class TemporaryFolder {
     func edit(_ name: String, _ old: String, _ new: String) throws {
         let text = try String(contentsOfFile: path(name), encoding: .utf8)
         try #require(text.contains(old), "\(name) does not say \(old)")
-        try text.replacingOccurrences(of: old, with: new)
-            .write(toFile: path(name), atomically: true, encoding: .utf8)
+        _ = try file(name, text.replacingOccurrences(of: old, with: new))
+    }
+
+    /// - Throws: ``WouldLeave`` when the file is a link, or a folder on the way to it is.
+    private func checkInside(_ path: String) throws {
+        let folder = try Self.real((path as NSString).deletingLastPathComponent)
+        guard folder == root || folder.hasPrefix("\(root)/") else { throw WouldLeave(path: path) }
+        var status = stat()
+        if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK { throw WouldLeave(path: path) }
+    }
+
+    private static func real(_ path: String) throws -> String {
+        guard let resolved = realpath(path, nil) else { throw CocoaError(.fileNoSuchFile) }
+        defer { free(resolved) }
+        return String(cString: resolved)
     }
 }

@@ -44,10 +44,8 @@ import WireProtocol
     }
 
     @Test func `a start and a stop are entries, and a restart goes on where the trail ended`() async throws {
-        let first = try await GatewayFixture(in: folder.root)
-        try await first.stop()
-        let second = try await GatewayFixture(in: folder.root)
-        try await second.stop()
+        try await GatewayFixture(in: folder.root).stop()
+        try await GatewayFixture(in: folder.root).stop()
         let trail = try CopiedTrail(at: folder.path("gate/trail"))
         let kinds = try (0..<4).map { index in
             let bytes = try #require(try trail.reader.entry(UInt64(index)))

@@ -42,8 +42,9 @@ extension EndToEnd {
                 Array(Sample.login("b9", more: #", "ttl_seconds": 9007199254740993"#).utf8), 400,
                 "malformed_json"
             ),
+            ("a control character in an id", Array(Sample.login(#"b\u0001"#).utf8), 422, "invalid_request"),
             ("an array", Array("[]".utf8), 422, "invalid_request"),
-            ("a NUL in an id", Array(Sample.login(#"b\u0000"#).utf8), 422, "invalid_request"),
+            ("a NUL in an id", Array(Sample.login(#"b\u0000"#).utf8), 400, "malformed_json"),
             (
                 "a NUL byte", Array(Sample.login("b10").utf8).map { $0 == UInt8(ascii: "_") ? 0 : $0 }, 400,
                 "malformed_json"

@@ -3,8 +3,11 @@ import Testing
 
 extension EndToEnd {
     @Suite struct StoryTests {
-        @Test(arguments: ["http.client", "httpx", "curl"])
-        func `a producer written from the reference alone lives through the whole story`(client: String)
+        /// A thousand lines once are enough for two cores.
+        @Test(arguments: [("http.client", 1000), ("httpx", 100), ("curl", 100)])
+        func `a producer written from the reference alone lives through the whole story`(
+            client: String, lineCount: Int
+        )
             throws
         {
             let scratch = try Scratch()
@@ -16,7 +19,7 @@ extension EndToEnd {
                 [
                     Machine.python, Machine.peer("producer.py"), gate.folder, "--client", client,
                     "--policies",
-                    Machine.policies, "--deliveries", layer.socket, layer.record,
+                    Machine.policies, "--deliveries", layer.socket, layer.record, "--lines", "\(lineCount)",
                 ], in: scratch, within: 120)
             #expect(producer.ending == .exit(0), "\(producer.errors)\n\(producer.output)\n\(gate.errors)")
             // Each part says when all of it held; a part that was never told is a failure, too.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A producer, an app's backend and a phone, written from the reference of the socket alone.
 
-    producer.py FOLDER --client http.client|httpx|curl --policies DIR --deliveries SOCKET RECORD
+    producer.py FOLDER --client http.client|httpx|curl --policies DIR --deliveries SOCKET RECORD [--lines N]
 
 FOLDER is that of `sendgate serve --dev`; its hop is delivery_layer.py. Lives through the whole story with one
 HTTP client and prints the name of each part when all of it held. Exit status 1 and one line on standard error
@@ -76,6 +76,7 @@ class Story:
         self.policies = pathlib.Path(options.policies)
         self.layer = Gate(options.deliveries[0])
         self.record = pathlib.Path(options.deliveries[1])
+        self.line_count = options.lines
         self.gates = {}
         # Every client has people and ids of its own, so that stories do not meet.
         self.mark = options.client.replace(".", "-")
@@ -310,10 +311,10 @@ class Story:
 
     def batch(self):
         lines = []
-        for number in range(1000):
+        for number in range(self.line_count):
             if number % 4 == 0:
                 lines.append(json.dumps(self.promo(f"b{number}", channel="email")))
-            elif number % 250 == 1:
+            elif number % 50 == 1:
                 lines.append('{"id": "broken"')
             else:
                 lines.append(json.dumps(self.send(f"b{number}", "security.new_login", {
@@ -327,13 +328,13 @@ class Story:
         for number, (line, each) in enumerate(zip(lines, answers)):
             if number % 4 == 0:
                 require(each["status"] == 403 and each["reason"] == "caller_not_permitted", f"line {number}: {each}")
-            elif number % 250 == 1:
+            elif number % 50 == 1:
                 require(each["status"] == 400, f"line {number}: {each}")
             else:
                 require(each["status"] == 202, f"line {number}: {each}")
             if each["status"] != 400:
                 require(each["id"] == json.loads(line)["id"], f"line {number} has the answer of {each['id']}")
-        done("a batch of a thousand lines is answered line by line, in order")
+        done(f"a batch of {self.line_count} lines is answered line by line, in order")
 
     def live(self):
         """Full duplex by hand: no ordinary client reads before it has written everything."""
@@ -392,6 +393,7 @@ def main():
     parser.add_argument("--client", choices=sorted(CLIENTS), required=True)
     parser.add_argument("--policies", required=True)
     parser.add_argument("--deliveries", nargs=2, required=True)
+    parser.add_argument("--lines", type=int, default=1000)
     try:
         Story(parser.parse_args()).tell()
     except AssertionError as error:
