@@ -153,10 +153,16 @@ import WireProtocol
         try await gate.registerSomebody()
         let relay = Task { try await gate.wiring.relay.run() }
         _ = try await gate.send("one", "security.new_login", GatewayFixture.login)
-        // The message has gone when its result is an event.
-        while try await gate.ask("GET", "/v1/events?after=0").object["events"]?.arrayValue?.contains(where: {
-            $0["event"]?.stringValue == "handed_over"
-        }) != true { await Task.yield() }
+        // The message has gone when the hop's answer is an event. Each look is a round through the gateway, so the
+        // bound is on looks, not on time; without it a relay that never hands over would hang the run.
+        var looksLeft = 20_000
+        var isGone = false
+        while !isGone, looksLeft > 0 {
+            looksLeft -= 1
+            let events = try await gate.ask("GET", "/v1/events?after=0").object["events"]?.arrayValue ?? []
+            isGone = events.contains { $0["event"]?.stringValue == "accepted_by_provider" }
+        }
+        #expect(isGone, "the message was never handed over")
         let before = gate.wiring.core.engine.load.batchCount
         for _ in 0..<50 { _ = try await gate.ask("GET", "/readyz") }
         // The publisher's mark may still come; a relay that wakes itself would make thousands.
