@@ -186,7 +186,8 @@ let package = Package(
         tests(
             "SendgateCommandTests",
             [
-                "CanonicalJSON", "CompliancePolicy", "GatewayPipeline", "GateVocabulary", "sendgate",
+                "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline", "GateVocabulary",
+                "sendgate", "TrailDirectory", "WireProtocol",
                 "UnixSocketEndpoint", logging,
             ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
