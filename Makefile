@@ -1,5 +1,6 @@
 # Two commands matter: `make demo` and `make test`. Both install what they need.
 
+SHELL := /bin/bash
 SWIFT_FLAGS := --explicit-target-dependency-import-check error
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -12,22 +13,25 @@ PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsons
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3
 PEERS := .build/peers
 
-.PHONY: demo test e2e build lint install-run install-test peers clean
+.PHONY: demo test build lint install-run install-test peers clean
 
 demo: install-run
 	swift build $(SWIFT_FLAGS) --product sendgate
 	.build/debug/sendgate demo
 
-# One test after another: many are about time-outs, and two cores do not carry eight hundred at once.
-test: install-run lint
+# First what is inside, one test after another: many are about time-outs, and two cores do not carry eight
+# hundred at once. Then the real binary from outside, with foreign peers, where most of the time is waiting.
+test: install-test lint peers
 	swift build $(SWIFT_FLAGS) --build-tests
-	SWIFT_BACKTRACE=enable=no swift test $(SWIFT_FLAGS) --skip-build --no-parallel --skip SendgateEndToEndTests
+	$(call tests,--no-parallel --skip SendgateEndToEndTests)
+	$(call tests,--filter SendgateEndToEndTests)
 
-# The real binary from outside, with foreign peers, comes alone: it starts processes and keeps a machine busy.
-e2e: install-test peers
-	swift build $(SWIFT_FLAGS) --build-tests
-	SENDGATE_PEERS="$(abspath $(PEERS))" SWIFT_BACKTRACE=enable=no \
-		swift test $(SWIFT_FLAGS) --skip-build --filter SendgateEndToEndTests
+# Everything is shown while it runs; what failed is said again at the end, where somebody looks.
+define tests
+	@set -o pipefail; SENDGATE_PEERS="$(abspath $(PEERS))" SWIFT_BACKTRACE=enable=no \
+		swift test $(SWIFT_FLAGS) --skip-build $(1) 2>&1 | tee .build/test.log \
+		|| { echo; echo "What failed:"; grep -A 12 'recorded an issue\|rror: ' .build/test.log; exit 1; }
+endef
 
 build: install-run
 	swift build $(SWIFT_FLAGS) -c release --product sendgate

@@ -100,7 +100,7 @@ package enum TrailDamage: Error, Hashable, Sendable {
         case .missing(let path): "`\(path)` is missing"
         case .wrongLength(let path, let byteCount, let expected):
             "`\(path)` has \(byteCount) bytes instead of \(expected)"
-        case .checkpoint(let error): error.message
+        case .checkpoint(let error): "`\(TrailPath.checkpoint)` is damaged: \(error.message)"
         case .tile(let path, let hash):
             "`\(path)` is damaged" + (hash.map { " at hash \($0)" } ?? "")
                 + ": it does not lead to the signed root"

@@ -17,7 +17,9 @@ extension Gateway {
         case .getSend(let id):
             read(context) { try $0.sendStatus(id, caller, context.grants) }
         case .cancelSend(let id):
-            edit(context) { batch, now in Answer(json: try batch.cancel(id, by: caller, at: now).json) }
+            context.readingOptional(EmptyBody.self) { _ in
+                edit(context) { batch, now in Answer(json: try batch.cancel(id, by: caller, at: now).json) }
+            }
         case .listTypes:
             let types = policy.current.types.map { TypeAnswer($0, for: caller, under: policy.current) }
             context.answer(Answer(json: TypesAnswer(policy: policy.current.digest, types: types).json))
@@ -104,11 +106,14 @@ extension Gateway {
 
         case .listKeys:
             context.answer(Answer(json: KeysAnswer(keys: operations.gateKeys()).json))
-        case .promoteKey(let key): changeKey(key, .promote, context)
-        case .suspendKey(let key): changeKey(key, .suspend, context)
+        case .promoteKey(let key):
+            context.readingOptional(EmptyBody.self) { _ in changeKey(key, .promote, context) }
+        case .suspendKey(let key):
+            context.readingOptional(EmptyBody.self) { _ in changeKey(key, .suspend, context) }
         case .revokeKey(let key):
             context.reading(KeyRevokeBody.self) { _ in changeKey(key, .revoke, context) }
-        case .destroyKey(let key): changeKey(key, .destroy, context)
+        case .destroyKey(let key):
+            context.readingOptional(EmptyBody.self) { _ in changeKey(key, .destroy, context) }
         case .activatePolicy:
             context.reading(PolicyActivateBody.self) { activate($0, context) }
 

@@ -15,8 +15,12 @@ import Testing
             [
                 Machine.schemathesis, "--config-file", Machine.peer("schemathesis.toml"), "run",
                 "http://127.0.0.1:\(port)/openapi.json", "--seed", "20261121",
-            ], environment: ["HOME": scratch.folder, "PYTHONHASHSEED": "0", "NO_COLOR": "1"], in: scratch,
-            within: 240)
+            ],
+            environment: [
+                "HOME": scratch.folder, "PYTHONHASHSEED": "0", "NO_COLOR": "1",
+                "PYTHONPATH": Machine.peer(""), "SCHEMATHESIS_HOOKS": "fuzz_hooks",
+                "SENDGATE_SOCKET": gate.socket(),
+            ], in: scratch, within: 240)
         #expect(
             finished.ending == .exit(0), "\(finished.output.suffix(20_000))\n\(finished.errors.suffix(2000))")
         // Every route was asked, and what it could ask was not all refused.

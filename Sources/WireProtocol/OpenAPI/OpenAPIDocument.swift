@@ -110,8 +110,9 @@ extension Operation {
         let schema = components.schema(of: request.shape)
         if template.bodyKind == .lines {
             let line = CanonicalJSON.write(request.examples[0].value)
+            // No line is a stream too: nothing was asked, and nothing is answered.
             return [
-                "required": true,
+                "required": false,
                 "content": [
                     MediaType.lines: [
                         "schema": [
