@@ -164,9 +164,10 @@ extension EntrySchema {
             "destination": code, "destination_preference": code, "destination_type_preference": code,
             "device_key": code, "device_regions": .array(of: region, countMax: 64), "due": moment,
             "expiry": moment, "fallback": code, "now": moment, "os_permission": code, "params": code,
-            "platform": code, "privacy": code, "purpose_consent": consentFact, "push_enabled": .boolean,
+            "own_request": consentFact, "platform": code, "privacy": code, "purpose_consent": consentFact,
+            "push_enabled": .boolean,
             "quiet_hours": .object(EntryMembers(required: ["state": code], optional: ["ends_at": moment])),
-            "recipient": code,
+            "recipient": code, "repetition": code,
             "sizes": .object(EntryMembers(optional: ["full": count, "generic": count, "sealed": count])),
             "type_count": count,
         ]))

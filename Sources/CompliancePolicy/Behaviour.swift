@@ -30,6 +30,12 @@ package struct Behaviour: Hashable, Sendable {
         package static let mandatoryPassesQuietHours = Marks(rawValue: 1 << 14)
         package static let mandatoryPassesCaps = Marks(rawValue: 1 << 15)
         package static let smsFallbackForbidden = Marks(rawValue: 1 << 16)
+        /// Two sends of one event are one: the type declares `dedupe_by`.
+        package static let toldOnce = Marks(rawValue: 1 << 17)
+        /// The type has a time of day of its own.
+        package static let timed = Marks(rawValue: 1 << 18)
+        package static let ownRequestPassesQuietHours = Marks(rawValue: 1 << 19)
+        package static let ownRequestPassesCaps = Marks(rawValue: 1 << 20)
     }
 
     package var marks: Marks

@@ -65,6 +65,10 @@ package final class CompiledPolicy: Sendable {
         mark(.mutableAlone, type.isMutableAlone)
         mark(.needsPurpose, type.purpose != nil)
         mark(.genericWithoutKey, type.withoutKey == .generic)
+        mark(.toldOnce, type.dedupeBy != nil)
+        mark(.timed, type.timing != nil)
+        mark(.ownRequestPassesQuietHours, type.ownRequest?.passes.contains(.quietHours) == true)
+        mark(.ownRequestPassesCaps, type.ownRequest?.passes.contains(.caps) == true)
         let passes = type.mandatory?.passes ?? []
         mark(.mandatoryPassesPreferences, passes.contains(.preferences))
         mark(.mandatoryPassesQuietHours, passes.contains(.quietHours))

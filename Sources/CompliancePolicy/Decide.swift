@@ -30,10 +30,16 @@ package func decide(
     let preferences = behaviour.passing(
         .mandatoryPassesPreferences, preferencesGate(facts, territory, behaviour), noting: &notes)
     let quietHours = behaviour.passing(
-        .mandatoryPassesQuietHours, quietHoursGate(facts, behaviour), noting: &notes)
-    let caps = behaviour.passing(.mandatoryPassesCaps, capsGate(facts, behaviour), noting: &notes)
+        .mandatoryPassesQuietHours,
+        behaviour.asked(.ownRequestPassesQuietHours, quietHoursGate(facts, behaviour), facts, noting: &notes),
+        noting: &notes)
+    let caps = behaviour.passing(
+        .mandatoryPassesCaps,
+        behaviour.asked(.ownRequestPassesCaps, capsGate(facts, behaviour), facts, noting: &notes),
+        noting: &notes)
+    let waitsUntil = waitsUntil(quietHours, facts)
     let results: InlineArray<13, GateResult> = [
-        expiryGate(facts, waiting: isDeferral(quietHours)),
+        expiryGate(facts, behaviour, waitsUntil: waitsUntil),
         typeGate(facts, behaviour),
         callerGate(behaviour),
         criticalGate(behaviour),
@@ -47,14 +53,15 @@ package func decide(
         deviceKeyGate(facts, behaviour),
         sizeGate(facts, behaviour, form: form),
     ]
-    return conclude(results, notes: notes, form: form, given: facts, under: behaviour)
+    return conclude(
+        results, notes: notes, form: form, waitsUntil: waitsUntil, given: facts, under: behaviour)
 }
 
 /// Finds the gate that decides, and says what a promise carries.
 @inline(__always)
 private func conclude(
-    _ results: InlineArray<13, GateResult>, notes: DecisionNotes, form: BodyForm, given facts: Facts,
-    under behaviour: Behaviour
+    _ results: InlineArray<13, GateResult>, notes: DecisionNotes, form: BodyForm, waitsUntil: Instant?,
+    given facts: Facts, under behaviour: Behaviour
 ) -> Decision {
     let trace = Trace(results)
     var deciding: GateResult?
@@ -77,8 +84,7 @@ private func conclude(
             outcome = here
         }
     }
-    var notBefore: Instant?
-    if case .defer = outcome, case .inside(let end) = facts.quietHours { notBefore = end }
+    let notBefore: Instant? = if case .defer = outcome { waitsUntil } else { nil }
     var notes = notes
     var interruption = behaviour.interruption
     if behaviour.isCriticalPermitted, case .push = behaviour.channel {
@@ -129,8 +135,18 @@ extension Behaviour {
         notes.formUnion(.mandatoryPassed)
         return .pass
     }
-}
 
-private func isDeferral(_ result: GateResult) -> Bool {
-    if case .quietHoursDeferred = result.reason { true } else { false }
+    /// What would have stopped a send does not when the recipient asked to be reached all the same. Not knowing
+    /// whether it would have stopped it is different from knowing that it would: that stays missing.
+    fileprivate func asked(
+        _ mark: Marks, _ result: GateResult, _ facts: Facts, noting notes: inout DecisionNotes
+    ) -> GateResult {
+        guard let reason = result.reason, marks.contains(mark), isAskedFor(facts) else { return result }
+        switch (reason, result.detail) {
+        case (.factMissing, _), (.quietHoursDeferred, .sendTime): return result
+        default:
+            notes.formUnion(.atOwnRequest)
+            return .pass
+        }
+    }
 }

@@ -10,6 +10,9 @@ package enum Explanation {
         case .allowed: "Nothing stood in the way, so the notification was passed on."
         case .genericOnly:
             "The device has \(key(detail)), so only a text without content was passed on."
+        case .expired where detail == .alreadySent: "The recipient was told of it before."
+        case .expired where detail == .acknowledged:
+            "It did not have to be told any more: the app had said that the recipient knows."
         case .expired: "The notification arrived after the time in which it would have been of use."
         case .expiresBeforeDue:
             "By the time it could have gone out, the notification would have been of no use any more."
@@ -51,6 +54,8 @@ package enum Explanation {
             "It was inside the recipient's quiet hours, and this category is not kept for later."
         case .quietHoursZoneMissing:
             "The recipient has quiet hours, but the time zone they live in is not known."
+        case .quietHoursDeferred where detail == .sendTime:
+            "This kind of notification has its time of day and waits for it."
         case .quietHoursDeferred: "It is inside the recipient's quiet hours and waits until they end."
         case .frequencyCap:
             detail == .typeCap
@@ -70,6 +75,9 @@ package enum Explanation {
         var lines = [sentence(decision.reason, decision.detail)]
         if decision.notes.contains(.mandatoryPassed) {
             lines.append("The law obliges us to send it, so it went past something the recipient had set.")
+        }
+        if decision.notes.contains(.atOwnRequest) {
+            lines.append("The recipient asked to be reached by it at any hour.")
         }
         if decision.notes.contains(.criticalDowngraded) {
             lines.append(
@@ -146,6 +154,7 @@ package enum Explanation {
         case .deviceKey: "whether the device has a key"
         case .size: "how large the finished message is"
         case .fallback: "which earlier notification it replaces"
+        case .repetition: "whether the recipient was told of it before"
         case .critical: "whether it may break through Do Not Disturb"
         case .platform: "what kind of device it is"
         default: "something it needs to know"

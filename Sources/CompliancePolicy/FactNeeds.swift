@@ -6,6 +6,10 @@ package struct FactNeeds: Hashable, Sendable {
     package var purpose: Purpose
     /// The purpose ``Facts/purposeConsent`` speaks of, for a type that names one.
     package var specialPurpose: Purpose?
+    /// The purpose ``Facts/ownRequest`` speaks of, for a type that names one.
+    package var ownRequestPurpose: Purpose?
+    /// The param whose value tells one event from another, for ``Facts/repetition``.
+    package var dedupeBy: String?
     /// Seconds over which ``Facts/typeCount`` counts; `nil` when the type has no cap.
     package var typeWindowSeconds: Int64?
     /// The same for ``Facts/categoryCount``.
@@ -35,6 +39,7 @@ extension CompiledPolicy {
         let hours = request.channel == .sms ? bundle.channels.smsHours : nil
         return FactNeeds(
             purpose: Purpose(type.category.rawValue), specialPurpose: type.purpose,
+            ownRequestPurpose: type.ownRequest?.purpose, dedupeBy: type.dedupeBy,
             typeWindowSeconds: bundle.limits.types[type.id]?.windowSeconds,
             categoryWindowSeconds: bundle.limits.categories[type.category]?.windowSeconds,
             typePreferences: type.isMutableAlone,

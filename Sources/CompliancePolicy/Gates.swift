@@ -10,16 +10,20 @@ import GateVocabulary
 
 /// 0. Not past its expiry, and not due after it.
 ///
-/// - Parameter waiting: Whether quiet hours would make the send wait for their end.
-func expiryGate(_ facts: Facts, waiting: Bool) -> GateResult {
+/// - Parameter waitsUntil: Until when gate 9 would make the send wait, if it would.
+func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) -> GateResult {
     guard let now = facts.now else { return .fail(.factMissing, .now) }
     guard let expiry = facts.expiry, let due = facts.due else { return .fail(.factMissing, .expiry) }
     if now.milliseconds > expiry.milliseconds { return .fail(.expired) }
     if due.milliseconds > expiry.milliseconds { return .fail(.expiresBeforeDue) }
-    if waiting, case .inside(let end) = facts.quietHours, end.milliseconds > expiry.milliseconds {
-        return .fail(.expiresBeforeDue)
+    if let waitsUntil, waitsUntil.milliseconds > expiry.milliseconds { return .fail(.expiresBeforeDue) }
+    guard behaviour.marks.contains(.toldOnce) else { return .pass }
+    switch facts.repetition {
+    case .first: return .pass
+    case .alreadySent: return .fail(.expired, .alreadySent)
+    case .acknowledged: return .fail(.expired, .acknowledged)
+    case nil: return .fail(.factMissing, .repetition)
     }
-    return .pass
 }
 
 /// 1. The type is in the registry and enabled; params fit its schema.
@@ -119,7 +123,7 @@ func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavio
 /// Why a recorded consent does not satisfy a rule; `nil` when it does.
 ///
 /// - Returns: A detail of the consent reasons, or `.consent` or `.now` when that fact is missing.
-private func objection(to consent: ConsentFact?, under rule: PermissionRule, now: Instant?) -> Detail? {
+func objection(to consent: ConsentFact?, under rule: PermissionRule, now: Instant?) -> Detail? {
     if case .noneNeeded = rule { return nil }
     guard let consent else { return .consent }
     if case .optOut = rule {
@@ -218,9 +222,16 @@ func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     }
 }
 
-/// 9. The recipient's quiet hours, by category.
+/// 9. The type's own time of day, then the recipient's quiet hours, by category.
+///
+/// A send whose time is still to come meets the quiet hours of that time, when it is decided again.
 func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
+    if behaviour.marks.contains(.timed), !behaviour.isCriticalPermitted, let due = facts.due,
+        let now = facts.now, due.milliseconds > now.milliseconds
+    {
+        return .fail(.quietHoursDeferred, .sendTime)
+    }
     if case .pass = behaviour.quietHours { return .notApplicable }
     if behaviour.isCriticalPermitted { return .pass }
     let isDropped = if case .drop = behaviour.quietHours { true } else { false }
@@ -233,6 +244,20 @@ func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     case .inside:
         return .fail(isDropped ? .quietHoursDropped : .quietHoursDeferred)
     }
+}
+
+/// Until when a send waits that gate 9 deferred.
+func waitsUntil(_ quietHours: GateResult, _ facts: Facts) -> Instant? {
+    guard case .quietHoursDeferred = quietHours.reason else { return nil }
+    if case .sendTime = quietHours.detail { return facts.due }
+    if case .inside(let end) = facts.quietHours { return end }
+    return nil
+}
+
+/// Whether the recipient asked to be reached by this type at any hour and however often, and still wants it.
+func isAskedFor(_ facts: Facts) -> Bool {
+    guard let request = facts.ownRequest else { return false }
+    return objection(to: request, under: .optIn, now: facts.now) == nil
 }
 
 /// 10. Frequency caps: the type's, then its category's; both apply.

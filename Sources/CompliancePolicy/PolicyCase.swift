@@ -239,7 +239,8 @@ private struct CaseFacts {
         }
     }
 
-    /// What a case leaves unsaid is the usual: wanted at once, and living as long as its type.
+    /// What a case leaves unsaid is the usual: wanted at once, told for the first time, and living as long as its
+    /// type.
     func facts(ttlSeconds: Int64?) -> Facts {
         var facts = Facts()
         do throws(JSONShapeError) {
@@ -249,6 +250,7 @@ private struct CaseFacts {
                 "do not read as facts: \(error)", hint: "known facts: \(Facts.names.joined(separator: ", "))")
         }
         if facts.due == nil { facts.due = now }
+        if facts.repetition == nil { facts.repetition = .first }
         if facts.expiry == nil { facts.expiry = now?.advanced(bySeconds: ttlSeconds ?? 86_400) }
         for element in without {
             let name = element.text()

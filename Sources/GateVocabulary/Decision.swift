@@ -73,9 +73,13 @@ package struct DecisionNotes: OptionSet, Hashable, Sendable {
     /// A mandatory notice passed something the recipient had set.
     package static var mandatoryPassed: DecisionNotes { DecisionNotes(rawValue: 2) }
 
+    /// It passed the recipient's quiet hours or a cap because the recipient asked for exactly that.
+    package static var atOwnRequest: DecisionNotes { DecisionNotes(rawValue: 4) }
+
     /// Each note with its name in the trail, in a fixed order.
     package static let names: [(note: DecisionNotes, name: String)] = [
         (.criticalDowngraded, "critical_downgraded"), (.mandatoryPassed, "mandatory_passed"),
+        (.atOwnRequest, "at_own_request"),
     ]
 }
 

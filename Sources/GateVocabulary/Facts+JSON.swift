@@ -31,6 +31,7 @@ extension Facts {
         put("fallback", name(fallback))
         put("now", now.map { .integer($0.milliseconds) })
         put("os_permission", name(osPermission))
+        put("own_request", ownRequest.map { .object($0.json) })
         put("params", name(params))
         put("platform", name(platform))
         put("privacy", name(privacy))
@@ -38,6 +39,7 @@ extension Facts {
         put("push_enabled", pushEnabled.map { .boolean($0) })
         put("quiet_hours", quietHours.map { .object($0.json) })
         put("recipient", name(recipient))
+        put("repetition", name(repetition))
         put("sizes", sizes.map { .object($0.json) })
         put("type_count", typeCount.map { .integer(Int64($0)) })
         return object
@@ -52,6 +54,7 @@ extension Facts {
         due = try members.optional("due", JSONShape.instant)
         params = try members.optional("params", JSONShape.name)
         fallback = try members.optional("fallback", JSONShape.name)
+        repetition = try members.optional("repetition", JSONShape.name)
         recipient = try members.optional("recipient", JSONShape.name)
         age = try members.optional("age", JSONShape.name)
         accountRegion = try members.optional("account_region", RegionObservation.init(json:at:))
@@ -59,6 +62,7 @@ extension Facts {
         privacy = try members.optional("privacy", JSONShape.name)
         consent = try members.optional("consent", ConsentFact.init(json:at:))
         purposeConsent = try members.optional("purpose_consent", ConsentFact.init(json:at:))
+        ownRequest = try members.optional("own_request", ConsentFact.init(json:at:))
         pushEnabled = try members.optional("push_enabled", JSONShape.boolean)
         accountPreference = try members.optional("account_preference", JSONShape.name)
         destinationPreference = try members.optional("destination_preference", JSONShape.name)
@@ -81,8 +85,8 @@ extension Facts {
         "account_preference", "account_region", "account_type_preference", "age", "category_count",
         "consent", "critical_alerts", "destination", "destination_preference",
         "destination_type_preference", "device_key", "device_regions", "due", "expiry", "fallback", "now",
-        "os_permission", "params", "platform", "privacy", "purpose_consent", "push_enabled",
-        "quiet_hours", "recipient", "sizes", "type_count",
+        "os_permission", "own_request", "params", "platform", "privacy", "purpose_consent", "push_enabled",
+        "quiet_hours", "recipient", "repetition", "sizes", "type_count",
     ]
 
     /// These facts without one of them, as if nobody knew it.
@@ -108,6 +112,7 @@ extension Facts {
         case "fallback": rest.fallback = nil
         case "now": rest.now = nil
         case "os_permission": rest.osPermission = nil
+        case "own_request": rest.ownRequest = nil
         case "params": rest.params = nil
         case "platform": rest.platform = nil
         case "privacy": rest.privacy = nil
@@ -115,6 +120,7 @@ extension Facts {
         case "push_enabled": rest.pushEnabled = nil
         case "quiet_hours": rest.quietHours = nil
         case "recipient": rest.recipient = nil
+        case "repetition": rest.repetition = nil
         case "sizes": rest.sizes = nil
         case "type_count": rest.typeCount = nil
         default: return nil

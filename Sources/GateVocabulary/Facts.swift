@@ -17,6 +17,8 @@ package struct Facts: Hashable, Sendable {
     package var due: Instant?
     package var params: ParamsFact?
     package var fallback: FallbackFact?
+    /// Whether the same event was told before, for a type that declares `dedupe_by`; not looked at otherwise.
+    package var repetition: RepetitionFact?
 
     // MARK: The recipient
 
@@ -34,6 +36,9 @@ package struct Facts: Hashable, Sendable {
     package var consent: ConsentFact?
     /// The same for the special purpose a type names (`intervention`, `account_information`).
     package var purposeConsent: ConsentFact?
+    /// The newest word on the purpose by which a recipient asks to be reached at any hour, for a type that
+    /// declares `own_request`. Nobody knowing counts as not asked.
+    package var ownRequest: ConsentFact?
 
     // MARK: What the recipient chose
 
@@ -82,6 +87,16 @@ package enum FallbackFact: String, CaseIterable, Sendable, Hashable {
     case replacesOwnSend = "replaces_own_send"
     /// It names a send that is unknown, another caller's or another recipient's.
     case mismatch
+}
+
+/// Whether what a send tells was told already: equal values of the param its type declares as `dedupe_by`, for
+/// this recipient on this channel.
+package enum RepetitionFact: String, CaseIterable, Sendable, Hashable {
+    case first
+    /// Another send told it, or waits to.
+    case alreadySent = "already_sent"
+    /// Somebody said that it need not be told any more, perhaps before anybody asked to (S2, Payment Processing).
+    case acknowledged
 }
 
 package enum RecipientFact: String, CaseIterable, Sendable, Hashable {

@@ -117,6 +117,14 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
 
 /// What exactly was missing, closed per reason: see ``Reason/details``.
 package enum Detail: String, CaseIterable, Sendable, Hashable {
+    // expired
+    /// What it tells was told already: the same value of the type's `dedupe_by`.
+    case alreadySent = "already_sent"
+    /// What it tells need not be told any more: somebody acknowledged it.
+    case acknowledged
+    // quiet_hours_deferred
+    /// Nobody's quiet hours: the type has a time of day of its own.
+    case sendTime = "send_time"
     // The consent reasons
     case neverAsked = "never_asked"
     case refused
@@ -161,6 +169,7 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     case deviceKey = "device_key"
     case size
     case fallback
+    case repetition
     case critical
     case platform
     // frequency_cap, digested
@@ -176,6 +185,8 @@ extension Reason {
     /// The details this reason may carry; empty when the reason says it all.
     package var details: [Detail] {
         switch self {
+        case .expired: [.alreadySent, .acknowledged]
+        case .quietHoursDeferred: [.sendTime]
         case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
             [
                 .neverAsked, .refused, .withdrawn, .expired, .otherChannel, .otherAddress, .regionUnknown,
@@ -190,7 +201,8 @@ extension Reason {
         case .factMissing:
             [
                 .now, .expiry, .params, .recipient, .destination, .consent, .age, .region, .preferences,
-                .osPermission, .quietHours, .counts, .deviceKey, .size, .fallback, .critical, .platform,
+                .osPermission, .quietHours, .counts, .deviceKey, .size, .fallback, .repetition,
+                .critical, .platform,
             ]
         case .frequencyCap, .digested: [.typeCap, .categoryCap]
         case .noDeviceKey, .genericOnly: [.noKey, .keyUnconfirmed, .keyRevoked]

@@ -27,6 +27,7 @@ extension Facts {
         facts.expiry = now.advanced(bySeconds: 86_400)
         facts.params = .valid
         facts.fallback = .notFallback
+        facts.repetition = .first
         facts.recipient = .registered
         facts.age = .adult
         facts.accountRegion = .of("NO")
@@ -34,6 +35,7 @@ extension Facts {
         facts.privacy = .generic
         facts.consent = ConsentFact(state: .given, method: .inAppToggle)
         facts.purposeConsent = ConsentFact(state: .given, method: .inAppToggle)
+        facts.ownRequest = ConsentFact(state: .neverAsked)
         facts.pushEnabled = true
         facts.accountPreference = .default
         facts.destinationPreference = .default

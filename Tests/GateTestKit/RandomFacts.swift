@@ -65,6 +65,8 @@ extension Facts {
         if numbers.next() % 2 == 0 { facts.privacy = any(PrivacyLevel.self, &numbers) }
         if numbers.next() % 2 == 0 { facts.consent = consent(&numbers) }
         if changes(&numbers) { facts.purposeConsent = consent(&numbers) }
+        if changes(&numbers) { facts.ownRequest = consent(&numbers) }
+        if changes(&numbers) { facts.repetition = any(RepetitionFact.self, &numbers) }
         if changes(&numbers) { facts.pushEnabled = [true, false, nil][Int(numbers.next() % 3)] }
         if changes(&numbers) { facts.accountPreference = any(PreferenceState.self, &numbers) }
         if changes(&numbers) { facts.destinationPreference = any(PreferenceState.self, &numbers) }

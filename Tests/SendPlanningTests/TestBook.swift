@@ -102,6 +102,7 @@ enum Sample {
         facts.expiry = now.advanced(bySeconds: 3600)
         facts.params = .valid
         facts.fallback = .notFallback
+        facts.repetition = .first
         facts.recipient = .registered
         facts.age = .adult
         let region = RegionObservation(
@@ -111,6 +112,7 @@ enum Sample {
         facts.privacy = .generic
         facts.consent = ConsentFact(state: .given, method: .writtenConsent)
         facts.purposeConsent = ConsentFact(state: .given, method: .inAppToggle)
+        facts.ownRequest = ConsentFact(state: .neverAsked)
         facts.pushEnabled = true
         facts.accountPreference = .default
         facts.destinationPreference = .default

@@ -33,6 +33,27 @@ package enum TTLStart: String, CaseIterable, Sendable, Hashable {
     case due
 }
 
+/// What the recipient's own recorded request lets a type pass (S3: somebody who asked to be stopped wants it at
+/// night too).
+package struct OwnRequestRule: Hashable, Sendable {
+    /// The consent purpose that records the request.
+    package var purpose: Purpose
+    /// `quiet_hours`, `caps` or both; never the switches: whoever asked can switch off.
+    package var passes: [MandatoryPass]
+}
+
+/// When, in the recipient's own time, a type goes out.
+package enum SendTime: Hashable, Sendable {
+    /// So long after it was asked for.
+    case after(minutes: Int)
+    /// The next time the clock reads it.
+    case daily(minute: Int)
+    /// The next such day. Days count from Monday, 0, to Sunday, 6.
+    case weekly(day: Int, minute: Int)
+    /// A time of the day that is the same for one recipient and differs between them; `last` is not reached.
+    case between(first: Int, last: Int)
+}
+
 /// One notification type: what the registry says of it (`types/<type>.yaml`).
 package struct NotificationType: Hashable, Sendable {
     package var id: TypeID
@@ -55,6 +76,9 @@ package struct NotificationType: Hashable, Sendable {
     /// Seconds, 1 to 28 days (the longest time FCM stores a message).
     package var ttlSeconds: Int64
     package var ttlCountsFrom: TTLStart
+    /// `nil`: as soon as it is asked for.
+    package var timing: SendTime?
+    package var ownRequest: OwnRequestRule?
     package var deepLink: String?
     package var androidChannel: String?
     package var apnsCategory: String?
@@ -134,6 +158,8 @@ extension NotificationType {
         }
         dedupeBy = members.optionalText("dedupe_by", byteCountMax: 64)
         (ttlSeconds, ttlCountsFrom) = Self.ttl(members.required("ttl"))
+        timing = members.optional("timing").flatMap { SendTime($0) }
+        ownRequest = members.optional("own_request").map { OwnRequestRule($0) }
         deepLink = members.optionalText("deep_link", byteCountMax: 512)
         androidChannel = members.optionalText("android_channel", byteCountMax: 128)
         apnsCategory = members.optionalText("apns_category", byteCountMax: 128)
@@ -214,5 +240,61 @@ extension MandatoryRule {
         approved?.refuseOthers()
         members.ignoreRationale()
         members.refuseOthers()
+    }
+}
+
+extension OwnRequestRule {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        purpose = Purpose(members.text("purpose", byteCountMax: 64))
+        passes = members.names("passes")
+        if passes.contains(.preferences) {
+            reader.problem(
+                "passes `preferences`, and whoever asked can switch off again",
+                hint: "keep `quiet_hours`, `caps` or both")
+        }
+        members.ignoreRationale()
+        members.refuseOthers()
+    }
+}
+
+extension SendTime {
+    private enum Day: String, CaseIterable {
+        case monday, tuesday, wednesday, thursday, friday, saturday, sunday
+    }
+
+    /// - Returns: `nil` for anything that is not exactly one of the four, and the reader knows why.
+    init?(_ reader: NodeReader) {
+        let members = reader.members()
+        var found: [SendTime] = []
+        if let after = members.optional("after")?.members() {
+            found.append(.after(minutes: after.integer("minutes", 1...10_080)))
+            after.refuseOthers()
+        }
+        if let daily = members.optional("daily") { found.append(.daily(minute: daily.timeOfDay())) }
+        if let weekly = members.optional("weekly")?.members() {
+            let day: Day = weekly.name("day")
+            found.append(
+                .weekly(
+                    day: Day.allCases.firstIndex(of: day) ?? 0,
+                    minute: weekly.required("at")?.timeOfDay() ?? 0))
+            weekly.refuseOthers()
+        }
+        if let between = members.optional("between")?.elements() {
+            let times = between.map { $0.timeOfDay() }
+            if times.count == 2, times[0] < times[1] {
+                found.append(.between(first: times[0], last: times[1]))
+            } else {
+                reader.problem("must be two times of one day, the earlier one first")
+                return nil
+            }
+        }
+        members.ignoreRationale()
+        members.refuseOthers()
+        guard found.count == 1, let only = found.first else {
+            reader.problem("must have exactly one of `after`, `daily`, `weekly` and `between`")
+            return nil
+        }
+        self = only
     }
 }

@@ -299,6 +299,18 @@ private struct BundleChecker {
                 file, ["purpose"], "is `\(purpose)`, the name of a category",
                 hint: "a special purpose is asked for besides the category's permission")
         }
+        if let purpose = type.ownRequest?.purpose,
+            GateVocabulary.Category(rawValue: purpose.text) != nil || purpose == type.purpose
+        {
+            problem(
+                file, ["own_request", "purpose"], "is `\(purpose)`, which already stands for a consent",
+                hint: "asking to be reached at any hour is more than allowing to be reached; name it apart")
+        }
+        if type.timing != nil, type.category == .security || type.mandatory != nil {
+            problem(
+                file, ["timing"], "makes a notification wait that must not wait",
+                hint: "security and mandatory types go out as soon as they are asked for")
+        }
         if type.interruption == .critical {
             problem(
                 file, ["interruption"], "is `critical`, which only a permitted send can ask for",

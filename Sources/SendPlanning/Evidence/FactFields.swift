@@ -70,6 +70,8 @@ enum FactFields {
         FactField("fallback", { $0.fallback = $1 }, { $0.fallback }, name, readName),
         FactField("now", { $0.now = $1 }, { $0.now }, instant, readInstant),
         FactField("os_permission", { $0.osPermission = $1 }, { $0.osPermission }, name, readName),
+        FactField(
+            "own_request", { $0.ownRequest = $1 }, { $0.ownRequest }, consent, readConsent),
         FactField("params", { $0.params = $1 }, { $0.params }, name, readName),
         FactField("platform", { $0.platform = $1 }, { $0.platform }, name, readName),
         FactField("privacy", { $0.privacy = $1 }, { $0.privacy }, name, readName),
@@ -81,6 +83,7 @@ enum FactFields {
             "quiet_hours", { $0.quietHours = $1 }, { $0.quietHours }, quietHours,
             readQuietHours),
         FactField("recipient", { $0.recipient = $1 }, { $0.recipient }, name, readName),
+        FactField("repetition", { $0.repetition = $1 }, { $0.repetition }, name, readName),
         FactField("sizes", { $0.sizes = $1 }, { $0.sizes }, sizes, readSizes),
         FactField("type_count", { $0.typeCount = $1 }, { $0.typeCount }, integer, readCount),
     ]

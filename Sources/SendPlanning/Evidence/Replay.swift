@@ -119,6 +119,11 @@ private func obstacle(
     if let purpose = needs.specialPurpose, purpose != oldNeeds.specialPurpose {
         missing.append("purpose_consent")
     }
+    if let purpose = needs.ownRequestPurpose, purpose != oldNeeds.ownRequestPurpose {
+        missing.append("own_request")
+    }
+    if let param = needs.dedupeBy, param != oldNeeds.dedupeBy { missing.append("repetition") }
+    if type.timing != oldType.timing { missing.append("due") }
     if let window = needs.typeWindowSeconds, window != oldNeeds.typeWindowSeconds {
         missing.append("type_count")
     }

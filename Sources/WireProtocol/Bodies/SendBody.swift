@@ -247,6 +247,12 @@ enum FactsShape {
                     .optional("privacy", .choice(of: PrivacyLevel.self), "What a lock screen may show."),
                     .optional("consent", .object(consent), "On the category's purpose."),
                     .optional("purpose_consent", .object(consent), "On the special purpose a type names."),
+                    .optional(
+                        "own_request", .object(consent),
+                        "On being reached at any hour, where a type lets one ask for it."),
+                    .optional(
+                        "repetition", .choice(of: RepetitionFact.self),
+                        "Whether it was told before; for a type with `dedupe_by`."),
                     .optional("push_enabled", .boolean, "The recipient's master switch for push."),
                     .optional(
                         "account_preference", .choice(of: PreferenceState.self), "The account's choice."),

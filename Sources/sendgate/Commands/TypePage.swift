@@ -42,6 +42,7 @@ struct TypePage {
             add(channel.rawValue, text)
         }
         add("lives", "\(Self.duration(type.ttlSeconds)) from \(type.ttlCountsFrom.rawValue)")
+        if let timing = type.timing { add("goes out", timing.words) }
         add("quiet hours", category.quietHours.words)
         add("caps", Self.caps(type, policy))
         add("minors", category.refusesMinors ? "never" : "as everybody")
@@ -51,6 +52,10 @@ struct TypePage {
             add("  passes", rule.passes.map(\.rawValue).joined(separator: ", "))
             add("  must reach", "within \(rule.mustReachWithin), else by \(rule.ifUnreachable)")
             add("  approved", "by \(rule.approvedBy) on \(rule.approvedOn), review \(rule.reviewOn)")
+        }
+        if let rule = type.ownRequest {
+            add("at own request", "passes \(rule.passes.map(\.rawValue).joined(separator: ", "))")
+            add("  recorded as", "consent to the purpose `\(rule.purpose)`")
         }
         let allowances = policy.bundle.critical.filter { $0.type == type.id }
         for allowance in allowances {
@@ -126,6 +131,26 @@ extension PermissionRule {
         case .expressConsent: "express consent"
         case .writtenConsent: "written consent"
         }
+    }
+}
+
+extension SendTime {
+    fileprivate var words: String {
+        switch self {
+        case .after(let minutes): "\(minutes) minutes after it was asked for"
+        case .daily(let minute): "at \(Self.clock(minute)) of the recipient's day"
+        case .weekly(let day, let minute):
+            "on \(Self.days[day]) at \(Self.clock(minute)) of the recipient's day"
+        case .between(let first, let last):
+            "at a time of its own between \(Self.clock(first)) and \(Self.clock(last)) of the recipient's day"
+        }
+    }
+
+    private static let days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+    private static func clock(_ minute: Int) -> String {
+        let (hours, minutes) = minute.quotientAndRemainder(dividingBy: 60)
+        return "\(hours < 10 ? "0" : "")\(hours):\(minutes < 10 ? "0" : "")\(minutes)"
     }
 }
 
