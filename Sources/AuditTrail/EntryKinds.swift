@@ -11,6 +11,10 @@ extension EntryKind {
     /// What the next hop made of a message.
     package static let delivery = EntryKind("delivery")
     package static let cancel = EntryKind("cancel")
+    /// Somebody said that an event need not be told any more.
+    package static let acknowledgement = EntryKind("acknowledgement")
+    /// A notice that a law obliges us to send reached nobody; names the way it must go instead.
+    package static let mandatoryUnreached = EntryKind("mandatory_unreached")
     /// What the delivery layer or the app observed.
     package static let receipt = EntryKind("receipt")
     package static let recipient = EntryKind("recipient")
@@ -79,6 +83,13 @@ extension EntrySchema {
                 "subject": tag,
             ], optional: ["status": .integer(100...599)]),
         .cancel: EntryMembers(required: ["caller": .name, "send_id": .uuid, "withdrawn": count]),
+        .acknowledgement: EntryMembers(required: [
+            "caller": .name, "event": tag, "subject": tag, "type": typeName, "withdrawn": count,
+        ]),
+        .mandatoryUnreached: EntryMembers(required: [
+            "must_go_by": .text(byteCountMax: 256), "policy": digest, "send_id": .uuid,
+            "subject": .nullable(tag), "type": typeName, "within": .text(byteCountMax: 256),
+        ]),
         .receipt: EntryMembers(
             required: [
                 "at": moment, "caller": .name, "destination": tag, "event": code, "send_id": .uuid,

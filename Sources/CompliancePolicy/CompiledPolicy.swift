@@ -31,7 +31,7 @@ package final class CompiledPolicy: Sendable {
         behaviours = types.flatMap { type in
             [Channel.push, .sms, .email].map { Self.behaviour(of: type, on: $0, in: bundle) }
         }
-        callers = bundle.callers.reduce(into: [:]) { compiled, entry in
+        var callers = bundle.callers.reduce(into: [CallerName: CompiledCaller]()) { compiled, entry in
             let (name, rule) = entry
             let maySend = rule.grants.contains(.send)
             compiled[name] = CompiledCaller(
@@ -46,6 +46,12 @@ package final class CompiledPolicy: Sendable {
                 },
                 sendGranted: maySend)
         }
+        // Summaries are the gateway's own sends: it may send those and nothing else.
+        let summaries = Set(bundle.categories.values.compactMap(\.summary))
+        callers[.gateway] = CompiledCaller(
+            marks: types.map { summaries.contains($0.id) ? [.callerKnown, .typeGranted] : [.callerKnown] },
+            sendGranted: true)
+        self.callers = callers
         map = RegionMap(bundle.regions)
     }
 
@@ -65,7 +71,7 @@ package final class CompiledPolicy: Sendable {
         mark(.mutableAlone, type.isMutableAlone)
         mark(.needsPurpose, type.purpose != nil)
         mark(.genericWithoutKey, type.withoutKey == .generic)
-        mark(.toldOnce, type.dedupeBy != nil)
+        mark(.toldOnce, type.isToldOnce)
         mark(.timed, type.timing != nil)
         mark(.ownRequestPassesQuietHours, type.ownRequest?.passes.contains(.quietHours) == true)
         mark(.ownRequestPassesCaps, type.ownRequest?.passes.contains(.caps) == true)
@@ -80,10 +86,21 @@ package final class CompiledPolicy: Sendable {
         return Behaviour(
             marks: marks, channel: channel, category: type.category, sensitivity: type.sensitivity,
             body: type.body[channel], interruption: type.interruption, quietHours: category.quietHours,
-            overflow: category.overflow, permission: category.permission[channel],
+            overflow: overflow(of: category, on: channel, in: bundle),
+            permission: category.permission[channel],
             typeCap: UInt32(bundle.limits.types[type.id]?.count ?? 0),
             categoryCap: UInt32(bundle.limits.categories[type.category]?.count ?? 0),
             payloadByteCountMax: UInt32(bundle.channels.rules[channel].payloadByteCountMax))
+    }
+
+    /// What cannot be told in a summary on this channel has no summary to go into.
+    private static func overflow(
+        of category: CategoryRule, on channel: Channel, in bundle: PolicyBundle
+    ) -> OverflowRule {
+        guard category.overflow == .digest else { return category.overflow }
+        guard let summary = category.summary.flatMap({ bundle.types[$0] }), summary.body[channel] != .never
+        else { return .drop }
+        return .digest
     }
 
     /// Everything the bundle says about a request.
@@ -148,7 +165,7 @@ package final class CompiledPolicy: Sendable {
     /// The behaviours of the bundle, each once, with a request that shows it: what a proof goes through.
     package func behaviours(asking critical: [Bool] = [false, true]) -> [Behaviour: AttestedRequest] {
         var found: [Behaviour: AttestedRequest] = [:]
-        let names = bundle.callers.keys.sorted() + [CallerName("nobody")]
+        let names = bundle.callers.keys.sorted() + [.gateway, CallerName("nobody")]
         for type in typeList {
             for caller in names {
                 for channel in Channel.allCases {

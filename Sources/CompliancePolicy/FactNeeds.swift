@@ -39,7 +39,7 @@ extension CompiledPolicy {
         let hours = request.channel == .sms ? bundle.channels.smsHours : nil
         return FactNeeds(
             purpose: Purpose(type.category.rawValue), specialPurpose: type.purpose,
-            ownRequestPurpose: type.ownRequest?.purpose, dedupeBy: type.dedupeBy,
+            ownRequestPurpose: type.ownRequest?.purpose, dedupeBy: type.isToldOnce ? type.dedupeBy : nil,
             typeWindowSeconds: bundle.limits.types[type.id]?.windowSeconds,
             categoryWindowSeconds: bundle.limits.categories[type.category]?.windowSeconds,
             typePreferences: type.isMutableAlone,

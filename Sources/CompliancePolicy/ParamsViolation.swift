@@ -39,6 +39,9 @@ extension CompiledPolicy {
 }
 
 extension ParamSchema.Kind {
+    /// Whether a value is of this kind.
+    package func accepts(_ value: JSONValue) -> Bool { violation(value, at: .root) == nil }
+
     func violation(_ value: JSONValue, at pointer: JSONPointer) -> ParamsViolation? {
         func unless(_ fits: Bool, _ message: String) -> ParamsViolation? {
             fits ? nil : ParamsViolation(pointer, message)
@@ -50,6 +53,16 @@ extension ParamSchema.Kind {
                 "expected a UUID of 36 characters, lower-case (RFC 9562)")
         case .money:
             return Self.moneyViolation(value, at: pointer)
+        case .totals:
+            guard let amounts = value.arrayValue, amounts.count <= ParamSchema.totalCountMax else {
+                return ParamsViolation(pointer, "expected at most \(ParamSchema.totalCountMax) amounts")
+            }
+            for (index, amount) in amounts.enumerated() {
+                if let violation = Self.moneyViolation(amount, at: pointer.appending(index)) {
+                    return violation
+                }
+            }
+            return nil
         case .text(let byteCountMax):
             guard let text = value.stringValue else { return ParamsViolation(pointer, "expected a text") }
             let utf8 = text.utf8

@@ -44,4 +44,5 @@ package enum TagKind: String, Sendable {
     case collapseKey = "collapse_key"
     case deepLink = "deep_link"
     case consent
+    case event
 }

@@ -14,6 +14,12 @@ extension Gateway {
             context.answer(Problem(.malformedRequest, detail: "a stream needs a body of lines").answer)
         case .explainSend:
             context.reading(ExplainBody.self) { explain($0, context) }
+        case .acknowledgeEvent:
+            context.reading(AcknowledgeBody.self) { body in
+                edit(context) { batch, now in
+                    Answer(json: try batch.acknowledge(body, by: caller, at: now).json)
+                }
+            }
         case .getSend(let id):
             read(context) { try $0.sendStatus(id, caller, context.grants) }
         case .cancelSend(let id):

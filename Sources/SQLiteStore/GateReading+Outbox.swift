@@ -51,8 +51,9 @@ extension GateReading {
         return OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
-            headers: content.headers, body: content.body, facts: content.facts, decidedAt: decidedAt,
-            notBefore: notBefore, expiresAt: expiresAt, attemptCount: attemptCount, attemptedAt: attemptedAt)
+            headers: content.headers, body: content.body, facts: content.facts, event: content.event,
+            decidedAt: decidedAt, notBefore: notBefore, expiresAt: expiresAt, attemptCount: attemptCount,
+            attemptedAt: attemptedAt)
     }
 
     // MARK: Whose turn it is

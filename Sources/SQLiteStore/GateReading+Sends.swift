@@ -111,6 +111,39 @@ extension GateReading {
         return counts
     }
 
+    private static let newestForwards = StatementText(
+        "history",
+        """
+        SELECT at, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?
+        ORDER BY at DESC, number DESC LIMIT ?
+        """)
+
+    final func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+        guard let person = try person(subject) else { return [] }
+        return try gate.every(Self.newestForwards) {
+            $0.add(person)
+            $0.add(since)
+            $0.add(Int64(max(limit, 0)))
+        } read: { row in
+            ForwardRecord(
+                at: row.instant(), type: TypeID(try words.text(of: row.integer(), in: gate)),
+                category: try row.code(Category.self))
+        }
+    }
+
+    private static let toldEvent = StatementText(
+        "told", "SELECT send, at FROM told WHERE person = ? AND event = ?")
+
+    final func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
+        guard let person = try person(subject) else { return nil }
+        return try gate.first(Self.toldEvent) {
+            $0.add(person)
+            $0.add(event)
+        } read: { row in
+            ToldRecord(event: event, send: try row.optionalID(), at: row.instant())
+        }
+    }
+
     // MARK: Events
 
     private static let eventColumns = "cursor, caller, send, subject, event, destination, at, sealed"

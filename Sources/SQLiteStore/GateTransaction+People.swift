@@ -162,6 +162,7 @@ extension GateTransaction {
         "device_key", "DELETE FROM device_key WHERE held BETWEEN ? AND ?")
     private static let heldOfPerson = StatementText("held", "DELETE FROM held WHERE id BETWEEN ? AND ?")
     private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
+    private static let toldOfPerson = StatementText("told", "DELETE FROM told WHERE person = ?")
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
     /// Opens nothing: a row that no longer authenticates must not keep anybody from being forgotten.
@@ -172,6 +173,7 @@ extension GateTransaction {
             try gate.change(Self.sendsOfPerson) { $0.add(person) }
             try gate.change(Self.eventsOfPerson) { $0.add(person) }
             try gate.change(Self.historyOfPerson) { $0.add(person) }
+            try gate.change(Self.toldOfPerson) { $0.add(person) }
             let ids = Held.ids(of: person, Held.Kind.recipient...Held.Kind.permissionPrompt)
             for statement in [Self.keysOfPerson, Self.heldOfPerson] {
                 try gate.change(statement) {

@@ -92,6 +92,27 @@ extension GateTransaction {
             HistoryKind.forward, of: subject, at: at, number: number, type: typeNumber, category: category)
     }
 
+    private static let replaceTold = StatementText("told", "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)")
+    private static let deleteTold = StatementText("told", "DELETE FROM told WHERE person = ? AND event = ?")
+
+    func putTold(_ record: ToldRecord, to subject: SubjectID) throws {
+        let person = try makePerson(subject)
+        try gate.change(Self.replaceTold) {
+            $0.add(person)
+            $0.add(record.event)
+            $0.add(record.send)
+            $0.add(record.at)
+        }
+    }
+
+    func removeTold(_ event: Tag, to subject: SubjectID) throws {
+        guard let person = try person(subject) else { return }
+        try gate.change(Self.deleteTold) {
+            $0.add(person)
+            $0.add(event)
+        }
+    }
+
     // MARK: Events
 
     private static let insertEvent = StatementText(
@@ -135,8 +156,15 @@ extension GateTransaction {
     private static let deleteHistory = StatementText(
         "history", "DELETE FROM history WHERE person = ? AND kind = ? AND at = ? AND number = ?")
 
-    /// Deletes at most ``SQLiteStoreLimits/prunedRowCountMax`` sends and as many events, oldest first, with
-    /// their counters; a caller with more to delete calls again until this returns 0.
+    private static let deleteOldTold = StatementText(
+        "told",
+        """
+        DELETE FROM told WHERE (person, event) IN
+            (SELECT person, event FROM told WHERE at < ? ORDER BY at LIMIT ?)
+        """)
+
+    /// Deletes at most ``SQLiteStoreLimits/prunedRowCountMax`` sends, as many events and as many told events,
+    /// oldest first, with their counters; a caller with more to delete calls again until this returns 0.
     ///
     /// Both tables are in the order of arrival and time never goes back, so the walk ends at the first row
     /// that is young enough. A send that was forwarded later than it came (it had to wait) is kept until its
@@ -180,6 +208,10 @@ extension GateTransaction {
             count += try gate.change(Self.deleteEvent) { $0.add(event.number) }
             guard let subject = event.subject else { continue }
             try forget(HistoryKind.event, of: subject, at: event.at, number: event.number)
+        }
+        count += try gate.change(Self.deleteOldTold) {
+            $0.add(before)
+            $0.add(Int64(prunedRowCountMax))
         }
         newestSend = nil
         return count

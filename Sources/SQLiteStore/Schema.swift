@@ -187,7 +187,18 @@ extension Schema {
                 id TEXT PRIMARY KEY,
                 sealed BLOB NOT NULL
             ) STRICT, WITHOUT ROWID;
+            """,
             """
+            -- What a person was told of, or acknowledged; `send` is NULL for the latter.
+            CREATE TABLE told (
+                person INTEGER NOT NULL,
+                event BLOB NOT NULL,
+                send BLOB,
+                at INTEGER NOT NULL,
+                PRIMARY KEY (person, event)
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX told_by_time ON told (at);
+            """,
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.

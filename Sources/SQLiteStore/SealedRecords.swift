@@ -277,6 +277,7 @@ extension OutboxRecord {
         var headers: [UInt8]
         var body: [UInt8]
         var facts: [UInt8]
+        var event: Tag?
 
         var byteCount: Int { headers.count + body.count + facts.count }
 
@@ -285,13 +286,15 @@ extension OutboxRecord {
             fields.put(headers)
             fields.put(body)
             fields.put(facts)
+            fields.put(event?.bytes ?? [])
             return fields.bytes
         }
 
-        init(headers: [UInt8], body: [UInt8], facts: [UInt8]) {
+        init(headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag?) {
             self.headers = headers
             self.body = body
             self.facts = facts
+            self.event = event
         }
 
         init(sealedFields: [UInt8]) throws {
@@ -299,6 +302,7 @@ extension OutboxRecord {
             headers = try fields.byteArray()
             body = try fields.byteArray()
             facts = try fields.byteArray()
+            event = Tag(bytes: try fields.byteArray())
             try fields.finish()
         }
     }

@@ -71,7 +71,7 @@ extension ConsentEvent.State: StoredCode {
     static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn]
 }
 extension OutboxRecord.State: StoredCode {
-    static let codes: [OutboxRecord.State] = [.ready, .held]
+    static let codes: [OutboxRecord.State] = [.ready, .held, .gathered]
 }
 
 /// The order in which waiting messages go: security before everything, then by tier. Each rank has queues

@@ -96,7 +96,7 @@ struct Wiring {
             committed: {
                 publisher.entriesWereCommitted()
                 work.raise()
-            }, durabilityLost: end)
+            }, alarm: { logger.critical("\($0)") }, durabilityLost: end)
         let engine = Engine(store: store, policy: policy, surroundings: surroundings)
         engineBox.fill(engine)
 

@@ -60,6 +60,23 @@ extension GateRow {
         GateRow("nobody knows when it is due", .of(TestType.payment), .expiry, missing(.expiry)) {
             $0.due = nil
         },
+        GateRow("told before", .of(TestType.payment), .expiry, .fail(.expired, .alreadySent)) {
+            $0.repetition = .alreadySent
+        },
+        GateRow("acknowledged", .of(TestType.payment), .expiry, .fail(.expired, .acknowledged)) {
+            $0.repetition = .acknowledged
+        },
+        GateRow("nobody knows whether it was told", .of(TestType.payment), .expiry, missing(.repetition)) {
+            $0.repetition = nil
+        },
+        GateRow("a type that may be told again", .of(TestType.statement), .expiry, .pass) {
+            $0.repetition = nil
+        },
+        GateRow(
+            "its own time comes after its expiry", .of(TestType.briefing), .expiry, .fail(.expiresBeforeDue)
+        ) {
+            $0.due = noon.advanced(bySeconds: 86_401)
+        },
     ]
 
     static let registry: [GateRow] = [
@@ -301,6 +318,44 @@ extension GateRow {
     ]
 
     static let timing: [GateRow] = [
+        GateRow(
+            "a briefing waits for its hour", .of(TestType.briefing), .quietHours,
+            .fail(.quietHoursDeferred, .sendTime)
+        ) {
+            $0.due = noon.advanced(bySeconds: 3600)
+        },
+        GateRow(
+            "its hour is looked at before anybody's night", .of(TestType.briefing), .quietHours,
+            .fail(.quietHoursDeferred, .sendTime)
+        ) {
+            $0.due = noon.advanced(bySeconds: 3600)
+            $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 60))
+        },
+        GateRow("a type without a time of its own", .of(TestType.payment), .quietHours, .pass) {
+            $0.due = noon.advanced(bySeconds: 3600)
+        },
+        GateRow("asked for at any hour", .of(TestType.help), .quietHours, .pass) {
+            $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 60))
+            $0.ownRequest = ConsentFact(state: .given, method: .inAppToggle)
+        },
+        GateRow("asked for, and taken back", .of(TestType.help), .quietHours, .fail(.quietHoursDeferred)) {
+            $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 60))
+            $0.ownRequest = ConsentFact(state: .withdrawn)
+        },
+        GateRow(
+            "nobody knows whether it was asked for", .of(TestType.help), .caps, .fail(.digested, .typeCap)
+        ) {
+            $0.typeCount = 3
+            $0.ownRequest = nil
+        },
+        GateRow("asked for however often", .of(TestType.help), .caps, .pass) {
+            $0.typeCount = 3
+            $0.ownRequest = ConsentFact(state: .given, method: .inAppToggle)
+        },
+        GateRow("a request is no knowledge of the count", .of(TestType.help), .caps, missing(.counts)) {
+            $0.typeCount = nil
+            $0.ownRequest = ConsentFact(state: .given, method: .inAppToggle)
+        },
         GateRow("a payment waits", .of(TestType.payment), .quietHours, .fail(.quietHoursDeferred)) {
             $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 60))
         },

@@ -19,6 +19,7 @@ extension TestBundle {
                     "promo": [["count": 2, "window_hours": 168, "source": "test"]],
                     "payment": [["count": 5, "window_hours": 1, "source": "test"]],
                     "duty": [["count": 3, "window_hours": 1, "source": "test"]],
+                    "help": [["count": 3, "window_hours": 1, "source": "test"]],
                 ],
             ],
             "messages/en.yaml": messages(all: true),
@@ -48,7 +49,20 @@ extension TestBundle {
                 ]),
             "types/help.yaml": type(
                 "help", "transactional", "high",
-                channels: ["push": ["body": "sealed", "without_key": "generic"]], ["purpose": "help"]),
+                channels: ["push": ["body": "sealed", "without_key": "generic"]],
+                [
+                    "purpose": "help",
+                    "own_request": ["purpose": "help_any_time", "passes": ["quiet_hours", "caps"]],
+                ]),
+            "types/briefing.yaml": type(
+                "briefing", "transactional", "personal", channels: ["push": ["body": "full"]],
+                ["timing": ["daily": "08:00"]]),
+            "types/payments_summary.yaml": type(
+                "payments_summary", "transactional", "high",
+                channels: ["push": ["body": "sealed", "without_key": "generic"]], ["params": summaryParams]),
+            "types/comments_summary.yaml": type(
+                "comments_summary", "social", "personal", channels: ["push": ["body": "full"]],
+                ["params": summaryParams]),
             "types/comment.yaml": type(
                 "comment", "social", "personal",
                 channels: ["push": ["body": "full"], "email": ["body": "full"]], ["mutable_alone": true]),
@@ -80,6 +94,10 @@ extension TestBundle {
             ],
         ]
     }
+
+    private static let summaryParams: JSONValue = [
+        "count": ["integer": ["min": 1, "max": 1_000_000]], "totals": ["optional": "totals"],
+    ]
 
     /// Adds what every rule says about itself.
     private static func rule(_ object: JSONObject) -> JSONValue {
@@ -133,13 +151,17 @@ extension TestBundle {
         }
         return [
             "transactional": category(
-                push: none, sms: service, email: none, ["quiet_hours": "defer", "overflow": "digest"]),
+                push: none, sms: service, email: none,
+                ["quiet_hours": "defer", "overflow": "digest", "summary": "payments_summary"]),
             "security": category(
                 push: none, sms: service, email: none,
                 ["quiet_hours": "pass", "overflow": "allow", "switch_off": "step_up"]),
             "social": category(
                 push: none, sms: optIn, email: optIn,
-                ["quiet_hours": "drop", "overflow": "digest", "unsubscribe_link": true]),
+                [
+                    "quiet_hours": "drop", "overflow": "digest", "summary": "comments_summary",
+                    "unsubscribe_link": true,
+                ]),
             "marketing": category(
                 push: optIn, sms: optIn, email: row(sale, sale, "opt_in", "opt_in"),
                 [
@@ -203,6 +225,7 @@ extension TestBundle {
                 "fallback": ["marketing": "forbidden", "others": "own_consent"],
                 "hours": rule([
                     "earliest": "08:00", "latest": "21:00", "categories": ["marketing"], "regions": ["US"],
+                    "calling_codes": ["+1"], "zones": ["America/New_York", "Pacific/Honolulu"],
                 ]),
                 "revocation": rule([
                     "honoured_within_business_days": 10, "confirmation_within_minutes": 5,
@@ -224,6 +247,7 @@ extension TestBundle {
         guard all else { return .object(page) }
         for id in [
             "sealed_only", "statement", "duty", "help", "comment", "promo", "login", "notice", "disabled",
+            "briefing", "payments_summary", "comments_summary",
         ] {
             page[id] = ["title": .string(id), "body": "Look."]
         }

@@ -76,8 +76,10 @@ package enum TestType {
     package static let statement = TypeID("statement")
     /// Transactional, personal, mandatory: passes preferences, quiet hours and caps.
     package static let duty = TypeID("duty")
-    /// Transactional, high, needs the purpose `help`.
+    /// Transactional, high, needs the purpose `help`; passes hours and caps by the purpose `help_any_time`.
     package static let help = TypeID("help")
+    /// Transactional, personal; goes out at 08:00 of the recipient's day.
+    package static let briefing = TypeID("briefing")
     /// Social, personal, with a preference of its own.
     package static let comment = TypeID("comment")
     /// Marketing, open, on every channel; at most 2 a week, and 1 a day in its category.
@@ -86,6 +88,9 @@ package enum TestType {
     package static let login = TypeID("login")
     /// Security, personal, not on the list.
     package static let notice = TypeID("notice")
+    /// What the gateway itself sends in place of gathered payments and comments.
+    package static let paymentsSummary = TypeID("payments_summary")
+    package static let commentsSummary = TypeID("comments_summary")
     /// Registered, not enabled.
     package static let disabled = TypeID("disabled")
 }
@@ -111,6 +116,7 @@ extension AttestedRequest {
             switch type {
             case TestType.promo, TestType.comment: TestCaller.marketing
             case TestType.login, TestType.notice: TestCaller.security
+            case TestType.paymentsSummary, TestType.commentsSummary: .gateway
             default: TestCaller.payments
             }
         return AttestedRequest(caller: caller ?? usual, type: type, channel: channel, critical: critical)

@@ -29,6 +29,27 @@ struct RandomIdentifiers: IdentifierSource {
     }
 }
 
+/// What the operator was told.
+final class Alarms: Sendable {
+    private let texts = Mutex<[String]>([])
+    func add(_ text: String) { texts.withLock { $0.append(text) } }
+    var all: [String] { texts.withLock { $0 } }
+}
+
+/// Keeps the engine busy until it is let go, so that what is asked meanwhile comes into one batch.
+struct HoldOperation: EngineOperation {
+    let entered = DispatchSemaphore(value: 0)
+    let release = DispatchSemaphore(value: 0)
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .security }
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        entered.signal()
+        release.wait()
+        return {}
+    }
+    func refuse(_ failure: EngineFailure) { Issue.record("the hold was refused: \(failure)") }
+}
+
 /// A published tree in memory; what a store does not hold any more is looked up here.
 final class MemoryLibrary: TrailLibrary {
     let origin = "gate.example/test"
@@ -60,6 +81,7 @@ final class GatewayHarness: Sendable {
     let policy: CompiledPolicy
     let origin: Ed25519PrivateKey
     let library = MemoryLibrary()
+    let alarms = Alarms()
 
     /// Uids by caller: the harness is everybody.
     static let users: [String: UInt32] = [
@@ -67,10 +89,22 @@ final class GatewayHarness: Sendable {
         "auditor": 2006,
     ]
 
-    init(at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits()) throws {
+    /// - Parameter caps: A `limits.yaml` to use in place of the rule book's own.
+    init(
+        at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil
+    ) throws {
         folder = NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
-        let policy = CompiledPolicy(try PolicyDirectory.readBundle(at: Repository.policies))
+        var pages = try PolicyDirectory.read(at: Repository.policies)
+        if let caps {
+            pages["limits.yaml"] = try PolicyPage.read(Array(caps.utf8), file: "limits.yaml")
+            // What the rule book says about its own caps is not about these.
+            for page in pages.keys where page.hasPrefix("cases/") {
+                pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
+            }
+        }
+        let policy = CompiledPolicy(try PolicyBundle.read(documents: pages).get())
+        let alarms = alarms
         self.policy = policy
         let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(.random(byteCount: 32))))
         let index = HMACKey(try .random(byteCount: 32))
@@ -86,6 +120,7 @@ final class GatewayHarness: Sendable {
             sealingKeys: SealingKeys(), unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
+            alarm: { alarms.add($0) },
             durabilityLost: { fatalError("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, surroundings: surroundings)

@@ -1,5 +1,8 @@
+import CompliancePolicy
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import PolicyFiles
 import Testing
 
 /// Quiet hours are wall-clock times in a zone; offsets move under them.
@@ -103,5 +106,90 @@ import Testing
                 now = now.advanced(bySeconds: 6 * 3600 + 60)
             }
         }
+    }
+
+    struct Departure: Sendable, CustomTestStringConvertible {
+        var name: String
+        var time: SendTime
+        var zone: String?
+        var now: String
+        var goesAt: String
+        var testDescription: String { name }
+    }
+
+    static let departures = [
+        Departure(
+            name: "five minutes later", time: .after(minutes: 5), zone: nil, now: "2026-11-21T12:00:00Z",
+            goesAt: "2026-11-21T12:05:00Z"),
+        Departure(
+            name: "eight in the morning, before", time: .daily(minute: 480), zone: "Europe/Oslo",
+            now: "2026-11-21T06:59:00Z", goesAt: "2026-11-21T07:00:00Z"),
+        Departure(
+            name: "eight in the morning, in that minute", time: .daily(minute: 480), zone: "Europe/Oslo",
+            now: "2026-11-21T07:00:30Z", goesAt: "2026-11-21T07:00:30Z"),
+        Departure(
+            name: "eight in the morning, after", time: .daily(minute: 480), zone: "Europe/Oslo",
+            now: "2026-11-21T07:01:00Z", goesAt: "2026-11-22T07:00:00Z"),
+        Departure(
+            name: "eight in the morning after the clock went forward", time: .daily(minute: 480),
+            zone: "Europe/Oslo", now: "2026-03-28T12:00:00Z", goesAt: "2026-03-29T06:00:00Z"),
+        // 2026-11-21 is a Saturday.
+        Departure(
+            name: "Sunday evening", time: .weekly(day: 6, minute: 19 * 60), zone: "Europe/Oslo",
+            now: "2026-11-21T12:00:00Z", goesAt: "2026-11-22T18:00:00Z"),
+        Departure(
+            name: "Sunday evening, just missed", time: .weekly(day: 6, minute: 19 * 60), zone: "Europe/Oslo",
+            now: "2026-11-22T18:01:00Z", goesAt: "2026-11-29T18:00:00Z"),
+        Departure(
+            name: "a Sunday that has begun in Auckland only", time: .weekly(day: 6, minute: 60),
+            zone: "Pacific/Auckland", now: "2026-11-21T11:30:00Z", goesAt: "2026-11-21T12:00:00Z"),
+        Departure(
+            name: "without a zone, at once", time: .daily(minute: 480), zone: nil,
+            now: "2026-11-21T12:00:00Z", goesAt: "2026-11-21T12:00:00Z"),
+    ]
+
+    @Test(arguments: departures)
+    func `a type with a time of its own`(_ row: Departure) {
+        let moment = LocalTime.sendTime(row.time, at: .utc(row.now), zones: [row.zone], spread: 7)
+        #expect(moment == .utc(row.goesAt), "\(moment.rfc3339)")
+    }
+
+    @Test func `a time inside a window is one's own, and inside it`() {
+        let now = Instant.utc("2026-11-21T00:00:00Z")
+        var moments: Set<Int64> = []
+        for spread in UInt64(0)..<500 {
+            let time = SendTime.between(first: 14 * 60, last: 17 * 60)
+            let moment = LocalTime.sendTime(time, at: now, zones: ["Europe/Oslo"], spread: spread)
+            #expect(moment == LocalTime.sendTime(time, at: now, zones: ["Europe/Oslo"], spread: spread))
+            #expect(moment >= .utc("2026-11-21T13:00:00Z") && moment < .utc("2026-11-21T16:00:00Z"))
+            moments.insert(moment.milliseconds)
+        }
+        #expect(moments.count == 180)
+    }
+
+    private func hours() throws -> SendingHours {
+        try #require(try PolicyDirectory.readBundle(at: Repository.policies).channels.smsHours)
+    }
+
+    @Test(arguments: [
+        // 08:00 in Honolulu and on Pago Pago is 18:00Z and 19:00Z; Guam opens at 22:00Z; San Juan closes at 01:00Z.
+        ("2026-11-21T18:00:00Z", "2026-11-21T22:00:00Z"), ("2026-11-21T22:00:00Z", nil),
+        ("2026-11-22T00:59:00Z", nil), ("2026-11-22T01:00:00Z", "2026-11-22T22:00:00Z"),
+    ])
+    func `a text to the United States waits for the hour that is allowed in every zone`(
+        _ now: String, _ end: String?
+    ) throws {
+        let joined = LocalTime.joining(try hours(), to: .off, at: .utc(now))
+        #expect(joined == (end.map { .inside(endsAt: .utc($0)) } ?? .outside))
+    }
+
+    @Test func `the law's hours and one's own hold together`() throws {
+        let night = QuietHoursFact.inside(endsAt: .utc("2026-11-22T23:30:00Z"))
+        let hours = try hours()
+        #expect(LocalTime.joining(hours, to: night, at: .utc("2026-11-22T02:00:00Z")) == night)
+        #expect(
+            LocalTime.joining(hours, to: .outside, at: .utc("2026-11-22T02:00:00Z"))
+                == .inside(endsAt: .utc("2026-11-22T22:00:00Z")))
+        #expect(LocalTime.joining(hours, to: night, at: .utc("2026-11-22T23:00:00Z")) == night)
     }
 }

@@ -304,10 +304,11 @@ import Testing
     @Test func `a producer's collapse key cannot pass for a type's`() throws {
         let collapsing = try #require(TestBook.policy.types.first { $0.collapses })
         let other = try #require(TestBook.policy.types.first { !$0.collapses })
-        #expect(SendMaterial.collapseText(of: nil, for: collapsing) == "type:\(collapsing.id)")
-        #expect(SendMaterial.collapseText(of: nil, for: other) == nil)
+        #expect(SendMaterial.collapseText(of: nil, [:], for: collapsing) == "type:\(collapsing.id)")
+        #expect(SendMaterial.collapseText(of: nil, [:], for: other) == nil)
         #expect(
-            SendMaterial.collapseText(of: "type:\(collapsing.id)", for: other) == "key:type:\(collapsing.id)")
+            SendMaterial.collapseText(of: "type:\(collapsing.id)", [:], for: other)
+                == "key:type:\(collapsing.id)")
     }
 }
 

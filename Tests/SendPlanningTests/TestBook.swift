@@ -58,6 +58,7 @@ enum Canary {
                     switch schema.kind {
                     case .uuid: "8a8a8a8a-8a8a-4a8a-8a8a-8a8a8a8a8a8a"
                     case .money: ["currency": "NOK", "minor": 7_731_877_318]
+                    case .totals: [["currency": "NOK", "minor": 7_731_877_318]]
                     case .text(let most): .string(String("Zyxwvut kanari".prefix(most)))
                     case .integer(let least, let most): .integer(max(least, min(most, 77_318)))
                     case .timestamp: "2026-07-31T08:07:31Z"

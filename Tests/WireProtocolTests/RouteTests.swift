@@ -19,7 +19,8 @@ import Testing
 
     static let table: [(method: String, target: String, route: Route)] = [
         ("POST", "/v1/sends", .postSend), ("POST", "/v1/sends/stream", .streamSends),
-        ("POST", "/v1/sends/explain", .explainSend), ("GET", "/v1/sends/\(send)", .getSend(sendID)),
+        ("POST", "/v1/sends/explain", .explainSend), ("POST", "/v1/sends/acknowledge", .acknowledgeEvent),
+        ("GET", "/v1/sends/\(send)", .getSend(sendID)),
         ("POST", "/v1/sends/\(send)/cancel", .cancelSend(sendID)), ("GET", "/v1/types", .listTypes),
         ("GET", "/v1/types/promo.offer", .getType(TypeID("promo.offer"))),
         ("GET", "/v1/events", .listEvents(EventsQuery(after: 0, limit: 100))),

@@ -41,6 +41,12 @@ package struct TypeScope: Hashable, Sendable {
     }
 }
 
+extension CallerName {
+    /// The gateway itself, when it sends a summary of what it gathered. No process can be it: a bundle may not
+    /// name it, so configuration cannot bind it.
+    package static let gateway = CallerName("gateway")
+}
+
 /// What one caller may do (`callers.yaml`). Everything not said is denied.
 package struct CallerRule: Hashable, Sendable {
     /// Where a preference came from (S1's list, and the step-up flow).

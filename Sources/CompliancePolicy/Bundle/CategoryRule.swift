@@ -106,6 +106,8 @@ package struct CategoryRule: Hashable, Sendable {
     package var permission: ByChannel<ByRegime<PermissionRule>>
     package var quietHours: QuietHoursRule
     package var overflow: OverflowRule
+    /// The type that says what was gathered; set exactly when ``overflow`` is `digest`.
+    package var summary: TypeID?
     package var refusesMinors: Bool
     /// Whether every message carries the link that mutes the category without a login.
     package var hasUnsubscribeLink: Bool
@@ -125,6 +127,7 @@ extension CategoryRule {
             means: members.text("means"), isOnByDefault: byDefault == .on,
             permission: Self.permission(members.required("permission")),
             quietHours: members.name("quiet_hours"), overflow: members.name("overflow"),
+            summary: members.optionalText("summary", byteCountMax: 128).map { TypeID($0) },
             refusesMinors: minors == .refuse, hasUnsubscribeLink: members.boolean("unsubscribe_link"),
             switchOff: members.name("switch_off"), rationale: members.rationale())
         members.refuseOthers()

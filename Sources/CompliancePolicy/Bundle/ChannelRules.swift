@@ -25,6 +25,10 @@ package struct SendingHours: Hashable, Sendable {
     package var latest: Int
     package var categories: [GateVocabulary.Category]
     package var regions: [RegionCode]
+    /// How a number of these places begins, e.g. `+1`: it may ring there wherever its owner lives.
+    package var callingCodes: [String]
+    /// Every IANA zone a number of these places could be in; the hours hold in all of them at once.
+    package var zones: [String]
     package var rationale: Rationale
 }
 
@@ -104,8 +108,18 @@ extension SendingHours {
                 place.problem("is not an ISO 3166 code", hint: "write it as \"US\" or \"US-CA\"")
             }
         }
+        callingCodes = members.texts("calling_codes")
+        for code in callingCodes where !Self.isCallingCode(code) {
+            reader.problem("has the calling code `\(code)`", hint: "write it as \"+1\", E.164 without spaces")
+        }
+        zones = members.texts("zones")
         rationale = members.rationale()
         members.refuseOthers()
+    }
+
+    private static func isCallingCode(_ text: String) -> Bool {
+        text.first == "+" && (2...8).contains(text.utf8.count)
+            && text.utf8.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
 }
 

@@ -105,6 +105,12 @@ package struct NotificationType: Hashable, Sendable {
 }
 
 extension NotificationType {
+    /// Whether a second send of one event is withheld.
+    ///
+    /// Not where a law obliges us to tell: nobody can know that the first was read, so the second goes too and
+    /// takes the place of the first on the device.
+    package var isToldOnce: Bool { dedupeBy != nil && mandatory == nil }
+
     /// 28 days, in seconds: the longest time FCM stores a message (FCM, "Set the lifespan of a message").
     package static let ttlSecondsMax: Int64 = 28 * 86_400
 

@@ -10,6 +10,8 @@ package struct ParamSchema: Hashable, Sendable {
         case uuid
         /// `{"minor": 500000, "currency": "NOK"}`: the smallest unit of an ISO 4217 currency.
         case money
+        /// One amount per currency, at most ``ParamSchema/totalCountMax``: what a summary adds up.
+        case totals
         /// UTF-8 without control characters, 1 to so many bytes.
         case text(byteCountMax: Int)
         case integer(min: Int64, max: Int64)
@@ -25,6 +27,7 @@ package struct ParamSchema: Hashable, Sendable {
         case oneOf([String])
     }
 
+    package static let totalCountMax = 8
     /// Bytes of a `text` that names no bound of its own.
     static let textByteCountDefault = 128
     /// Bytes no `text` may exceed: it has to fit a sealed content of 1,974 bytes with everything else.
@@ -50,6 +53,7 @@ extension ParamSchema {
             switch name {
             case "uuid": return .uuid
             case "money": return .money
+            case "totals": return .totals
             case "text": return .text(byteCountMax: textByteCountDefault)
             case "integer":
                 return .integer(min: -9_007_199_254_740_991, max: 9_007_199_254_740_991)
@@ -86,7 +90,7 @@ extension ParamSchema {
         reader.problem(
             "is no kind of param",
             hint:
-                "known: uuid, money, text, {text: {bytes_max: n}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, url, a list of values, {optional: …}"
+                "known: uuid, money, totals, text, {text: {bytes_max: n}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, url, a list of values, {optional: …}"
         )
         return .uuid
     }

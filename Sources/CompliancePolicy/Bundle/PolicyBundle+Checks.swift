@@ -53,6 +53,7 @@ private struct BundleChecker {
                 }
             }
         }
+        for (category, rule) in bundle.categories { checkSummary(of: category, rule, file) }
         if let marketing = bundle.categories[.marketing] {
             if marketing.isOnByDefault {
                 problem(file, ["marketing", "default"], "must be \"off\": marketing is asked for first (S1)")
@@ -80,6 +81,50 @@ private struct BundleChecker {
             }
             if security.refusesMinors {
                 problem(file, ["security", "minors"], "must be `allow`: an account is to be protected")
+            }
+        }
+    }
+
+    /// A summary says what others would have said, so it may show no more than the most careful of them.
+    private func checkSummary(of category: GateVocabulary.Category, _ rule: CategoryRule, _ file: String) {
+        let path = [category.rawValue, "summary"]
+        guard rule.overflow == .digest else {
+            if rule.summary != nil { problem(file, path, "is said of a category that gathers nothing") }
+            return
+        }
+        guard let name = rule.summary, let summary = bundle.types[name] else {
+            return problem(
+                file, path, "must name the type that tells what was gathered",
+                hint: "a type of this category with `params: {count: integer, totals: {optional: totals}}`")
+        }
+        if summary.category != category || !summary.isEnabled {
+            problem(file, path, "names `\(name)`, which is disabled or of another category")
+        }
+        if summary.params["count"]?.kind != .integer(min: 1, max: 1_000_000)
+            || summary.params["totals"] != ParamSchema(kind: .totals, isOptional: true)
+            || summary.params.count != 2
+        {
+            problem(
+                file, path, "names `\(name)`, whose params are not those of a summary",
+                hint: "params: {count: {integer: {min: 1, max: 1000000}}, totals: {optional: totals}}")
+        }
+        if summary.dedupeBy != nil || summary.timing != nil || summary.mandatory != nil
+            || summary.purpose != nil || summary.isMutableAlone || bundle.limits.types[name] != nil
+        {
+            problem(
+                file, path, "names `\(name)`, which has rules of its own",
+                hint: "a summary has no cap, no time, no consent and no switch but its category's")
+        }
+        for type in bundle.types.values where type.category == category && type.id != name {
+            let hasCap = bundle.limits.types[type.id] != nil || bundle.limits.categories[category] != nil
+            for channel in Channel.allCases where hasCap && type.body[channel] != .never {
+                let shown = summary.body[channel]
+                if shown != .never, shown.openness > type.body[channel].openness {
+                    problem(
+                        file, path,
+                        "names `\(name)`, which shows more by \(channel.rawValue) than `\(type.id)` may",
+                        hint: "a summary is as closed as the most closed type it can hold")
+                }
             }
         }
     }
@@ -144,6 +189,9 @@ private struct BundleChecker {
     // MARK: callers.yaml
 
     func checkCallers() {
+        if bundle.callers[.gateway] != nil {
+            problem("callers.yaml", ["gateway"], "is the gateway's own name", hint: "choose another")
+        }
         let file = "callers.yaml"
         for (name, rule) in bundle.callers {
             let path = ["callers", name.text]
@@ -445,7 +493,8 @@ private struct BundleChecker {
                         hint: "its params: \(type.params.keys.sorted().joined(separator: ", "))")
                     continue
                 }
-                if schema.isOptional {
+                // Totals stand at the end of what is complete without them.
+                if schema.isOptional, schema.kind != .totals {
                     problem(
                         file, [key, name], "names {\(param)}, which is optional, so the text may have a hole",
                         hint: "make the param required or leave it out of the text")
@@ -472,6 +521,18 @@ private struct BundleChecker {
                 PolicyProblem(
                     file: example.file, line: example.line,
                     message: "a second case is named `\(example.name)`"))
+        }
+    }
+}
+
+extension BodyForm {
+    /// How much of what is said whoever sees the screen may see.
+    fileprivate var openness: Int {
+        switch self {
+        case .never: 0
+        case .sealed: 1
+        case .generic: 2
+        case .full: 3
         }
     }
 }

@@ -51,6 +51,9 @@ package final class BatchContext {
     /// round and round.
     private(set) var hasNews = false
 
+    /// What somebody must look at; told once the batch is durable.
+    var alarms: [String] = []
+
     /// Says that there is something for the publisher or the relay to do.
     func announce() { hasNews = true }
 
@@ -89,6 +92,12 @@ package final class BatchContext {
         }
         staged.append(
             StagedMessage(operation: currentOperation, record: record, ticket: order, fill: fill))
+    }
+
+    /// What has been staged and is not in the store yet; the caller puts it there.
+    func takeStaged() -> [StagedMessage] {
+        defer { staged.removeAll(keepingCapacity: true) }
+        return staged
     }
 
     /// Runs one operation so that a throw undoes its rows, its entries and its staged messages, and nothing else.

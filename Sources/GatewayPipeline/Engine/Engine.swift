@@ -71,11 +71,12 @@ package final class Engine: Sendable {
         var remaining = batch
         while !remaining.isEmpty {
             do {
-                let (outcomes, hasNews) = try store.write { transaction in
+                let (outcomes, hasNews, alarms) = try store.write { transaction in
                     try perform(remaining, in: transaction)
                 }
                 // Durable from here on. A crash now loses answers, never what they say.
                 answer(remaining, outcomes)
+                for alarm in alarms { surroundings.alarm(alarm) }
                 if hasNews { surroundings.committed() }
                 return
             } catch let failure as SealingFailure {
@@ -99,12 +100,13 @@ package final class Engine: Sendable {
 
     private func perform(
         _ operations: [any EngineOperation], in transaction: any StoreTransaction
-    ) throws -> (outcomes: [OperationOutcome], hasNews: Bool) {
+    ) throws -> (outcomes: [OperationOutcome], hasNews: Bool, alarms: [String]) {
         let batch = try BatchContext(store: transaction, policy: policy.current, surroundings: surroundings)
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
         for (position, operation) in operations.enumerated() {
             batch.currentOperation = position
+            if operation.looksAtWhatWaits { try insertStaged(of: batch, into: transaction) }
             do {
                 outcomes.append(.done(try batch.isolating { try operation.perform(in: batch) }))
             } catch let failure as EngineFailure {
@@ -118,7 +120,15 @@ package final class Engine: Sendable {
                 outcomes.append(.refused(.unavailable("\(error)")))
             }
         }
-        for message in batch.staged {
+        try insertStaged(of: batch, into: transaction)
+        return (outcomes, batch.hasNews, batch.alarms)
+    }
+
+    /// Waits for the seals and writes their messages: before whoever looks at what waits, and before the commit.
+    ///
+    /// A withdrawal must find the messages of a send that stands before it in the same batch.
+    private func insertStaged(of batch: BatchContext, into transaction: any StoreTransaction) throws {
+        for message in batch.takeStaged() {
             var record = message.record
             do {
                 record.body = try message.fill(message.ticket.wait())
@@ -127,7 +137,6 @@ package final class Engine: Sendable {
             }
             try transaction.insertOutbox(record)
         }
-        return (outcomes, batch.hasNews)
     }
 
     private func answer(_ operations: [any EngineOperation], _ outcomes: [OperationOutcome]) {
@@ -193,6 +202,8 @@ package struct EngineSurroundings: Sendable {
     package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
     /// Called after every commit that leaves something to publish or to hand over, on the engine's thread: wakes publisher and relay. Must not block.
     package var committed: @Sendable () -> Void
+    /// Called after a commit with what somebody must look at, in words, without anything of a person.
+    package var alarm: @Sendable (String) -> Void
     /// Called when a commit's durability is unknown; must end the process.
     package var durabilityLost: @Sendable (String) -> Void
 
@@ -203,7 +214,7 @@ package struct EngineSurroundings: Sendable {
         freeDiskByteCount: @escaping @Sendable () throws -> Int64,
         publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
         committed: @escaping @Sendable () -> Void,
-        durabilityLost: @escaping @Sendable (String) -> Void
+        alarm: @escaping @Sendable (String) -> Void, durabilityLost: @escaping @Sendable (String) -> Void
     ) {
         self.limits = limits
         self.clock = clock
@@ -217,6 +228,7 @@ package struct EngineSurroundings: Sendable {
         self.freeDiskByteCount = freeDiskByteCount
         self.publishedEntry = publishedEntry
         self.committed = committed
+        self.alarm = alarm
         self.durabilityLost = durabilityLost
     }
 }

@@ -8,6 +8,10 @@ package protocol EngineOperation: Sendable {
     var caller: CallerName? { get }
     var lane: EngineLane { get }
 
+    /// Whether it reads or changes messages that wait. Those of sends before it in the same batch are then put
+    /// where it finds them, which waits for their seals.
+    var looksAtWhatWaits: Bool { get }
+
     /// Reads, decides and writes, in a savepoint of its own: when it throws, only its own writes are
     /// undone and ``refuse(_:)`` is called.
     ///
@@ -19,6 +23,10 @@ package protocol EngineOperation: Sendable {
 
     /// Called instead of the completion when nothing of this operation was committed.
     func refuse(_ failure: EngineFailure)
+}
+
+extension EngineOperation {
+    package var looksAtWhatWaits: Bool { true }
 }
 
 /// Which queue an operation waits in.

@@ -1,3 +1,4 @@
+package import CompliancePolicy
 import Foundation
 package import GateVocabulary
 
@@ -32,6 +33,81 @@ package struct LocalTime: Sendable {
         let isInside = start < end ? minute >= start && minute < end : minute >= start || minute < end
         guard isInside else { return .outside }
         return .inside(endsAt: nextMoment(localMinute: end, after: now, in: zone))
+    }
+
+    /// Joins the hours in which a law lets a channel be used with the recipient's own quiet hours.
+    ///
+    /// - Parameter own: What the recipient set, resolved already.
+    /// - Returns: Inside until every zone of the law allows sending and the recipient's own window is over.
+    package static func joining(
+        _ hours: SendingHours, to own: QuietHoursFact, at now: Instant
+    ) -> QuietHoursFact {
+        let zones = hours.zones.compactMap(TimeZone.init(identifier:))
+        guard let opening = opening(of: hours, in: zones, from: now), opening > now else {
+            return own == .off ? .outside : own
+        }
+        if case .inside(let end) = own { return .inside(endsAt: max(end, opening)) }
+        return .inside(endsAt: opening)
+    }
+
+    /// The first moment, `now` included, at which the hours hold in every zone; `nil` without a zone.
+    private static func opening(of hours: SendingHours, in zones: [TimeZone], from now: Instant) -> Instant? {
+        func isOpen(_ moment: Instant) -> Bool {
+            zones.allSatisfy { zone in
+                let minute = localMinute(at: moment, in: zone)
+                return minute >= Int64(hours.earliest) && minute < Int64(hours.latest)
+            }
+        }
+        guard !zones.isEmpty else { return nil }
+        if isOpen(now) { return now }
+        // It opens at the moment the last zone does. Zones that never share an hour would close for good, so the
+        // search ends after two days and the send waits that long.
+        var moment = now
+        let end = now.advanced(bySeconds: 2 * 86_400)
+        while moment < end {
+            moment =
+                zones.map { nextMoment(localMinute: Int64(hours.earliest), after: moment, in: $0) }.min()
+                ?? end
+            if isOpen(moment) { return moment }
+        }
+        return end
+    }
+
+    /// When a type with a time of its own goes out, if it is asked for now.
+    ///
+    /// - Parameters:
+    ///   - zones: Where the recipient lives; without a known zone there is no time of day to wait for.
+    ///   - spread: Any number that is always the same for one recipient; it places them inside a window.
+    package static func sendTime(
+        _ time: SendTime, at now: Instant, zones: [String?], spread: UInt64
+    ) -> Instant {
+        if case .after(let minutes) = time { return now.advanced(bySeconds: Int64(minutes) * 60) }
+        guard let zone = zones.lazy.compactMap({ $0.flatMap(TimeZone.init(identifier:)) }).first else {
+            return now
+        }
+        func next(_ minute: Int) -> Instant {
+            localMinute(at: now, in: zone) == Int64(minute)
+                ? now : nextMoment(localMinute: Int64(minute), after: now, in: zone)
+        }
+        switch time {
+        case .after: return now
+        case .daily(let minute): return next(minute)
+        case .between(let first, let last): return next(first + Int(spread % UInt64(last - first)))
+        case .weekly(let day, let minute):
+            var moment = next(minute)
+            while weekday(of: moment, in: zone) != day {
+                moment = nextMoment(localMinute: Int64(minute), after: moment, in: zone)
+            }
+            return moment
+        }
+    }
+
+    /// Monday is 0, Sunday 6.
+    private static func weekday(of instant: Instant, in zone: TimeZone) -> Int {
+        let local = instant.seconds + offsetSeconds(zone, at: instant)
+        let days = (local - ((local % 86_400) + 86_400) % 86_400) / 86_400
+        // 1970-01-01 was a Thursday.
+        return Int(((days + 3) % 7 + 7) % 7)
     }
 
     /// Seconds east of Greenwich in the first known of `zones`; `nil` when none is.

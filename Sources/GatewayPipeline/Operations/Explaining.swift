@@ -73,12 +73,14 @@ extension GatewayReading {
         let person = try body.user.flatMap { try RecipientSnapshot.load($0, from: store) }
         let type = policy.type(body.type)
         let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
-        let collapse = type.flatMap { SendMaterial.collapseText(of: body.collapseKey, for: $0) }
+        let collapse = type.flatMap { SendMaterial.collapseText(of: body.collapseKey, body.params, for: $0) }
+        let due = type.flatMap { person?.due($0, at: now) } ?? now
         let material = SendMaterial(
             send: try identifiers.newSendID(), request: request, params: body.params,
             deepLink: body.deepLink ?? type?.deepLink, locale: body.locale,
             collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
-            expiresAt: now.advanced(bySeconds: min(body.ttlSeconds ?? typeSeconds, typeSeconds)))
+            expiresAt: (type?.ttlCountsFrom == .due ? due : now)
+                .advanced(bySeconds: min(body.ttlSeconds ?? typeSeconds, typeSeconds)))
         var fallback = FallbackFact.notFallback
         if let replaced = body.fallbackFor {
             let send = try store.send(replaced)
@@ -86,9 +88,14 @@ extension GatewayReading {
             fallback = isOwn && person != nil ? .replacesOwnSend : .mismatch
         }
         let verdict = ParamsVerdict(body.params, of: body.type, under: policy)
+        let event = person?.event(type, body.params, on: body.channel)
+        let repetition =
+            try person.map { try store.repetition(of: event, to: $0.subject.id, besides: material.send) }
+            ?? .first
         let composer = SendComposer(
             store: store, policy: policy, identifiers: identifiers, person: person, material: material,
-            verdict: verdict, fallback: fallback, now: now, unsubscribeURL: unsubscribeURL)
+            verdict: verdict, fallback: fallback, repetition: repetition, due: due, now: now,
+            unsubscribeURL: unsubscribeURL)
         var drafts: [DeliveryDraft] = []
         if let person {
             let found: [Destination] =

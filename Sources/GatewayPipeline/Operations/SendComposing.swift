@@ -18,23 +18,26 @@ struct SendComposer {
     let material: SendMaterial
     let verdict: ParamsVerdict
     let fallback: FallbackFact
+    let repetition: RepetitionFact
+    /// When it wants to go out: later than ``now`` for a type with a time of its own.
+    let due: Instant
     let now: Instant
     let unsubscribeURL: String
 
     init(
         batch: BatchContext, person: RecipientSnapshot?, material: SendMaterial, verdict: ParamsVerdict,
-        fallback: FallbackFact, now: Instant
+        fallback: FallbackFact, repetition: RepetitionFact, due: Instant, now: Instant
     ) {
         self.init(
             store: batch.store, policy: batch.policy, identifiers: batch.surroundings.identifiers,
-            person: person, material: material, verdict: verdict, fallback: fallback, now: now,
-            unsubscribeURL: batch.surroundings.unsubscribeURL)
+            person: person, material: material, verdict: verdict, fallback: fallback, repetition: repetition,
+            due: due, now: now, unsubscribeURL: batch.surroundings.unsubscribeURL)
     }
 
     init(
         store: any StoreReading, policy: CompiledPolicy, identifiers: any IdentifierSource,
         person: RecipientSnapshot?, material: SendMaterial, verdict: ParamsVerdict, fallback: FallbackFact,
-        now: Instant, unsubscribeURL: String
+        repetition: RepetitionFact, due: Instant, now: Instant, unsubscribeURL: String
     ) {
         loading = FactsLoading(store: store, policy: policy, now: now)
         self.policy = policy
@@ -43,14 +46,16 @@ struct SendComposer {
         self.material = material
         self.verdict = verdict
         self.fallback = fallback
+        self.repetition = repetition
+        self.due = due
         self.now = now
         self.unsubscribeURL = unsubscribeURL
     }
 
     private var common: FactsLoading.Common {
         FactsLoading.Common(
-            request: material.request, expiry: material.expiresAt, due: now, params: verdict.fact,
-            fallback: fallback)
+            request: material.request, expiry: material.expiresAt, due: due, params: verdict.fact,
+            fallback: fallback, repetition: repetition)
     }
 
     /// Nobody of this name, or nothing to send to: one decision without a destination.
@@ -109,6 +114,8 @@ struct DeliveryDraft {
     var message: MessageID?
     var material: SendMaterial
     var key: DeviceKeyRecord?
+    /// What it tells, for a type that is told once.
+    var event: Tag?
 
     var record: SendEntry.DeliveryRecord {
         SendEntry.DeliveryRecord(
@@ -129,14 +136,21 @@ extension BatchContext {
             destination: destination.tag, request: draft.material.request, category: type.category,
             tier: type.tier, state: .ready, form: draft.decision.form,
             interruption: draft.decision.interruption, key: nil, headers: Array("{}".utf8), body: [],
-            facts: CanonicalJSON.write(.object(draft.facts.json)), decidedAt: now, notBefore: now,
-            expiresAt: draft.material.expiresAt)
+            facts: CanonicalJSON.write(.object(draft.facts.json)), event: draft.event, decidedAt: now,
+            notBefore: now, expiresAt: draft.material.expiresAt)
         guard let plan = draft.plan else {
             // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
             // policy, the key and the words of that day.
-            row.state = .held
-            row.notBefore = draft.decision.notBefore ?? now.advanced(bySeconds: Self.gatherSeconds)
             row.body = CanonicalJSON.write(.object(draft.material.json))
+            if draft.decision.outcome == .digest {
+                row.state = .gathered
+                row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)
+                // It lives on in the summary, whose own time begins when it is due.
+                row.expiresAt = max(row.expiresAt, row.notBefore.advanced(bySeconds: type.ttlSeconds))
+            } else {
+                row.state = .held
+                row.notBefore = draft.decision.notBefore ?? now
+            }
             return try enqueue(row, sealing: nil, fill: nil)
         }
         row.headers = plan.headerBytes
@@ -155,18 +169,17 @@ extension BatchContext {
         try enqueue(row, sealing: ticket) { envelope in try plan.filled(with: envelope) }
     }
 
-    /// How long a message over its limit waits before it is looked at again: 15 minutes, in seconds. The
-    /// starter rule book has no limit that gathers; a bundle that has one gets its messages one by one, as
-    /// soon as the limit has room, until summaries exist.
-    private static let gatherSeconds: Int64 = 900
-
-    /// A deferred message whose time has come: decided and composed as if it had just come in.
-    func composeHeld(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+    /// A message that waited, decided and composed as if it had just come in.
+    ///
+    /// - Returns: `nil` when its destination is gone.
+    func composeAgain(
+        _ row: OutboxRecord, person: RecipientSnapshot, at now: Instant
+    ) throws -> DeliveryDraft? {
         guard case .object(let object) = try CanonicalJSON.read(row.body) else {
             throw StoreError.damaged(table: "outbox", "a held message is not an object")
         }
         guard let destination = person.destination(tagged: row.destination, on: row.request.channel) else {
-            return try withdraw(row, because: .destinationRemoved, at: now)
+            return nil
         }
         let material = try SendMaterial(json: object)
         guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
@@ -175,19 +188,34 @@ extension BatchContext {
         let composer = SendComposer(
             batch: self, person: person, material: material,
             verdict: ParamsVerdict(material.params, of: row.request.type, under: policy),
-            fallback: try Facts(json: recordedFacts).fallback ?? .mismatch, now: now)
-        let draft = try composer.decide(for: destination, as: row.message)
-        let entry = RedecisionEntry(
-            send: row.send, message: row.message, destination: row.destination, subject: row.subject,
-            request: row.request, facts: draft.facts, decision: draft.decision, policy: policy.digest,
-            cause: WithdrawalCause.due.rawValue)
-        try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+            fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
+            repetition: try store.repetition(of: row.event, to: row.subject, besides: row.send),
+            due: now, now: now)
+        var draft = try composer.decide(for: destination, as: row.message)
+        draft.event = row.event
+        return draft
+    }
+
+    /// A deferred message whose time has come.
+    func composeHeld(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+        guard let draft = try composeAgain(row, person: person, at: now) else {
+            return try withdraw(row, because: .destinationRemoved, at: now)
+        }
+        try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
+        try settle(row, as: draft, of: person, at: now)
+    }
+
+    /// Puts what was decided about a waiting message in its place.
+    func settle(
+        _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
+    ) throws {
         try store.removeOutbox(row.message)
         guard draft.decision.outcome.isPromise else {
-            return try store.appendEvent(
+            try store.appendEvent(
                 EventRecord(
                     caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
                     destination: row.destination, at: now, reason: draft.decision.reason.rawValue))
+            return try cameToNothing(row, at: now)
         }
         try enqueue(draft, of: person, at: now)
         if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {

@@ -18,6 +18,8 @@ struct SendOperation: EngineOperation {
     let reply: @Sendable (WireReply) -> Void
 
     var caller: CallerName? { attested.caller }
+    /// A send only adds to what waits.
+    var looksAtWhatWaits: Bool { false }
 
     func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
         if let earlier = try batch.store.send(caller: attested.caller, idHash: idHash) {
@@ -29,14 +31,22 @@ struct SendOperation: EngineOperation {
         let (fallback, replaced) = try fallbackFact(for: person, in: batch)
         let verdict = ParamsVerdict(request.params, of: request.type, under: batch.policy)
         let material = try material(for: person, at: now, in: batch)
+        let type = batch.policy.type(request.type)
+        let event = person?.event(type, request.params, on: request.channel)
+        let repetition =
+            try person.map {
+                try batch.store.repetition(of: event, to: $0.subject.id, besides: material.send)
+            } ?? .first
         let composer = SendComposer(
             batch: batch, person: person, material: material, verdict: verdict, fallback: fallback,
-            now: now)
+            repetition: repetition, due: due(for: person, at: now, in: batch), now: now)
 
         var drafts: [DeliveryDraft] = []
         let destinations = destinations(of: person)
         for destination in destinations.found {
-            drafts.append(try composer.decide(for: destination))
+            var draft = try composer.decide(for: destination)
+            draft.event = event
+            drafts.append(draft)
         }
         if drafts.isEmpty { drafts = [try composer.decide(without: destinations.missing)] }
 
@@ -55,6 +65,14 @@ struct SendOperation: EngineOperation {
             entryIndex: trail.index, requestID: request.id.text,
             destinationNames: destinations.found.reduce(into: [:]) { $0[$1.tag] = $1.id.text })
         try batch.store.insertSend(record)
+        if let person, let event, entry.overall.outcome.isPromise {
+            try batch.store.putTold(
+                ToldRecord(event: event, send: material.send, at: now), to: person.subject.id)
+        }
+        if let type, !entry.overall.outcome.isPromise, isUnreached(drafts) {
+            try batch.raiseUnreached(
+                type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
+        }
         if let person { try release(drafts, of: person, entry: entry, in: batch, at: now) }
         let answer = SendAnswer(entry, of: record, trail: trail, isReplayed: false)
         let isStreamLine = isStreamLine
@@ -91,6 +109,13 @@ struct SendOperation: EngineOperation {
         return { reply(WireReply(answer.answer(isStreamLine: isStreamLine))) }
     }
 
+    /// Whether the send was in order, and it is for want of a way to the recipient that nobody gets it.
+    private func isUnreached(_ drafts: [DeliveryDraft]) -> Bool {
+        drafts.allSatisfy { draft in
+            (draft.decision.decidingGate ?? .expiry) >= .destination
+        }
+    }
+
     /// What the send says, without whom it is for.
     private func material(
         for person: RecipientSnapshot?, at now: Instant, in batch: BatchContext
@@ -98,12 +123,21 @@ struct SendOperation: EngineOperation {
         let type = batch.policy.type(request.type)
         let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
         let seconds = min(request.ttlSeconds ?? typeSeconds, typeSeconds)
-        let collapse = type.flatMap { SendMaterial.collapseText(of: request.collapseKey, for: $0) }
+        let collapse = type.flatMap {
+            SendMaterial.collapseText(of: request.collapseKey, request.params, for: $0)
+        }
         return SendMaterial(
             send: try batch.surroundings.identifiers.newSendID(), request: attested, params: request.params,
             deepLink: request.deepLink ?? type?.deepLink, locale: request.locale,
             collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
-            expiresAt: now.advanced(bySeconds: seconds))
+            expiresAt: (type?.ttlCountsFrom == .due ? due(for: person, at: now, in: batch) : now)
+                .advanced(bySeconds: seconds))
+    }
+
+    /// When the send wants to go out.
+    private func due(for person: RecipientSnapshot?, at now: Instant, in batch: BatchContext) -> Instant {
+        guard let person, let type = batch.policy.type(request.type) else { return now }
+        return person.due(type, at: now)
     }
 
     /// Whether the send that this one replaces is this caller's and this person's, and its entry.

@@ -56,6 +56,11 @@ extension ParamSchema.Kind {
                     "minor": ["type": "integer"], "currency": ["type": "string", "pattern": "^[A-Z]{3}$"],
                 ],
             ]
+        case .totals:
+            [
+                "type": "array", "maxItems": .integer(Int64(ParamSchema.totalCountMax)),
+                "items": .object(Self.money.jsonSchema),
+            ]
         case .text(let most): ["type": "string", "minLength": 1, "maxLength": .integer(Int64(most))]
         case .integer(let least, let most):
             ["type": "integer", "minimum": .integer(least), "maximum": .integer(most)]
@@ -71,6 +76,7 @@ extension ParamSchema.Kind {
         switch self {
         case .uuid: "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
         case .money: ["minor": 500_000, "currency": "NOK"]
+        case .totals: [["minor": 500_000, "currency": "NOK"]]
         case .text: "Ahmad Karimi"
         case .integer(let least, _): .integer(max(least, 0))
         case .timestamp: "2026-11-21T05:00:00Z"

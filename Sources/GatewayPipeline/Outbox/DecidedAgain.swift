@@ -29,7 +29,8 @@ struct DecidedAgain {
         let recorded = try Facts(json: Self.object(row.facts))
         let common = FactsLoading.Common(
             request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
-            params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch)
+            params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
+            repetition: try batch.store.repetition(of: row.event, to: row.subject, besides: row.send))
         let loading = FactsLoading(store: batch.store, policy: batch.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)
         var facts: Facts
@@ -53,7 +54,9 @@ struct DecidedAgain {
         self.facts = facts
         decision = decide(row.request, given: facts, under: batch.policy)
         switch decision.outcome {
-        case .forward where row.state == .held || decision.form == row.form: verdict = .stands
+        case .forward where row.state != .ready || decision.form == row.form: verdict = .stands
+        // A cap counts when something is forwarded, and what is ready was counted then.
+        case .digest: verdict = .stands
         case .defer: verdict = .waits(until: decision.notBefore ?? now)
         default: verdict = .falls
         }

@@ -91,6 +91,7 @@ struct ReportOperation: EngineOperation {
             EventRecord(
                 caller: row.request.caller, send: row.send, subject: row.subject, event: event,
                 destination: row.destination, at: now, reason: nil))
+        if event != "accepted_by_provider", event != "ambiguous" { try batch.cameToNothing(row, at: now) }
         return done
     }
 
@@ -114,6 +115,8 @@ extension BatchContext {
     ///
     /// - Returns: `nil` when it does not go now.
     fileprivate func handOver(_ row: OutboxRecord, at now: Instant) throws -> Delivery? {
+        // Claimed with others that a summary before it took along.
+        if row.state == .gathered, try store.outbox(row.message) == nil { return nil }
         guard now <= row.expiresAt else {
             try withdraw(row, because: .expired, at: now)
             return nil
@@ -124,9 +127,14 @@ extension BatchContext {
             try withdraw(row, because: .erased, at: now)
             return nil
         }
-        if row.state == .held {
+        switch row.state {
+        case .held:
             try composeHeld(row, person: person, at: now)
             return nil
+        case .gathered:
+            try summarise(row, person: person, at: now)
+            return nil
+        case .ready: break
         }
         // A row that was tried may be on its way already: deciding against it now could not call it back.
         let age = now.milliseconds - row.decidedAt.milliseconds
@@ -155,32 +163,33 @@ extension BatchContext {
             if cause == .old {
                 row.decidedAt = now
                 try store.updateOutbox(row)
-                try recordAgain(row, again, cause: cause, at: now)
+                try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             }
             return true
         case .waits(let until):
             row.decidedAt = now
             row.notBefore = until
             try store.updateOutbox(row)
-            try recordAgain(row, again, cause: cause, at: now)
+            try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             return false
         case .falls:
             try store.removeOutbox(row.message)
-            try recordAgain(row, again, cause: cause, at: now)
+            try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             try store.appendEvent(
                 EventRecord(
                     caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
                     destination: row.destination, at: now, reason: again.decision.reason.rawValue))
+            try cameToNothing(row, at: now)
             return false
         }
     }
 
-    private func recordAgain(
-        _ row: OutboxRecord, _ again: DecidedAgain, cause: WithdrawalCause, at now: Instant
+    func recordAgain(
+        _ row: OutboxRecord, _ facts: Facts, _ decision: Decision, cause: WithdrawalCause, at now: Instant
     ) throws {
         let entry = RedecisionEntry(
             send: row.send, message: row.message, destination: row.destination, subject: row.subject,
-            request: row.request, facts: again.facts, decision: again.decision, policy: policy.digest,
+            request: row.request, facts: facts, decision: decision, policy: policy.digest,
             cause: cause.rawValue)
         try record(at: now) { index, time in try entry.encode(index: index, time: time) }
     }
@@ -225,6 +234,12 @@ extension BatchContext {
             EventRecord(
                 caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
                 destination: row.destination, at: now, reason: cause.rawValue))
+        // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
+        switch cause {
+        case .erased, .acknowledged: break
+        case .cancelled: try forgetUntold(row)
+        default: try cameToNothing(row, at: now)
+        }
     }
 
     private static func delivery(_ row: OutboxRecord, to destination: Destination) throws -> Delivery {
@@ -254,8 +269,11 @@ package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
     case old
     /// It was deferred and its time has come.
     case due
+    /// It went into a summary with others.
+    case summarised
     case expired
     case cancelled
+    case acknowledged
     case erased
     case destinationRemoved = "destination_removed"
     case consentChanged = "consent_changed"

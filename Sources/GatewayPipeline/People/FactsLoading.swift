@@ -24,16 +24,18 @@ package struct FactsLoading {
         package var due: Instant
         package var params: ParamsFact
         package var fallback: FallbackFact
+        package var repetition: RepetitionFact
 
         package init(
             request: AttestedRequest, expiry: Instant, due: Instant, params: ParamsFact,
-            fallback: FallbackFact
+            fallback: FallbackFact, repetition: RepetitionFact
         ) {
             self.request = request
             self.expiry = expiry
             self.due = due
             self.params = params
             self.fallback = fallback
+            self.repetition = repetition
         }
     }
 
@@ -62,6 +64,10 @@ package struct FactsLoading {
                 ConsentLedger.fact(
                     purpose: purpose, channel: channel, address: address, in: person.consents)
             }
+            facts.ownRequest = needs.ownRequestPurpose.map { purpose in
+                ConsentLedger.fact(
+                    purpose: purpose, channel: channel, address: address, in: person.consents)
+            }
             let category = needs.purpose.text
             facts.accountPreference = person.preference(category, channel, at: nil)
             facts.destinationPreference = person.preference(category, channel, at: destination.tag)
@@ -71,8 +77,7 @@ package struct FactsLoading {
             facts.destinationTypePreference =
                 needs.typePreferences ? person.preference(type, channel, at: destination.tag) : .default
         }
-        facts.quietHours = LocalTime.quietHours(
-            person.record.quietHours, at: now, zones: destination.timeZones(account: person.record.timeZone))
+        facts.quietHours = quietHours(of: person, at: destination, within: needs?.sendingHours)
         if let device = destination.device {
             facts.platform = device.platform
             facts.osPermission = device.osPermission
@@ -84,6 +89,20 @@ package struct FactsLoading {
         return facts
     }
 
+    /// The recipient's own quiet hours at a destination, and the hours a law keeps for the channel there.
+    private func quietHours(
+        of person: RecipientSnapshot, at destination: Destination, within hours: SendingHours?
+    ) -> QuietHoursFact {
+        let own = LocalTime.quietHours(
+            person.record.quietHours, at: now, zones: destination.timeZones(account: person.record.timeZone))
+        guard let hours, case .address(let address) = destination else { return own }
+        let places = [person.record.region?.code] + person.devices.map(\.region?.code)
+        let isThere =
+            places.contains { place in place.map { hours.regions.contains($0.country) } ?? true }
+            || hours.callingCodes.contains { address.value.hasPrefix($0) }
+        return isThere ? LocalTime.joining(hours, to: own, at: now) : own
+    }
+
     private func facts(_ common: Common, person: RecipientSnapshot?) throws -> Facts {
         var facts = Facts()
         facts.now = now
@@ -91,6 +110,7 @@ package struct FactsLoading {
         facts.due = common.due
         facts.params = common.params
         facts.fallback = common.fallback
+        facts.repetition = common.repetition
         facts.recipient = person == nil ? .unknown : .registered
         guard let person else { return facts }
         facts.age = person.record.age

@@ -1,3 +1,4 @@
+package import CompliancePolicy
 package import GateVocabulary
 
 /// Everything held of one person, read once, in the transaction that decides.
@@ -40,6 +41,15 @@ package struct RecipientSnapshot {
 
     package func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
         preferences[PreferenceKey(scope: scope, channel: channel, destination: destination)] ?? .default
+    }
+
+    /// When a type with a time of its own goes out to this person: where their devices are, or else where they live.
+    package func due(_ type: NotificationType, at now: Instant) -> Instant {
+        guard let timing = type.timing else { return now }
+        let newest = devices.filter(\.isActive).max { $0.seenAt < $1.seenAt }
+        let spread = subject.id.bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return LocalTime.sendTime(
+            timing, at: now, zones: [newest?.timeZone, record.timeZone], spread: spread)
     }
 
     /// Where a send of one channel could go, ordered by tag so that every machine sees one order.

@@ -78,6 +78,10 @@ package protocol StoreReading {
     func forwardCounts(
         of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category, categorySince: Instant?
     ) throws -> (type: Int, category: Int)
+    /// The newest forwards to this person since a moment, newest first, at most `limit`.
+    func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
+    /// Who told this person of an event, if somebody did; see ``ToldRecord``.
+    func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord?
     /// Rows of this send that wait.
     func outbox(of send: SendID) throws -> [OutboxRecord]
     func outbox(_ message: MessageID) throws -> OutboxRecord?
@@ -144,6 +148,9 @@ package protocol StoreTransaction: StoreReading {
     func setSendEntry(_ id: SendID, index: UInt64) throws
     func countForward(of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID)
         throws
+    /// Replaces what was on record about the same event.
+    func putTold(_ record: ToldRecord, to subject: SubjectID) throws
+    func removeTold(_ event: Tag, to subject: SubjectID) throws
     func insertOutbox(_ record: OutboxRecord) throws
     /// Replaces the row with the same message id.
     func updateOutbox(_ record: OutboxRecord) throws
@@ -161,6 +168,6 @@ package protocol StoreTransaction: StoreReading {
 
     func setSetting(_ name: String, to value: String?) throws
 
-    /// Deletes idempotency keys, events and counters older than their retention; returns how many rows went.
+    /// Deletes idempotency keys, events, counters and told events older than their retention; returns how many rows went.
     func prune(before: Instant) throws -> Int
 }

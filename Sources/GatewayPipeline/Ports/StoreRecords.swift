@@ -347,6 +347,8 @@ package struct OutboxRecord: Hashable, Sendable {
         case ready
         /// Deferred: decided again and composed when ``notBefore`` comes.
         case held
+        /// Over a cap: goes into the summary that is due at ``notBefore``.
+        case gathered
     }
     package var message: MessageID
     package var send: SendID
@@ -362,10 +364,12 @@ package struct OutboxRecord: Hashable, Sendable {
     package var key: KeyID?
     /// Provider headers as canonical JSON; empty object when none.
     package var headers: [UInt8]
-    /// The provider's body; for a held row the send's content as canonical JSON. Kept encrypted.
+    /// The provider's body; for a held or gathered row the send's content as canonical JSON. Kept encrypted.
     package var body: [UInt8]
     /// The facts that do not change while it waits (sizes, params, fallback), as canonical JSON.
     package var facts: [UInt8]
+    /// What it tells, for a type that declares `dedupe_by`; see ``ToldRecord``.
+    package var event: Tag?
     package var decidedAt: Instant
     package var notBefore: Instant
     package var expiresAt: Instant
@@ -376,8 +380,9 @@ package struct OutboxRecord: Hashable, Sendable {
     package init(
         message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,
         category: Category, tier: Tier, state: State, form: BodyForm, interruption: Interruption,
-        key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], decidedAt: Instant,
-        notBefore: Instant, expiresAt: Instant, attemptCount: Int = 0, attemptedAt: Instant? = nil
+        key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag? = nil,
+        decidedAt: Instant, notBefore: Instant, expiresAt: Instant, attemptCount: Int = 0,
+        attemptedAt: Instant? = nil
     ) {
         self.message = message
         self.send = send
@@ -393,11 +398,40 @@ package struct OutboxRecord: Hashable, Sendable {
         self.headers = headers
         self.body = body
         self.facts = facts
+        self.event = event
         self.decidedAt = decidedAt
         self.notBefore = notBefore
         self.expiresAt = expiresAt
         self.attemptCount = attemptCount
         self.attemptedAt = attemptedAt
+    }
+}
+
+/// That a person was told of an event, or need not be: one value of a type's `dedupe_by` on one channel.
+package struct ToldRecord: Hashable, Sendable {
+    /// tag("event", type ‖ 0x00 ‖ channel ‖ 0x00 ‖ value): the key of the row.
+    package var event: Tag
+    /// Which send told it; `nil` when it was acknowledged instead.
+    package var send: SendID?
+    package var at: Instant
+
+    package init(event: Tag, send: SendID?, at: Instant) {
+        self.event = event
+        self.send = send
+        self.at = at
+    }
+}
+
+/// One send that counted as a forward.
+package struct ForwardRecord: Hashable, Sendable {
+    package var at: Instant
+    package var type: TypeID
+    package var category: Category
+
+    package init(at: Instant, type: TypeID, category: Category) {
+        self.at = at
+        self.type = type
+        self.category = category
     }
 }
 

@@ -8,6 +8,18 @@ package enum ParamValue: Hashable, Sendable {
     /// In the smallest unit of an ISO 4217 currency.
     case money(minor: Int64, currency: String)
     case moment(Instant)
+    /// Amounts of different currencies, written one after the other.
+    case totals([Amount])
+
+    package struct Amount: Hashable, Sendable {
+        package var minor: Int64
+        package var currency: String
+
+        package init(minor: Int64, currency: String) {
+            self.minor = minor
+            self.currency = currency
+        }
+    }
 }
 
 /// The params of one send, and what it takes to write them in the recipient's way.
@@ -32,15 +44,24 @@ package struct ParamValues: Sendable {
         switch self[name] {
         case .text(let text): return PlainText.line(text)
         case .integer(let number): return NumberConventions(language).text(number)
-        case .money(let minor, let currency):
-            guard let text = MoneyText.text(minor: minor, currency: currency, in: language) else {
-                throw .unknownCurrency(currency)
-            }
-            return text
+        case .money(let minor, let currency): return try text(minor, currency)
+        case .totals(let amounts):
+            var texts: [String] = []
+            for amount in amounts { texts.append(try text(amount.minor, amount.currency)) }
+            return texts.joined(separator: ", ")
         case .moment(let moment):
             return MomentText.text(moment, utcOffsetSeconds: utcOffsetSeconds, in: language)
         case nil: return ""
         }
+    }
+}
+
+extension ParamValues {
+    private func text(_ minor: Int64, _ currency: String) throws(CompositionError) -> String {
+        guard let text = MoneyText.text(minor: minor, currency: currency, in: language) else {
+            throw .unknownCurrency(currency)
+        }
+        return text
     }
 }
 

@@ -57,6 +57,8 @@ package struct SendContent: Sendable {
                     continue
                 }
                 values.append((name, .money(minor: minor, currency: currency)))
+            case (.totals, .array(let amounts)):
+                values.append((name, .totals(amounts.compactMap { Self.amount($0) })))
             case (.timestamp, .string(let text)):
                 guard let moment = Instant(rfc3339: text) else { continue }
                 values.append((name, .moment(moment)))
@@ -66,6 +68,13 @@ package struct SendContent: Sendable {
             }
         }
         return values
+    }
+
+    private static func amount(_ value: JSONValue) -> ParamValue.Amount? {
+        guard case .object(let money) = value, let minor = money["minor"]?.integerValue,
+            let currency = money["currency"]?.stringValue
+        else { return nil }
+        return ParamValue.Amount(minor: minor, currency: currency)
     }
 
     /// Everything the notification could say and show at one destination.

@@ -194,6 +194,34 @@ package struct CancelAnswer: Hashable, Sendable {
         ])
 }
 
+/// `POST /v1/sends/acknowledge`
+package struct AcknowledgeAnswer: Hashable, Sendable {
+    /// Sends that waited to tell it and are withdrawn.
+    package var withdrawn: [SendID]
+    package var trail: TrailReference
+
+    package init(withdrawn: [SendID], trail: TrailReference) {
+        self.withdrawn = withdrawn
+        self.trail = trail
+    }
+
+    package var json: JSONObject {
+        [
+            "trail": .object(trail.json),
+            "withdrawn": .array(withdrawn.map { .string($0.uuidText) }),
+        ]
+    }
+
+    static let shape = Shape.answer(
+        "Acknowledged", "Nothing will tell it any more.",
+        [
+            .required(
+                "withdrawn", .list(of: .uuid, countMax: Channel.allCases.count),
+                "Sends that waited to tell it and are withdrawn."),
+            .required("trail", TrailReference.shape, "The evidence."),
+        ])
+}
+
 /// `GET /v1/types/{type}`: what a producer reads before its first send.
 package struct TypeAnswer: Hashable, Sendable {
     package var type: TypeID

@@ -55,6 +55,40 @@ package struct ReceiptBody: WireBody, Hashable {
     }
 }
 
+/// `POST /v1/sends/acknowledge`: one event of one person that need not be told any more.
+package struct AcknowledgeBody: WireBody, Hashable {
+    package var type: TypeID
+    package var user: UserID
+    /// Holds the param that the type names in `dedupe_by`; others are not looked at.
+    package var params: JSONObject
+
+    package static let shape = Shape.named(
+        "Acknowledgement",
+        .object(
+            ObjectShape(
+                "Which event, of whom.",
+                [
+                    .required("type", .identifier, "The type that would tell it."),
+                    .required(
+                        "recipient",
+                        .object(
+                            ObjectShape("Whom.", [.required("user", .identifier, "Your id of the person.")])),
+                        "Whom it would be told."),
+                    .required("params", SendMembers.params, "With the param the type names in `dedupe_by`."),
+                ])))
+
+    package static let example: JSONValue = [
+        "type": "alert.payment_processing", "recipient": ["user": "u_42"],
+        "params": ["paymentId": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"],
+    ]
+
+    package init(checked members: CheckedMembers) {
+        type = TypeID(members.requiredText("type"))
+        user = UserID(members.required(members.members("recipient"), "recipient").requiredText("user"))
+        params = members.required(members.object["params"]?.objectValue, "params")
+    }
+}
+
 /// `POST /v1/keys/{key}/revoke`: why, because the two ends differ.
 package struct KeyRevokeBody: WireBody, Hashable {
     package enum Cause: String, CaseIterable, Sendable, Hashable {

@@ -52,6 +52,15 @@ extension OpenAPIDocument {
             answers: [.ok("What the gate would decide.", ExplainAnswer.shape, Samples.explanation.json)],
             problems: [.grantMissing, .notFound, .rateLimited, .trailBehind]),
         Operation(
+            .acknowledgeEvent, "Sends", "Say that something need not be told any more",
+            means:
+                "For a type with `dedupe_by`: what waits to tell this one event is withdrawn, on every channel, and a send that comes later to tell it is refused with `expired`, `acknowledged`. Remembered for 31 days, and as good when it comes before the send.",
+            request: .body(AcknowledgeBody.self, "A payment that the app knows of"),
+            answers: [
+                .ok("Nothing will tell it any more.", AcknowledgeAnswer.shape, Samples.acknowledged.json)
+            ],
+            problems: [.notFound, .grantMissing]),
+        Operation(
             .getSend, "Sends", "The recorded decision and what became of it",
             answers: [.ok("The send.", SendStatusAnswer.shape, Samples.status.json)],
             problems: [.notFound]),

@@ -51,6 +51,8 @@ enum Samples {
 
     static let cancelled = CancelAnswer(sendID: sendID, withdrawn: ["d_1"], gone: [], trail: trail)
 
+    static let acknowledged = AcknowledgeAnswer(withdrawn: [sendID], trail: trail)
+
     static let explanation = ExplainAnswer(
         policy: policy,
         request: AttestedRequest(

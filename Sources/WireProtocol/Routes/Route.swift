@@ -5,6 +5,7 @@ package enum Route: Hashable, Sendable {
     case postSend
     case streamSends
     case explainSend
+    case acknowledgeEvent
     case getSend(SendID)
     case cancelSend(SendID)
     case listTypes
@@ -47,6 +48,7 @@ package enum Route: Hashable, Sendable {
         case .postSend: .postSend
         case .streamSends: .streamSends
         case .explainSend: .explainSend
+        case .acknowledgeEvent: .acknowledgeEvent
         case .getSend: .getSend
         case .cancelSend: .cancelSend
         case .listTypes: .listTypes
@@ -138,6 +140,7 @@ extension Route {
         case .postSend: route = .postSend
         case .streamSends: route = .streamSends
         case .explainSend: route = .explainSend
+        case .acknowledgeEvent: route = .acknowledgeEvent
         case .getSend: route = arguments.sendID("send_id").map { .getSend($0) }
         case .cancelSend: route = arguments.sendID("send_id").map { .cancelSend($0) }
         case .listTypes: route = .listTypes

@@ -28,6 +28,7 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
     case postSend
     case streamSends
     case explainSend
+    case acknowledgeEvent
     case getSend
     case cancelSend
     case listTypes
@@ -65,8 +66,9 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
 
     package var method: String {
         switch self {
-        case .postSend, .streamSends, .explainSend, .cancelSend, .addDeviceKey, .confirmDeviceKey,
-            .addConsent, .withdrawConsent, .addPermissionPrompt, .addReceipt, .promoteKey, .suspendKey,
+        case .postSend, .streamSends, .explainSend, .acknowledgeEvent, .cancelSend, .addDeviceKey,
+            .confirmDeviceKey, .addConsent, .withdrawConsent, .addPermissionPrompt, .addReceipt, .promoteKey,
+            .suspendKey,
             .revokeKey, .destroyKey, .activatePolicy:
             "POST"
         case .putRecipient, .putDevice, .putAddress, .putPreference: "PUT"
@@ -84,6 +86,7 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
         case .postSend: "/v1/sends"
         case .streamSends: "/v1/sends/stream"
         case .explainSend: "/v1/sends/explain"
+        case .acknowledgeEvent: "/v1/sends/acknowledge"
         case .getSend: "/v1/sends/{send_id}"
         case .cancelSend: "/v1/sends/{send_id}/cancel"
         case .listTypes: "/v1/types"
@@ -119,7 +122,7 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
     /// Who may call. What else a request may need because of what it asks is ``conditions``.
     package var permission: Permission {
         switch self {
-        case .postSend, .streamSends, .cancelSend, .listEvents: .oneOf([.send])
+        case .postSend, .streamSends, .acknowledgeEvent, .cancelSend, .listEvents: .oneOf([.send])
         case .explainSend, .listTypes, .getType: .anyCaller
         case .getSend: .oneOf([.send, .receiptsWrite, .subjectsRead])
         case .putRecipient, .putAddress, .deleteAddress: .oneOf([.recipientsWrite])
@@ -185,8 +188,9 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
         switch self {
         case .streamSends: .lines
         case .cancelSend, .withdrawConsent, .promoteKey, .suspendKey, .destroyKey: .optionalJSON
-        case .postSend, .explainSend, .putRecipient, .putDevice, .putAddress, .addDeviceKey,
-            .confirmDeviceKey, .addConsent, .putPreference, .addPermissionPrompt, .addReceipt, .revokeKey,
+        case .postSend, .explainSend, .acknowledgeEvent, .putRecipient, .putDevice, .putAddress,
+            .addDeviceKey, .confirmDeviceKey, .addConsent, .putPreference, .addPermissionPrompt, .addReceipt,
+            .revokeKey,
             .activatePolicy:
             .json
         case .getSend, .listTypes, .getType, .listEvents, .getRecipient, .deleteRecipient, .deleteDevice,

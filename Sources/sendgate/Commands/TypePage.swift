@@ -170,6 +170,7 @@ extension ParamSchema {
     private var kindWords: String {
         switch kind {
         case .uuid: "a UUID"
+        case .totals: "amounts, one per currency"
         case .money: "money: {\"minor\": 500000, \"currency\": \"NOK\"}"
         case .text(let most): "a text of 1 to \(most) bytes"
         case .integer(let least, let most): "a whole number, \(least) to \(most)"

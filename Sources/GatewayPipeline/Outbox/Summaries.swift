@@ -1,0 +1,172 @@
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import SendPlanning
+import WireProtocol
+
+// What goes over a cap of a category that gathers waits until the cap has room again. Then everything gathered for
+// the person on that channel is decided again, and what still may go becomes one message: a send of the gateway's
+// own, of the type the category names as its summary, decided and recorded like any other. It counts once.
+
+extension BatchContext {
+    /// Members of one summary; more than that go into the next.
+    private static let memberCountMax = 1000
+    /// Forwards looked at to find when a cap has room again.
+    private static let forwardCountMax = 10_000
+
+    /// One gathered message whose time has come, and with it all that wait beside it.
+    func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+        let together = try store.outbox(of: first.subject).filter {
+            $0.state == .gathered && $0.category == first.category
+                && $0.request.channel == first.request.channel
+        }
+        var members: [Tag: [Member]] = [:]
+        for row in together.prefix(Self.memberCountMax) {
+            guard let draft = try composeAgain(row, person: person, at: now) else {
+                try withdraw(row, because: .destinationRemoved, at: now)
+                continue
+            }
+            switch draft.decision.outcome {
+            case .forward: members[row.destination, default: []].append(Member(row: row, draft: draft))
+            case .defer: try keepWaiting([row], until: draft.decision.notBefore ?? now)
+            case .digest:
+                // The room went to others meanwhile.
+                guard let type = policy.type(row.request.type) else { continue }
+                try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
+            case .suppress, .reject:
+                try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
+                try settle(row, as: draft, of: person, at: now)
+            }
+        }
+        let type = policy.category(first.category).summary.flatMap { policy.type($0) }
+        // One alone needs no summary, and a policy that came into force meanwhile may know none.
+        for (destination, group) in members where group.count == 1 || type == nil {
+            for member in group {
+                try recordAgain(
+                    member.row, member.draft.facts, member.draft.decision, cause: .due, at: now)
+                try settle(member.row, as: member.draft, of: person, at: now)
+            }
+            members[destination] = nil
+        }
+        if let type, !members.isEmpty {
+            try sendSummary(type, of: members, on: first.request.channel, to: person, at: now)
+        }
+    }
+
+    private struct Member {
+        var row: OutboxRecord
+        var draft: DeliveryDraft
+    }
+
+    private func sendSummary(
+        _ type: NotificationType, of members: [Tag: [Member]], on channel: Channel,
+        to person: RecipientSnapshot, at now: Instant
+    ) throws {
+        let request = AttestedRequest(
+            caller: .gateway, type: type.id, channel: channel, critical: false)
+        let send = try surroundings.identifiers.newSendID()
+        var drafts: [DeliveryDraft] = []
+        for (tag, group) in members.sorted(by: { $0.key < $1.key }) {
+            guard let destination = person.destination(tagged: tag, on: request.channel) else { continue }
+            let material = SendMaterial(
+                send: send, request: request, params: Self.params(of: group.map(\.row)),
+                deepLink: type.deepLink, sentAt: now, expiresAt: now.advanced(bySeconds: type.ttlSeconds))
+            let composer = SendComposer(
+                batch: self, person: person, material: material,
+                verdict: ParamsVerdict(material.params, of: type.id, under: policy), fallback: .notFallback,
+                repetition: .first, due: now, now: now)
+            drafts.append(try composer.decide(for: destination))
+        }
+        // Quiet hours that began, or a category's cap without room, hold the summary back as they would any send.
+        let waiting = drafts.filter { $0.decision.outcome == .defer || $0.decision.outcome == .digest }
+        if let later = waiting.first {
+            let until = try later.decision.notBefore ?? roomReturns(for: type, of: person.subject.id, at: now)
+            return try keepWaiting(members.values.joined().map(\.row), until: until)
+        }
+        let process = ProcessInfo.processInfo.processIdentifier
+        let entry = SendEntry(
+            send: send, subject: person.subject.id, caller: .gateway,
+            peer: .init(userID: geteuid(), groupID: getegid(), processID: process),
+            request: SendEntry.RecordedRequest(type: type.id, channel: request.channel, critical: false),
+            paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
+            tzdata: LocalTime.dataVersion)
+        let trail = try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+        try store.insertSend(
+            SendRecord(
+                id: send, caller: .gateway, idHash: send.bytes,
+                contentMAC: [UInt8](repeating: 0, count: 32), subject: person.subject.id, type: type.id,
+                category: type.category, channel: request.channel, receivedAt: now, entryIndex: trail.index,
+                requestID: "summary-\(send.uuidText)",
+                destinationNames: drafts.reduce(into: [:]) { names, draft in
+                    if let destination = draft.destination { names[destination.tag] = destination.id.text }
+                }))
+        for member in members.values.joined() { try close(member, into: send, at: now) }
+        for draft in drafts { try enqueue(draft, of: person, at: now) }
+        if entry.overall.outcome == .forward {
+            try store.countForward(
+                of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
+        }
+    }
+
+    /// A member ends where its summary begins; what the summary came to is in the summary's own entry.
+    private func close(_ member: Member, into summary: SendID, at now: Instant) throws {
+        let row = member.row
+        try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
+        try store.removeOutbox(row.message)
+        try store.appendEvent(
+            EventRecord(
+                caller: row.request.caller, send: row.send, subject: row.subject, event: "summarised",
+                destination: row.destination, at: now, reason: summary.uuidText))
+    }
+
+    private func keepWaiting(_ rows: [OutboxRecord], until: Instant) throws {
+        for var row in rows {
+            row.notBefore = until
+            row.expiresAt = max(row.expiresAt, until.advanced(bySeconds: 60))
+            try store.updateOutbox(row)
+        }
+    }
+
+    /// "28 new transactions", and what they come to in each currency when all of them name an amount.
+    private static func params(of rows: [OutboxRecord]) -> JSONObject {
+        var params: JSONObject = ["count": .integer(Int64(rows.count))]
+        var totals: [String: Int64] = [:]
+        for row in rows {
+            guard let material = try? CanonicalJSON.read(row.body),
+                let amount = material["params"]?["amount"],
+                let minor = amount["minor"]?.integerValue, let currency = amount["currency"]?.stringValue
+            else { return params }
+            let (sum, overflows) = totals[currency, default: 0].addingReportingOverflow(minor)
+            guard !overflows, sum.magnitude < 1 << 53 else { return params }
+            totals[currency] = sum
+        }
+        guard totals.count <= ParamSchema.totalCountMax else { return params }
+        params["totals"] = .array(
+            totals.sorted { $0.key < $1.key }.map { currency, minor in
+                ["currency": .string(currency), "minor": .integer(minor)]
+            })
+        return params
+    }
+
+    /// When every cap a type is under has room for one more.
+    func roomReturns(for type: NotificationType, of subject: SubjectID, at now: Instant) throws -> Instant {
+        let limits = policy.bundle.limits
+        let caps = [limits.types[type.id], limits.categories[type.category]]
+        guard let longest = caps.compactMap({ $0?.windowSeconds }).max() else { return now }
+        let forwards = try store.forwards(
+            of: subject, since: now.advanced(bySeconds: -longest), limit: Self.forwardCountMax)
+        func room(_ cap: Cap?, _ counts: (ForwardRecord) -> Bool) -> Instant {
+            guard let cap else { return now }
+            let counted = forwards.filter(counts)
+            guard counted.count >= cap.count else { return now }
+            // A forward counts while it is no older than the window, to the millisecond.
+            let leaves = counted[cap.count - 1].at.advanced(bySeconds: cap.windowSeconds)
+            return Instant(milliseconds: leaves.milliseconds + 1)
+        }
+        let moments = [
+            room(caps[0]) { $0.type == type.id }, room(caps[1]) { $0.category == type.category },
+        ]
+        return max(moments.max() ?? now, now.advanced(bySeconds: 1))
+    }
+}

@@ -1,0 +1,132 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import WireProtocol
+
+// One event is told once: a type that declares `dedupe_by` names the param that tells one event from another.
+// The value is kept as a tag under the person's own key, so that it means nothing once they are forgotten.
+
+extension RecipientSnapshot {
+    /// The mark of what a send of a type tells this person; `nil` for a type that may be told again, or without
+    /// the param (gate 1 objects to that).
+    func event(_ type: NotificationType?, _ params: JSONObject, on channel: Channel) -> Tag? {
+        guard let type, type.isToldOnce, let param = type.dedupeBy, let value = params[param] else {
+            return nil
+        }
+        return event(type.id, value: value, on: channel)
+    }
+
+    /// Only texts and integers are marked; ``CompliancePolicy`` checks that `dedupe_by` names nothing else.
+    func event(_ type: TypeID, value: JSONValue, on channel: Channel) -> Tag? {
+        let text: String
+        switch value {
+        case .string(let value): text = value
+        case .integer(let value): text = String(value)
+        default: return nil
+        }
+        return subject.tag(.event, "\(type.text)\0\(channel.rawValue)\0\(text)")
+    }
+}
+
+extension StoreReading {
+    /// - Parameter send: The send that asks; what it told itself is no repetition.
+    func repetition(of event: Tag?, to subject: SubjectID, besides send: SendID) throws -> RepetitionFact {
+        guard let event, let told = try told(event, to: subject) else { return .first }
+        guard let teller = told.send else { return .acknowledged }
+        return teller == send ? .first : .alreadySent
+    }
+}
+
+extension BatchContext {
+    /// Remembers that an event need not be told any more, and withdraws what waits to tell it.
+    func acknowledge(
+        _ body: AcknowledgeBody, by caller: CallerName, at now: Instant
+    ) throws -> AcknowledgeAnswer {
+        guard let type = policy.type(body.type) else {
+            throw Problem(.notFound, detail: "the registry has no type of this name")
+        }
+        let request = AttestedRequest(caller: caller, type: type.id, channel: .push, critical: false)
+        guard policy.behaviour(for: request).marks.contains(.typeGranted) else {
+            throw Problem(.grantMissing, detail: "this caller may not send `\(type.id)`")
+        }
+        guard type.isToldOnce, let param = type.dedupeBy, let value = body.params[param],
+            type.params[param]?.kind.accepts(value) == true
+        else {
+            let needed = type.dedupeBy.map { "`params` needs a valid `\($0)`" }
+            throw Problem(
+                .invalidRequest,
+                detail: needed
+                    ?? "every send of `\(type.id)` is told: it has no `dedupe_by`, or a law demands it")
+        }
+        guard let subject = try store.subject(of: body.user),
+            let person = try RecipientSnapshot.load(subject, from: store)
+        else { throw Problem(.notFound, detail: "no recipient of this name") }
+        var withdrawn: [SendID] = []
+        for channel in Channel.allCases {
+            guard let event = person.event(type.id, value: value, on: channel) else { continue }
+            let teller = try store.told(event, to: subject.id)?.send
+            try store.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
+            guard let teller else { continue }
+            let rows = try store.outbox(of: teller).filter { $0.attemptedAt == nil }
+            for row in rows { try withdraw(row, because: .acknowledged, at: now) }
+            if !rows.isEmpty { withdrawn.append(teller) }
+        }
+        let trail = try record(
+            .acknowledgement, at: now,
+            [
+                "caller": .string(caller.text), "type": .string(type.id.text),
+                "subject": .string(subject.id.hexadecimal),
+                "event": .string(person.event(type.id, value: value, on: .push)?.hexadecimal ?? ""),
+                "withdrawn": .integer(Int64(withdrawn.count)),
+            ])
+        return AcknowledgeAnswer(withdrawn: withdrawn, trail: trail)
+    }
+
+    /// What follows when a message leaves the outbox without having gone on: when no other of its send is left and
+    /// none arrived, its event may be told again, and a notice the law demands raises the alarm.
+    ///
+    /// Call it after the row is out of the outbox and its event is written.
+    func cameToNothing(_ row: OutboxRecord, at now: Instant) throws {
+        guard try forgetUntold(row), let type = policy.type(row.request.type) else { return }
+        try raiseUnreached(type, of: row.send, by: row.request.caller, to: row.subject, at: now)
+    }
+
+    /// - Returns: Whether nothing of the send is left and nothing of it arrived.
+    @discardableResult
+    func forgetUntold(_ row: OutboxRecord) throws -> Bool {
+        guard try store.outbox(of: row.send).isEmpty else { return false }
+        // What nobody knows the end of may have arrived.
+        let arrived: Set = ["accepted_by_provider", "ambiguous", "summarised"]
+        guard try !store.events(of: row.send).contains(where: { arrived.contains($0.event) }) else {
+            return false
+        }
+        if let event = row.event, try store.told(event, to: row.subject)?.send == row.send {
+            try store.removeTold(event, to: row.subject)
+        }
+        return true
+    }
+
+    /// The alarm for a mandatory notice that reached nobody; nothing for any other type.
+    func raiseUnreached(
+        _ type: NotificationType, of send: SendID, by caller: CallerName, to subject: SubjectID?,
+        at now: Instant
+    ) throws {
+        guard let rule = type.mandatory else { return }
+        try record(
+            .mandatoryUnreached, at: now,
+            [
+                "send_id": .string(send.uuidText), "type": .string(type.id.text),
+                "subject": subject.map { .string($0.hexadecimal) } ?? .null,
+                "must_go_by": .string(rule.ifUnreachable), "within": .string(rule.mustReachWithin),
+                "policy": .string(policy.digest.text),
+            ])
+        try store.appendEvent(
+            EventRecord(
+                caller: caller, send: send, subject: subject, event: "mandatory_unreached",
+                destination: nil, at: now, reason: rule.ifUnreachable))
+        alarms.append(
+            "mandatory_unreached: `\(type.id)` of send \(send) reached nobody and must go by \(rule.ifUnreachable) within: \(rule.mustReachWithin)"
+        )
+    }
+}

@@ -1,0 +1,170 @@
+import CanonicalJSON
+import CompliancePolicy
+import Dispatch
+import Foundation
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import SQLiteStore
+import SealedPush
+import SendPlanning
+import Testing
+import WireProtocol
+
+/// What goes over a cap is told once, together, when there is room again.
+@Suite struct SummaryTests {
+    /// Two transfers an hour; the rest is gathered.
+    private static let twoAnHour = """
+        categories: {}
+        types:
+          transfer.received:
+            - {count: 2, window_hours: 1, source: a test, because: It is short., reviewed: "2026-11-02"}
+        """
+
+    private func transfer(
+        _ number: Int, to user: String = "u_1", minor: Int64 = 1400, currency: String = "NOK"
+    ) -> JSONObject {
+        [
+            "id": .string("t\(number)"), "type": "transfer.received", "recipient": ["user": .string(user)],
+            "params": [
+                "amount": ["minor": .integer(minor), "currency": .string(currency)], "sender_name": "Ola",
+                "transaction_id": .string("0d4f5a3e-5c1b-4e52-9a1f-\(String(format: "%012d", number))"),
+            ],
+        ]
+    }
+
+    private func open(
+        _ delivery: Delivery, with pair: DeviceKeyPair, _ keyID: String, _ gate: GatewayHarness
+    ) throws -> String {
+        guard case .object(let body) = try CanonicalJSON.read(delivery.body) else { return "" }
+        let opener = try pair.opener(
+            keyID: keyID, app: "no.getdrop.app", device: "d_1", origin: gate.origin.publicKey.rawBytes)
+        let opened = try opener.open(
+            #require(body["sendgate"]?.stringValue), now: UInt64(gate.clock.now().seconds))
+        return String(decoding: opened.message.content, as: UTF8.self)
+    }
+
+    @Test func `thirty transfers in an hour are two messages and one summary with totals`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        let (pair, keyID) = try await gate.addKey("u_1")
+        var outcomes: [String] = []
+        for number in 0..<30 {
+            let currency = number % 10 == 9 ? "EUR" : "NOK"
+            let reply = try await gate.call(
+                "payments", "POST", "/v1/sends", transfer(number, currency: currency))
+            #expect(reply.status == 202, "\(reply.json)")
+            outcomes.append(reply["outcome"] ?? "")
+        }
+        #expect(outcomes.prefix(2).allSatisfy { $0 == "forward" })
+        #expect(outcomes.dropFirst(2).allSatisfy { $0 == "digest" })
+        #expect(try await gate.claim().count == 2)
+        gate.clock.advance(seconds: 3599)
+        #expect(try await gate.claim().isEmpty)
+        gate.clock.advance(seconds: 2)
+        // The first claim makes the summary, the next hands it over.
+        _ = try await gate.claim()
+        let deliveries = try await gate.claim()
+        try #require(deliveries.count == 1)
+        let inside = try open(deliveries[0], with: pair, keyID, gate)
+        #expect(inside.contains("28 new transactions"))
+        // 25 of 14 kroner, three of 14 euro: per currency, never added up across.
+        #expect(inside.contains("350.00") && inside.contains("42.00"), "\(inside)")
+        let outside = String(decoding: deliveries[0].body, as: UTF8.self)
+        #expect(!outside.contains("28") && !outside.contains("350.00"))
+        // It counts once: one more may go, the next is gathered again.
+        #expect(
+            try await gate.call("payments", "POST", "/v1/sends", transfer(100))["outcome"] == "forward")
+    }
+
+    @Test func `a summary is a send of the gateway's own, and every decision of it replays`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        for number in 0..<5 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        gate.clock.advance(seconds: 3601)
+        _ = try await gate.claim()
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 1000) }
+        let kinds = try entries.map { try CanonicalJSON.read($0.bytes) }
+        let own = kinds.filter { $0["kind"] == "send" && $0["caller"] == "gateway" }
+        #expect(own.count == 1)
+        #expect(own.first?["request"]?["type"] == "digest.transactions")
+        #expect(kinds.filter { $0["cause"] == "summarised" }.count == 3)
+        for entry in entries {
+            if case .differs(let what) = replay(
+                entry.bytes, policies: { $0 == gate.policy.digest ? gate.policy : nil })
+            {
+                Issue.record("entry \(entry.index): \(what)")
+            }
+        }
+    }
+
+    @Test func `one left alone goes as itself`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        for number in 0..<3 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        _ = try await gate.claim()
+        gate.clock.advance(seconds: 3601)
+        _ = try await gate.claim()
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 1000) }
+        #expect(!entries.contains { String(decoding: $0.bytes, as: UTF8.self).contains("digest.trans") })
+        #expect(try await gate.claim().count == 1)
+    }
+
+    @Test func `what is gathered falls with the switch, and a summary is not made of it`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        for number in 0..<6 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        #expect(try await gate.claim().count == 2)
+        let off = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/transactional",
+            ["state": "user_off", "source": "in_app_settings", "channel": "push"])
+        #expect(off.status == 200, "\(off.json)")
+        gate.clock.advance(seconds: 3601)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().isEmpty)
+    }
+
+    @Test func `two devices get one summary each and it counts once`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        try await gate.register("u_1", device: "d_2")
+        for number in 0..<4 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        #expect(try await gate.claim().count == 4)
+        gate.clock.advance(seconds: 3601)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 2)
+        let person = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) })
+        let forwards = try gate.store.read {
+            try $0.forwards(of: person.id, since: gate.clock.now().advanced(bySeconds: -60), limit: 9)
+        }
+        #expect(forwards.map(\.type.text) == ["digest.transactions"])
+    }
+
+    @Test func `two sends at the cap minus one in one batch: one goes, one is gathered`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        _ = try await gate.call("payments", "POST", "/v1/sends", transfer(0))
+        let hold = HoldOperation()
+        gate.engine.submit(hold)
+        hold.entered.wait()
+        let bodies = [transfer(1), transfer(2)]
+        let outcomes = try await withThrowingTaskGroup(of: String?.self) { group in
+            for body in bodies {
+                group.addTask { try await gate.call("payments", "POST", "/v1/sends", body)["outcome"] }
+            }
+            while gate.engine.load.queuedCount < 2 { await Task.yield() }
+            hold.release.signal()
+            return try await group.reduce(into: []) { $0.append($1 ?? "") }
+        }
+        #expect(outcomes.sorted() == ["digest", "forward"])
+    }
+}

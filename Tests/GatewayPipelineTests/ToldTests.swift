@@ -1,0 +1,150 @@
+import CanonicalJSON
+import CompliancePolicy
+import Dispatch
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import SQLiteStore
+import Testing
+import WireProtocol
+
+/// One event is told once, or not at all when somebody says that it is known.
+@Suite struct ToldTests {
+    private func processing(
+        _ id: String, payment: String = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
+    ) -> JSONObject {
+        [
+            "id": .string(id), "type": "alert.payment_processing", "recipient": ["user": "u_1"],
+            "params": [
+                "alertId": "11111111-5c1b-4e52-9a1f-3f6f3d1f7a10", "paymentId": .string(payment),
+            ],
+        ]
+    }
+
+    private let acknowledgement: JSONObject = [
+        "type": "alert.payment_processing", "recipient": ["user": "u_1"],
+        "params": ["paymentId": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"],
+    ]
+
+    private func gate() async throws -> GatewayHarness {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        return gate
+    }
+
+    @Test func `a second send of one payment is refused, another payment is not`() async throws {
+        let gate = try await gate()
+        #expect(try await gate.call("payments", "POST", "/v1/sends", processing("a")).status == 202)
+        let again = try await gate.call("payments", "POST", "/v1/sends", processing("b"))
+        #expect(again.status == 403 && again["reason"] == "expired" && again["detail"] == "already_sent")
+        let other = processing("c", payment: "22222222-5c1b-4e52-9a1f-3f6f3d1f7a10")
+        #expect(try await gate.call("payments", "POST", "/v1/sends", other).status == 202)
+    }
+
+    @Test func `an acknowledgement takes back what waits`() async throws {
+        let gate = try await gate()
+        let sent = try await gate.call("payments", "POST", "/v1/sends", processing("a"))
+        try #require(sent.status == 202, "\(sent.json)")
+        let acknowledged = try await gate.call(
+            "payments", "POST", "/v1/sends/acknowledge", acknowledgement)
+        #expect(acknowledged.status == 200, "\(acknowledged.json)")
+        #expect(acknowledged.json["withdrawn"] == [.string(sent["send_id"] ?? "")])
+        gate.clock.advance(seconds: 3600)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().isEmpty)
+    }
+
+    @Test func `an acknowledgement that comes first is remembered`() async throws {
+        let gate = try await gate()
+        let acknowledged = try await gate.call(
+            "payments", "POST", "/v1/sends/acknowledge", acknowledgement)
+        #expect(acknowledged.status == 200 && acknowledged.json["withdrawn"] == [])
+        let late = try await gate.call("payments", "POST", "/v1/sends", processing("a"))
+        #expect(late.status == 403 && late["detail"] == "acknowledged", "\(late.json)")
+    }
+
+    @Test func `who may not send a type cannot acknowledge it, and what has no event is refused`()
+        async throws
+    {
+        let gate = try await gate()
+        #expect(
+            try await gate.call("marketing", "POST", "/v1/sends/acknowledge", acknowledgement).status == 403)
+        var other = acknowledgement
+        other["type"] = "transaction.remittance_sent"
+        #expect(try await gate.call("payments", "POST", "/v1/sends/acknowledge", other).status == 422)
+        other["type"] = "no.such.type"
+        #expect(try await gate.call("payments", "POST", "/v1/sends/acknowledge", other).status == 404)
+        other = acknowledgement
+        other["recipient"] = ["user": "u_nobody"]
+        #expect(try await gate.call("payments", "POST", "/v1/sends/acknowledge", other).status == 404)
+    }
+
+    @Test func `what came to nothing may be told again`() async throws {
+        let gate = try await gate()
+        let sent = try await gate.call("payments", "POST", "/v1/sends", processing("a"))
+        let id = try #require(sent["send_id"])
+        #expect(try await gate.call("payments", "POST", "/v1/sends/\(id)/cancel").status == 200)
+        #expect(try await gate.call("payments", "POST", "/v1/sends", processing("b")).status == 202)
+    }
+
+    @Test func `a notice the law demands is told again and takes the place of the first`() async throws {
+        let gate = try await gate()
+        _ = try await gate.addKey("u_1")
+        var tags: [String] = []
+        for id in ["a", "b"] {
+            let send = try await gate.example("transaction.failed", id, to: "u_1", as: "payments")
+            #expect(try await gate.call("payments", "POST", "/v1/sends", send).status == 202)
+        }
+        for delivery in try await gate.claim() {
+            tags.append(delivery.headers["apns-collapse-id"]?.stringValue ?? "none")
+        }
+        #expect(tags.count == 2 && Set(tags).count == 1 && tags[0] != "none", "\(tags)")
+    }
+
+    @Test func `a mandatory notice that nobody can get raises the alarm and names the other way`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", osPermission: "denied")
+        let send = try await gate.example("transaction.failed", "a", to: "u_1", as: "payments")
+        let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+        #expect(reply.status == 403 && reply["reason"] == "blocked_at_os_level")
+        #expect(gate.alarms.all.count == 1 && gate.alarms.all[0].contains("must go by email"))
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 100) }
+        let alarm = try entries.map { try CanonicalJSON.read($0.bytes) }.first {
+            $0["kind"] == "mandatory_unreached"
+        }
+        #expect(alarm?["must_go_by"] == "email")
+        // A send that was wrong itself is no alarm.
+        var wrong = send
+        wrong["id"] = "b"
+        wrong["params"] = [:]
+        #expect(try await gate.call("payments", "POST", "/v1/sends", wrong)["reason"] == "invalid_params")
+        #expect(gate.alarms.all.count == 1)
+    }
+
+    @Test func `what is removed in the batch of a send finds the send's message`() async throws {
+        let gate = try await gate()
+        _ = try await gate.addKey("u_1")
+        let hold = HoldOperation()
+        gate.engine.submit(hold)
+        hold.entered.wait()
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            group.addTask {
+                try await gate.call(
+                    "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1")
+                ).status
+            }
+            while gate.engine.load.queuedCount < 1 { await Task.yield() }
+            group.addTask {
+                try await gate.call("product", "DELETE", "/v1/recipients/u_1/devices/d_1").status
+            }
+            while gate.engine.load.queuedCount < 2 { await Task.yield() }
+            hold.release.signal()
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses.sorted() == [200, 202])
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
+        #expect(try await gate.claim().isEmpty)
+    }
+}
