@@ -29,8 +29,12 @@ import Testing
 
     @Test func `agree with one another`() throws {
         let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
-        #expect(bundle.types.count >= 34)
-        #expect(bundle.messages.keys.sorted() == ["en", "nb"])
+        #expect(bundle.types.count >= 67)
+        #expect(bundle.messages.keys.sorted() == ["bs", "en", "nb", "sq"])
+        // S4: the fallback locale is nb, and everything ends in en.
+        #expect(bundle.messages["bs"]?.fallback == "nb")
+        #expect(bundle.messages["sq"]?.fallback == "nb")
+        #expect(bundle.messages["nb"]?.fallback == "en")
     }
 
     @Test func `give every case the decision it names`() throws {
@@ -46,7 +50,7 @@ import Testing
 
     @Test func `every type is named like its file and says why it is lawful`() throws {
         let types = pages(in: "types")
-        #expect(types.count >= 34)
+        #expect(types.count >= 67)
         for (path, type) in types {
             #expect(type["type"]?.stringValue.map { "types/\($0).yaml" } == path)
             for regime in Regime.allCases {
@@ -54,6 +58,7 @@ import Testing
                     type["basis"]?[regime.rawValue]?.stringValue != nil,
                     "\(path) has no basis under \(regime)")
             }
+            #expect(type["reviewed"]?.stringValue != nil, "\(path) is not dated")
             let isMarketing = type["category"] == "marketing"
             #expect((type["not_marketing_because"] == nil) == isMarketing, "\(path)")
             if type["sensitivity"] == "high" {
@@ -67,32 +72,43 @@ import Testing
         #expect(numbers.sorted() == Array(1...11))
     }
 
-    @Test(arguments: ["nb", "en"])
+    @Test(arguments: ["nb", "en", "bs", "sq"])
     func `every type has its words`(locale: String) throws {
         let texts = try page("messages/\(locale).yaml")
         for (_, type) in pages(in: "types") {
-            let id = try #require(type["type"]?.stringValue)
+            let id = try #require((type["messages"] ?? type["type"])?.stringValue)
             #expect(
                 texts[id]?["title"] != nil && texts[id]?["body"] != nil, "\(id) has no words in \(locale)")
         }
     }
 
-    @Test func `both languages use the same params and the same plural forms of them`() throws {
-        let norwegian = try #require(try page("messages/nb.yaml").objectValue)
+    @Test(arguments: ["nb", "bs", "sq"])
+    func `every language says the same with the same params`(locale: String) throws {
         let english = try #require(try page("messages/en.yaml").objectValue)
-        #expect(norwegian.map(\.key) == english.map(\.key))
-        for (key, value) in norwegian where key != "generic" {
-            #expect(places(in: value) == places(in: try #require(english[key])), "\(key)")
+        let other = try #require(try page("messages/\(locale).yaml").objectValue)
+        #expect(other.map(\.key).filter { $0 != "fallback" } == english.map(\.key))
+        for (key, value) in other where key != "generic" && key != "fallback" {
+            let counterpart = try #require(english[key]?.objectValue, "\(key)")
+            let texts = try #require(value.objectValue)
+            #expect(texts.map(\.key) == counterpart.map(\.key), "\(key)")
+            for (part, text) in texts {
+                #expect(params(in: text) == params(in: try #require(counterpart[part])), "\(key).\(part)")
+            }
         }
     }
 
-    /// Every `{param}` in the texts, and every key below, sorted.
-    private func places(in value: JSONValue) -> [String] {
+    /// The params a text names, the one it counts by among them. A form such as "one day" need not name its number.
+    private func params(in value: JSONValue) -> Set<String> {
         switch value {
         case .string(let text):
-            text.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
-                .map { String($0.prefix { $0 != "}" }) }.sorted()
-        case .object(let object): object.flatMap { [$0.key] + places(in: $0.value) }
+            Set(
+                text.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
+                    .map { String($0.prefix { $0 != "}" }) })
+        case .object(let counted):
+            counted.reduce(into: []) { names, entry in
+                names.insert(entry.key)
+                for (_, form) in entry.value.objectValue ?? [:] { names.formUnion(params(in: form)) }
+            }
         default: []
         }
     }
