@@ -138,6 +138,32 @@ import Testing
             ])
     }
 
+    @Test func `the handbook says of every type and every limit where it comes from, and of nothing else`()
+        throws
+    {
+        let page = URL(fileURLWithPath: repositoryPolicies)
+            .appendingPathComponent("../Sources/sendgate/Sendgate.docc/Sources.md")
+        let lines = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").map(String.init)
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+
+        func rows(under heading: String) throws -> [[String]] {
+            let start = try #require(lines.firstIndex(of: "## \(heading)"), "no section \(heading)")
+            return lines[(start + 1)...].drop { !$0.hasPrefix("|") }.prefix { $0.hasPrefix("|") }.dropFirst(2)
+                .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
+        }
+        let types = try rows(under: "Types")
+        #expect(types.map { $0[0] } == bundle.types.keys.map { "`\($0)`" }.sorted())
+        #expect(types.allSatisfy { $0.count == 3 })
+
+        func row(_ name: String, _ cap: Cap) -> [String] { [name, "\(cap.count) in \(cap.windowHours) h"] }
+        let limits =
+            bundle.limits.categories.map { row("category `\($0.key.rawValue)`", $0.value) }
+            + bundle.limits.types.map { row("`\($0.key)`", $0.value) }
+        #expect(
+            Set(try rows(under: "Limits").map { Array($0.prefix(2)) }) == Set(limits),
+            "the handbook and limits.yaml differ")
+    }
+
     @Test func `no two cases share a name`() {
         let names = pages(in: "cases").flatMap { $0.page["cases"]?.arrayValue ?? [] }
             .compactMap { $0["name"]?.stringValue }
