@@ -30,9 +30,18 @@ struct PolicyCheck: GateCommand {
             if output.json {
                 var object = bundle.summary
                 object["problems"] = .array([])
+                object["missing_texts"] = .array(
+                    bundle.missingTexts.map {
+                        ["key": .string($0.key), "locale": .string($0.locale), "read_in": .string($0.readIn)]
+                    })
                 Terminal.print(object)
             } else {
                 Terminal.print(bundle.headline)
+                for text in bundle.missingTexts {
+                    Terminal.note(
+                        "\(folder)/messages/\(text.locale).yaml: lacks `\(text.key)`, which is read in \(text.readIn)"
+                    )
+                }
             }
         } catch {
             if output.json {
