@@ -13,11 +13,17 @@ final class GatewayFixture: Sendable {
     private let core: Task<Void, any Error>
 
     /// - Parameter folder: Where `gate/` is made, or found again.
-    init(in folder: String, policies: String = CommandLineRun.policies) async throws {
-        let development = try DevelopmentGateway(
-            directory: "\(folder)/gate", policies: policies, hop: nil, otherUserIDs: [], logLevel: .critical)
+    /// - Parameter signing: What a production configuration may ask for as well.
+    init(
+        in folder: String, policies: String = CommandLineRun.policies,
+        signing: GatewayConfiguration.PolicySigning? = nil
+    ) async throws {
+        var configuration = try DevelopmentGateway(
+            directory: "\(folder)/gate", policies: policies, hop: nil, otherUserIDs: [], logLevel: .critical
+        ).configuration
+        configuration.policySigning = signing
         let wiring = try Wiring(
-            development.configuration, environment: [:],
+            configuration, environment: [:],
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await wiring.core.start(version: Sendgate.version)
         self.wiring = wiring

@@ -37,6 +37,11 @@ package struct PolicyBundle: Sendable {
         CanonicalJSON.write(JSONObject(documents.map { ($0.key, $0.value.json) }))
     }
 
+    /// SHA-256 over ``canonicalForm(of:)``.
+    package static func digest(of documents: [String: PolicyNode]) -> PolicyDigest {
+        PolicyDigest(Hexadecimal.encode(SHA256.digest(canonicalForm(of: documents)).bytes))
+    }
+
     /// RFC 8785 bytes; ``read(archive:)`` reads them back.
     package var canonicalJSON: [UInt8] { Self.canonicalForm(of: documents) }
 
@@ -76,7 +81,7 @@ package struct PolicyBundle: Sendable {
 
     private init(_ documents: [String: PolicyNode], _ list: ProblemList) {
         self.documents = documents
-        digest = PolicyDigest(Hexadecimal.encode(SHA256.digest(Self.canonicalForm(of: documents)).bytes))
+        digest = Self.digest(of: documents)
 
         func reader(_ file: String) -> NodeReader {
             guard let node = documents[file] else {

@@ -8,8 +8,10 @@ import PolicyFiles
 /// `sendgate policy …`: the rule book, for those who write, review and load it.
 struct Policy: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Checks, tests and shows a rule book.",
-        subcommands: [PolicyCheck.self, PolicyTest.self, PolicyShow.self])
+        abstract: "Checks, tests, shows, signs and activates a rule book.",
+        subcommands: [
+            PolicyCheck.self, PolicyTest.self, PolicyShow.self, PolicySign.self, PolicyActivate.self,
+        ])
 }
 
 /// `sendgate policy check`: every problem at once, each with its line.

@@ -1,5 +1,7 @@
+import AuditTrail
 import CompliancePolicy
 import GateVocabulary
+import GatewayPipeline
 import PolicyFiles
 
 /// A bundle from its folder, as every command reads it.
@@ -19,5 +21,25 @@ enum PolicyLoading {
         }
         if let caller { documents = DevelopmentCaller.adding(caller, to: documents) }
         return try PolicyBundle.read(documents: documents).get()
+    }
+
+    /// The bundle a gateway may put in force, as its configuration asks for it.
+    static func configured(_ configuration: GatewayConfiguration) throws(PolicyProblems)
+        -> PolicySource.Loaded
+    {
+        let folder = configuration.policiesDirectory
+        let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
+        let reviewed = reviewedDigest(of: bundle)
+        if let signing = configuration.policySigning {
+            try PolicySignature.verify(
+                PolicySignature.Statement(of: bundle, digest: reviewed), in: folder, by: signing.keys)
+        }
+        return PolicySource.Loaded(policy: CompiledPolicy(bundle), reviewedDigest: reviewed)
+    }
+
+    /// Signing is about the pages as they lie there, whatever development adds to them.
+    static func reviewedDigest(of bundle: PolicyBundle) -> PolicyDigest {
+        bundle.developmentCaller == nil
+            ? bundle.digest : PolicyBundle.digest(of: DevelopmentCaller.removed(from: bundle.documents))
     }
 }
