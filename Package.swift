@@ -187,7 +187,8 @@ let package = Package(
             "SendgateCommandTests",
             [
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline",
-                "GateVocabulary", "OpenSSLCrypto", "sendgate", "TrailDirectory", "WireProtocol",
+                "GateVocabulary", "OpenSSLCrypto", "PolicyFiles", "sendgate", "TrailDirectory",
+                "WireProtocol",
                 "UnixSocketEndpoint", logging,
             ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),

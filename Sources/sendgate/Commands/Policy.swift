@@ -32,9 +32,11 @@ struct PolicyCheck: GateCommand {
             if output.json {
                 var object = bundle.summary
                 object["problems"] = .array([])
+                object["remarks"] = .array(bundle.remarks.map { .object($0.json) })
                 Terminal.print(object)
             } else {
                 Terminal.print(bundle.headline)
+                for remark in bundle.remarks { Terminal.warning("\(folder)/\(remark.placed)") }
             }
         } catch {
             if output.json {

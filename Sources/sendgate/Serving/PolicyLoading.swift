@@ -11,16 +11,16 @@ enum PolicyLoading {
     static func bundle(
         at folder: String, addingDevelopmentCaller caller: CallerName? = nil
     ) throws(PolicyProblems) -> PolicyBundle {
-        var documents = try PolicyDirectory.read(at: folder)
-        if documents[DevelopmentCaller.page] != nil {
-            throw PolicyProblems([
-                PolicyProblem(
-                    file: DevelopmentCaller.page, message: "is a page that only `serve --dev` may add",
-                    hint: "remove it: its caller may do everything")
-            ])
+        try PolicyDirectory.readBundle(at: folder) { pages throws(PolicyProblems) in
+            if pages[DevelopmentCaller.page] != nil {
+                throw PolicyProblems([
+                    PolicyProblem(
+                        file: DevelopmentCaller.page, message: "is a page that only `serve --dev` may add",
+                        hint: "remove it: its caller may do everything")
+                ])
+            }
+            return caller.map { DevelopmentCaller.adding($0, to: pages) } ?? pages
         }
-        if let caller { documents = DevelopmentCaller.adding(caller, to: documents) }
-        return try PolicyBundle.read(documents: documents).get()
     }
 
     /// The bundle a gateway may put in force, as its configuration asks for it.
