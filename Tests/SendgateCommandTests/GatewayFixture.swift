@@ -4,6 +4,7 @@ import GateVocabulary
 import GatewayPipeline
 import Logging
 import Testing
+import UnixSocketEndpoint
 
 @testable import sendgate
 
@@ -34,6 +35,26 @@ final class GatewayFixture: Sendable {
     func stop() async throws {
         core.cancel()
         try await core.value
+    }
+
+    /// Listens while `body` runs.
+    ///
+    /// - Parameter body: Is given the socket where the caller `dev` may do everything.
+    func listening(_ body: (_ socket: String) async throws -> Void) async throws {
+        guard case .path(let path)? = wiring.configuration.listeners.first?.source else {
+            preconditionFailure("a development gateway has a socket of its own")
+        }
+        let (ready, isReady) = AsyncStream<Void>.makeStream()
+        let endpoint = wiring.endpoint
+        let serving = Task {
+            defer { isReady.finish() }
+            try await endpoint.run { isReady.finish() }
+        }
+        for await _ in ready {}
+        defer { serving.cancel() }
+        try await body(path)
+        serving.cancel()
+        _ = await serving.result
     }
 
     /// One request as the caller `dev`.
