@@ -14,14 +14,17 @@ package enum PolicyDirectory {
 
     /// Reads and checks the bundle in a folder.
     ///
-    /// - Parameter amending: Changes the pages before they are checked.
+    /// - Parameters:
+    ///   - refusing: What the reader refuses on top, looking at the pages that can be read.
+    ///   - amending: Changes the pages before they are checked.
     /// - Throws: Every problem, sorted by file and line: of the pages that cannot be read, and of what the others
     ///   say. Only what hangs on an unreadable page is left for the next round.
     package static func readBundle(
-        at path: String,
-        amending: (_ pages: [String: PolicyNode]) throws(PolicyProblems) -> [String: PolicyNode] = { $0 }
+        at path: String, refusing: (_ pages: [String: PolicyNode]) -> [PolicyProblem] = { _ in [] },
+        amending: (_ pages: [String: PolicyNode]) -> [String: PolicyNode] = { $0 }
     ) throws(PolicyProblems) -> PolicyBundle {
-        let (pages, unreadable, problems) = try survey(path)
+        let (pages, unreadable, found) = try survey(path)
+        let problems = found + refusing(pages)
         guard problems.isEmpty else {
             throw PolicyProblems(problems + PolicyBundle.problems(of: pages, without: unreadable))
         }

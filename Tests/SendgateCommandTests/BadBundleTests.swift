@@ -1,5 +1,6 @@
 import CompliancePolicy
 import Foundation
+import GatewayPipeline
 import PolicyFiles
 import Testing
 
@@ -119,9 +120,11 @@ extension BadEdit {
             wrong: "zz.new: [{count: 0", message: "`types.zz.new.0.count` must be 1 to 1000000, and is 0",
             hint: "a cap lets something through; to let nothing through, disable the type"),
         BadEdit(
-            name: "a zone, which no page has", file: "Policies/channels.yaml", old: "latest: \"21:00\"",
-            new: "latest: \"21:00\"\n    zone: Mars/Olympus", wrong: "zone: Mars",
-            message: "`sms.hours` has `zone`, and nothing of this name is known here", hint: "known here: "),
+            name: "a zone that does not exist", file: "Policies/channels.yaml", old: "America/Denver",
+            new: "America/Denvr", wrong: "America/Denvr",
+            message:
+                "`sms.hours.zones` names `America/Denvr`, which is no zone of tzdata \(LocalTime.dataVersion)",
+            hint: "write an IANA zone such as America/New_York"),
         BadEdit(
             name: "a text with a param the type lacks", file: "Policies/messages/en.yaml",
             old: "\nzz.new:\n  title: Money\n  body: You got {amount}.",

@@ -11,16 +11,35 @@ enum PolicyLoading {
     static func bundle(
         at folder: String, addingDevelopmentCaller caller: CallerName? = nil
     ) throws(PolicyProblems) -> PolicyBundle {
-        try PolicyDirectory.readBundle(at: folder) { pages throws(PolicyProblems) in
-            if pages[DevelopmentCaller.page] != nil {
-                throw PolicyProblems([
-                    PolicyProblem(
-                        file: DevelopmentCaller.page, message: "is a page that only `serve --dev` may add",
-                        hint: "remove it: its caller may do everything")
-                ])
-            }
-            return caller.map { DevelopmentCaller.adding($0, to: pages) } ?? pages
+        try PolicyDirectory.readBundle(
+            at: folder, refusing: refused,
+            amending: { pages in
+                caller.map { DevelopmentCaller.adding($0, to: pages) } ?? pages
+            })
+    }
+
+    /// What pages may not say, besides what a bundle may not.
+    private static func refused(_ pages: [String: PolicyNode]) -> [PolicyProblem] {
+        var problems: [PolicyProblem] = []
+        if pages[DevelopmentCaller.page] != nil {
+            problems.append(
+                PolicyProblem(
+                    file: DevelopmentCaller.page, message: "is a page that only `serve --dev` may add",
+                    hint: "remove it: its caller may do everything"))
         }
+        // Zone data is the machine's. A zone it does not know would silently be no zone, and the hours a law gives
+        // would be read in the others alone.
+        if case .list(let zones)? = pages["channels.yaml"]?["sms"]?["hours"]?["zones"]?.value {
+            for zone in zones {
+                guard case .text(let name) = zone.value, !LocalTime.isKnown(zone: name) else { continue }
+                problems.append(
+                    PolicyProblem(
+                        file: "channels.yaml", at: zone.location,
+                        "`sms.hours.zones` names `\(name)`, which is no zone of tzdata \(LocalTime.dataVersion)",
+                        hint: "write an IANA zone such as America/New_York"))
+            }
+        }
+        return problems
     }
 
     /// The bundle a gateway may put in force, as its configuration asks for it.
