@@ -99,7 +99,7 @@ let package = Package(
         room(
             "PolicyFiles",
             [
-                "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
                 .product(name: "Yams", package: "Yams"),
             ]),
         room("KeyFiles", ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto"]),
@@ -186,8 +186,9 @@ let package = Package(
         tests(
             "SendgateCommandTests",
             [
-                "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline", "GateVocabulary",
-                "sendgate", "TrailDirectory", "WireProtocol",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline",
+                "GateVocabulary", "OpenSSLCrypto", "PolicyFiles", "sendgate", "TrailDirectory",
+                "WireProtocol",
                 "UnixSocketEndpoint", logging,
             ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),

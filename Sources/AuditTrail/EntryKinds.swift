@@ -27,7 +27,7 @@ extension EntryKind {
     package static let erasure = EntryKind("erasure")
     /// A bundle came into force.
     package static let policy = EntryKind("policy")
-    /// The operator asked for a bundle that has problems; the one in force stayed.
+    /// Somebody asked for a bundle that has problems; the one in force stayed.
     package static let policyRefused = EntryKind("policy_refused")
     /// A peer that matched no caller.
     package static let unknownPeer = EntryKind("unknown_peer")
@@ -132,8 +132,9 @@ extension EntrySchema {
                 "subject": tag,
             ], optional: ["destination": tag]),
         .erasure: EntryMembers(required: ["caller": .name, "subject": tag]),
-        .policy: EntryMembers(required: ["policy": digest], optional: ["caller": .name]),
-        .policyRefused: EntryMembers(required: ["policy": digest, "problems": count]),
+        .policy: EntryMembers(required: ["policy": digest], optional: ["caller": .name, "version": count]),
+        .policyRefused: EntryMembers(
+            required: ["policy": digest, "problems": count], optional: ["caller": .name, "refused": digest]),
         .unknownPeer: EntryMembers(required: [
             "count": count, "gid": uid, "listener": count, "pid": count, "uid": uid,
         ]),

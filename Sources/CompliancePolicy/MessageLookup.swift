@@ -48,32 +48,3 @@ extension CompiledPolicy {
         return nil
     }
 }
-
-/// A text that a locale does not have, and where its recipients read it instead.
-package struct MissingText: Hashable, Sendable {
-    package var locale: String
-    /// ``NotificationType/messageKey``.
-    package var key: String
-    /// The next locale of the chain that has it.
-    package var readIn: String
-}
-
-extension PolicyBundle {
-    /// Every text that a locale takes from another, by locale and key.
-    ///
-    /// No problem of the bundle, because a chain always ends in a locale that has the text; but somebody who
-    /// asked for their own language reads another one, and whoever keeps the texts should know.
-    package var missingTexts: [MissingText] {
-        guard let last = messages[LocaleMessages.lastLocale] else { return [] }
-        return messages.values.sorted { $0.locale < $1.locale }.flatMap { own in
-            last.texts.keys.sorted().compactMap { key in
-                var found = own
-                while found.texts[key] == nil, let next = found.fallback.flatMap({ messages[$0] }) {
-                    found = next
-                }
-                return found.locale == own.locale
-                    ? nil : MissingText(locale: own.locale, key: key, readIn: found.locale)
-            }
-        }
-    }
-}

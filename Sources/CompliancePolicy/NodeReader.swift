@@ -67,13 +67,15 @@ struct NodeReader {
         return boolean
     }
 
-    func integer(_ range: ClosedRange<Int>) -> Int {
+    /// - Parameter hint: What a number outside of the range was probably meant to do, and how to do it.
+    func integer(_ range: ClosedRange<Int>, hint: String? = nil) -> Int {
         guard case .integer(let integer) = node.value else {
-            problem("must be a whole number, and is \(node.shapeName)")
+            problem(
+                "must be a whole number, and is \(node.shapeName)", hint: "write plain digits without quotes")
             return range.lowerBound
         }
         guard let small = Int(exactly: integer), range.contains(small) else {
-            problem("must be \(range.lowerBound) to \(range.upperBound), and is \(integer)")
+            problem("must be \(range.lowerBound) to \(range.upperBound), and is \(integer)", hint: hint)
             return range.lowerBound
         }
         return small
@@ -86,7 +88,10 @@ struct NodeReader {
             return stand
         }
         guard let value = Value(rawValue: text) else {
-            problem("must be one of \(Self.names(Value.self)), and is `\(text)`")
+            let near = Value.allCases.map(\.rawValue).filter { MemberReader.isNear($0, text) }.min()
+            problem(
+                "must be one of \(Self.names(Value.self)), and is `\(text)`",
+                hint: near.map { "did you mean `\($0)`?" } ?? "the list is closed; write one of them")
             return stand
         }
         return value
@@ -201,7 +206,7 @@ final class MemberReader {
     }
 
     /// Whether two names differ by one letter, or by `-` for `_`.
-    private static func isNear(_ left: String, _ right: String) -> Bool {
+    static func isNear(_ left: String, _ right: String) -> Bool {
         let left = Array(left.utf8)
         let right = Array(right.utf8)
         guard abs(left.count - right.count) <= 1 else { return false }
@@ -232,8 +237,8 @@ final class MemberReader {
 
     func boolean(_ key: String, default value: Bool) -> Bool { optional(key)?.boolean() ?? value }
 
-    func integer(_ key: String, _ range: ClosedRange<Int>) -> Int {
-        required(key)?.integer(range) ?? range.lowerBound
+    func integer(_ key: String, _ range: ClosedRange<Int>, hint: String? = nil) -> Int {
+        required(key)?.integer(range, hint: hint) ?? range.lowerBound
     }
 
     func name<Value: RawRepresentable<String> & CaseIterable>(_ key: String) -> Value {

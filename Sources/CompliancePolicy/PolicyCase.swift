@@ -13,6 +13,15 @@ package struct PolicyCase: Hashable, Sendable {
     package var request: AttestedRequest
     package var facts: Facts
     package var expected: Expectation
+    /// What must come out when what waits is looked at again, in order of time.
+    package var later: [Later]
+
+    /// A message that waits is decided again when its time comes, and whenever the person changes something.
+    package struct Later: Hashable, Sendable {
+        package var line: Int?
+        package var facts: Facts
+        package var expected: Expectation
+    }
 
     /// What must come out. Whatever is `nil` is not looked at.
     package struct Expectation: Hashable, Sendable {
@@ -31,6 +40,8 @@ package struct PolicyCase: Hashable, Sendable {
 package struct CaseResult: Hashable, Sendable {
     package var example: PolicyCase
     package var decision: Decision
+    /// One per element of ``PolicyCase/later`` that was still waiting then.
+    package var laterDecisions: [Decision]
     /// One line per difference, e.g. "reason is `allowed`, expected `no_gdpr_consent`"; empty when it passed.
     package var differences: [String]
 
@@ -39,29 +50,56 @@ package struct CaseResult: Hashable, Sendable {
 
 extension PolicyCase {
     package func run(under policy: CompiledPolicy) -> CaseResult {
-        let decision = decide(request, given: facts, under: policy)
+        let first = decide(request, given: facts, under: policy)
+        var differences = expected.differences(from: first)
+        var decisions: [Decision] = []
+        for step in later {
+            let moment = step.facts.now?.rfc3339 ?? "an unknown time"
+            let last = decisions.last ?? first
+            guard last.outcome.isWaiting else {
+                differences.append(
+                    "at \(moment) nothing waits any more: the outcome was `\(last.outcome.name)`")
+                break
+            }
+            let decision = decide(request, given: step.facts, under: policy)
+            decisions.append(decision)
+            differences += step.expected.differences(from: decision).map { "at \(moment) \($0)" }
+        }
+        return CaseResult(
+            example: self, decision: first, laterDecisions: decisions, differences: differences)
+    }
+}
+
+extension Outcome {
+    /// Whether something is kept that will be decided again.
+    fileprivate var isWaiting: Bool { self == .defer || self == .digest }
+}
+
+extension PolicyCase.Expectation {
+    /// What of a decision is not as it should be.
+    func differences(from decision: Decision) -> [String] {
         var differences: [String] = []
         func compare(_ what: String, _ found: String?, _ wanted: String?) {
             guard let wanted, found != wanted else { return }
             differences.append("\(what) is \(found.map { "`\($0)`" } ?? "absent"), expected `\(wanted)`")
         }
-        compare("outcome", decision.outcome.name, expected.outcome.name)
-        compare("reason", decision.reason.rawValue, expected.reason.rawValue)
-        compare("detail", decision.detail?.rawValue, expected.detail?.rawValue)
-        compare("not_before", decision.notBefore?.rfc3339, expected.notBefore?.rfc3339)
-        compare("form", decision.form.rawValue, expected.form?.rawValue)
-        compare("interruption", decision.interruption.rawValue, expected.interruption?.rawValue)
-        if let notes = expected.notes, notes != decision.notes {
+        compare("outcome", decision.outcome.name, outcome.name)
+        compare("reason", decision.reason.rawValue, reason.rawValue)
+        compare("detail", decision.detail?.rawValue, detail?.rawValue)
+        compare("not_before", decision.notBefore?.rfc3339, notBefore?.rfc3339)
+        compare("form", decision.form.rawValue, form?.rawValue)
+        compare("interruption", decision.interruption.rawValue, interruption?.rawValue)
+        if let notes, notes != decision.notes {
             differences.append("notes are \(decision.notes.namesSet), expected \(notes.namesSet)")
         }
         for gate in Gate.allCases {
-            guard let wanted = expected.gates[gate] else { continue }
+            guard let wanted = gates[gate] else { continue }
             let found = decision.trace[gate]
             if found.verdict != wanted {
                 differences.append("gate \(gate.name) says `\(found.name)`, expected `\(wanted.name)`")
             }
         }
-        return CaseResult(example: self, decision: decision, differences: differences)
+        return differences
     }
 }
 
@@ -96,13 +134,16 @@ package struct CaseCoverage: Hashable, Sendable {
 
     package init(_ results: some Sequence<CaseResult>) {
         for result in results {
-            let decision = result.decision
-            outcomes.insert(decision.outcome)
-            reasons.insert(decision.reason)
-            if let detail = decision.detail { details.insert(.init(reason: decision.reason, detail: detail)) }
+            for decision in [result.decision] + result.laterDecisions { add(decision) }
             types.insert(result.example.request.type)
-            for gate in Gate.allCases where decision.trace[gate].verdict == .fail { gates.insert(gate) }
         }
+    }
+
+    private mutating func add(_ decision: Decision) {
+        outcomes.insert(decision.outcome)
+        reasons.insert(decision.reason)
+        if let detail = decision.detail { details.insert(.init(reason: decision.reason, detail: detail)) }
+        for gate in Gate.allCases where decision.trace[gate].verdict == .fail { gates.insert(gate) }
     }
 
     /// Reasons no case decided by, in the order of the gates.
@@ -141,11 +182,36 @@ extension PolicyCase {
             channel: given?.optionalName("channel") ?? .push,
             critical: given?.boolean("critical", default: false) ?? false)
         facts = Facts()
+        later = []
+        var known: CaseFacts?
         if let given {
-            facts = CaseFacts(given, bases: bases).facts(ttlSeconds: types[request.type]?.ttlSeconds)
+            known = CaseFacts(given, bases: bases)
+            facts = known?.facts(ttlSeconds: types[request.type]?.ttlSeconds) ?? facts
             given.refuseOthers()
         }
         expected = Expectation(members.required("then"))
+        let steps = members.optional("later")?.elements() ?? []
+        if !steps.isEmpty, !expected.outcome.isWaiting {
+            members.reader.problem(
+                "says what happens `later` of a send that does not wait",
+                hint: "only `defer` and `digest` are decided again")
+        }
+        var time = facts.now
+        for step in steps {
+            let members = step.members()
+            guard var next = known else { continue }
+            next.change(members)
+            let facts = next.facts(expiry: self.facts.expiry)
+            let expectation = Expectation(members.required("then"))
+            members.refuseOthers()
+            if let now = facts.now, let before = time, now < before {
+                step.problem(
+                    "is at a time before the one it follows", hint: "write the steps in order of time")
+            }
+            time = facts.now
+            known = next
+            later.append(Later(line: step.node.location?.line, facts: facts, expected: expectation))
+        }
         members.refuseOthers()
     }
 }
@@ -233,10 +299,32 @@ private struct CaseFacts {
             for (key, fact) in Self.object(value) { object[key] = fact }
         }
         without = given.optional("without")?.elements() ?? []
-        if let value = given.required("now") {
-            now = Self.instant(value)
-            if let now { object["now"] = .integer(now.milliseconds) }
+        setNow(given)
+    }
+
+    /// What is different when the same message is looked at again.
+    mutating func change(_ members: MemberReader) {
+        // It may go from now on: whatever it waited for has come.
+        object["due"] = nil
+        if let value = members.optional("facts") {
+            place = value
+            for (key, fact) in Self.object(value) { object[key] = fact }
         }
+        without += members.optional("without")?.elements() ?? []
+        setNow(members)
+    }
+
+    private mutating func setNow(_ members: MemberReader) {
+        guard let value = members.required("now") else { return }
+        now = Self.instant(value)
+        if let now { object["now"] = .integer(now.milliseconds) }
+    }
+
+    /// When it stops being of use was settled when it came in.
+    func facts(expiry: Instant?) -> Facts {
+        var later = self
+        if let expiry, object["expiry"] == nil { later.object["expiry"] = .integer(expiry.milliseconds) }
+        return later.facts(ttlSeconds: nil)
     }
 
     /// What a case leaves unsaid is the usual: wanted at once, told for the first time, and living as long as its

@@ -12,19 +12,18 @@ package struct GatewayOperations: Sendable {
     package var checks: @Sendable () -> [ReadinessAnswer.Check]
     /// More lines for `/metrics`, in the Prometheus text format.
     package var moreMetrics: @Sendable () -> String
-    /// Reads the configured bundle again and hands it over, or says what is wrong with it.
-    package var loadConfiguredPolicy: @Sendable () throws -> CompiledPolicy
+    package var policySource: PolicySource
 
     package init(
         gateKeys: @escaping @Sendable () -> [KeyAnswer],
         checks: @escaping @Sendable () -> [ReadinessAnswer.Check],
         moreMetrics: @escaping @Sendable () -> String,
-        loadConfiguredPolicy: @escaping @Sendable () throws -> CompiledPolicy
+        policySource: PolicySource
     ) {
         self.gateKeys = gateKeys
         self.checks = checks
         self.moreMetrics = moreMetrics
-        self.loadConfiguredPolicy = loadConfiguredPolicy
+        self.policySource = policySource
     }
 
     func answer(to route: Route, from gateway: Gateway) -> Answer {
@@ -69,56 +68,140 @@ extension Gateway {
     /// Puts the configured bundle in force, when it is the one that was named and passes its checks.
     func activate(_ body: PolicyActivateBody, _ context: RouteContext) {
         let isTaken = readers.submit { [self] in
-            do {
-                let next = try operations.loadConfiguredPolicy()
-                guard next.digest == body.digest else {
-                    return context.answer(
-                        Problem(.policyMismatch, detail: "the configured bundle is `\(next.digest)`").answer)
-                }
-                replacePolicy(with: next, by: context.caller, answer: context.answer)
-            } catch {
-                context.answer(Problem(.policyRefused, detail: "\(error)").answer)
-            }
+            loadPolicy(reviewedAs: body.digest, by: context.caller, answer: context.answer)
         }
         if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }
     }
 
-    /// Swaps the bundle whole, between two batches, with an entry.
+    /// Reads the configured bundle and swaps it in whole, between two batches, with an entry.
     ///
-    /// - Parameter caller: `nil` when the operator asked by signal.
-    package func replacePolicy(
+    /// One that has a problem leaves the one in force where it is, and the trail says so: a rule book nobody can
+    /// read must never become no rule book. Blocks while it reads.
+    ///
+    /// - Parameters:
+    ///   - digest: What the caller reviewed; `nil` takes whatever is there and passes.
+    ///   - caller: `nil` when the operator asked by signal. Finding the bundle in force there is then no news.
+    package func loadPolicy(
+        reviewedAs digest: PolicyDigest?, by caller: CallerName?, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        let next: CompiledPolicy
+        do {
+            let loaded = try operations.policySource.load()
+            next = loaded.policy
+            if let digest, digest != next.digest, digest != loaded.reviewedDigest {
+                return answer(
+                    Problem(.policyMismatch, detail: "the configured bundle is `\(loaded.reviewedDigest)`")
+                        .answer)
+            }
+        } catch {
+            return refusePolicy(PolicySource.Refusal(error), by: caller, answer: answer)
+        }
+        if caller == nil, next.digest == policy.current.digest {
+            operations.policySource.accepted(next)
+            return answer(Answer(json: ["policy": .string(next.digest.text)]))
+        }
+        replacePolicy(with: next, by: caller, answer: answer)
+    }
+
+    private func refusePolicy(
+        _ refusal: PolicySource.Refusal, by caller: CallerName?, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        operations.policySource.refused(refusal)
+        let problem = Problem(.policyRefused, detail: refusal.detail)
+        engine.submit(
+            EditOperation(
+                caller: caller, lane: .security,
+                edit: { batch, now in
+                    try batch.recordRefusedPolicy(refusal, by: caller, at: now)
+                    return problem.answer
+                }, reply: answer))
+    }
+
+    private func replacePolicy(
         with next: CompiledPolicy, by caller: CallerName?, answer: @escaping @Sendable (Answer) -> Void
     ) {
+        let source = operations.policySource
         do {
             // Archived before it decides anything, or replay would miss it.
             try library.archivePolicy(next.digest, next.bundle.canonicalJSON)
         } catch {
-            return answer(Problem(.unavailable, detail: "the bundle cannot be archived: \(error)").answer)
+            let problem = Problem(.unavailable, detail: "the bundle cannot be archived: \(error)")
+            source.refused(PolicySource.Refusal(error))
+            return answer(problem.answer)
         }
         let policy = policy
         engine.submit(
             EditOperation(
                 caller: caller, lane: .security,
                 edit: { batch, now in
+                    // Inside the transaction that would activate it: of two that race, the later sees the earlier.
+                    if source.versionsOnlyRise,
+                        let problem = try batch.store.activatedPolicy()?.refusal(of: ActivatedPolicy(next))
+                    {
+                        let refusal = PolicySource.Refusal(PolicyProblems([problem]))
+                        try batch.recordRefusedPolicy(refusal, next.digest, by: caller, at: now)
+                        source.refused(refusal)
+                        return Problem(.policyRefused, detail: refusal.detail).answer
+                    }
                     let previous = batch.policy.digest
-                    let trail = try batch.recordPolicy(next.digest, by: caller, at: now)
+                    let trail = try batch.recordPolicy(next, by: caller, at: now)
                     return Answer(
                         json: PolicyActivatedAnswer(policy: next.digest, previous: previous, trail: trail)
                             .json)
                 },
                 reply: { reply in
-                    if reply.status < 300 { policy.replace(with: next) }
+                    if reply.status < 300 {
+                        policy.replace(with: next)
+                        source.accepted(next)
+                    } else if reply.status != ProblemName.policyRefused.status {
+                        source.refused(PolicySource.Refusal("its activation could not be recorded"))
+                    }
                     answer(reply)
                 }))
     }
 }
 
+extension PolicySource.Refusal {
+    /// For the caller who asked: the first problems, and how many there are.
+    fileprivate var detail: String {
+        let shown = problems.prefix(10).map(\.description).joined(separator: "\n")
+        return problems.count > 10 ? "\(shown)\nand \(problems.count - 10) more" : shown
+    }
+}
+
 extension BatchContext {
+    /// The gateway starts, under this bundle.
+    package func recordStart(_ policy: CompiledPolicy, version: String, at now: Instant) throws {
+        try store.setActivatedPolicy(ActivatedPolicy(policy))
+        try record(
+            .start, at: now,
+            [
+                "policy": .string(policy.digest.text), "tzdata": .string(LocalTime.dataVersion),
+                "version": .string(version),
+            ])
+    }
+
     func recordPolicy(
-        _ digest: PolicyDigest, by caller: CallerName?, at now: Instant
+        _ policy: CompiledPolicy, by caller: CallerName?, at now: Instant
     ) throws -> TrailReference {
-        var members: [String: String] = ["policy": digest.text]
-        if let caller { members["caller"] = caller.text }
-        return try record(.policy, at: now, .init(members.map { ($0.key, .string($0.value)) }))
+        try store.setActivatedPolicy(ActivatedPolicy(policy))
+        var members: JSONObject = [
+            "policy": .string(policy.digest.text), "version": .integer(Int64(policy.bundle.version)),
+        ]
+        if let caller { members["caller"] = .string(caller.text) }
+        return try record(.policy, at: now, members)
+    }
+
+    /// - Parameter digest: Of the bundle that was refused, when it could be read at all.
+    func recordRefusedPolicy(
+        _ refusal: PolicySource.Refusal, _ digest: PolicyDigest? = nil, by caller: CallerName?,
+        at now: Instant
+    ) throws {
+        var members: JSONObject = [
+            "policy": .string(policy.digest.text), "problems": .integer(Int64(refusal.problems.count)),
+        ]
+        if let digest { members["refused"] = .string(digest.text) }
+        if let caller { members["caller"] = .string(caller.text) }
+        try record(.policyRefused, at: now, members)
     }
 }

@@ -45,7 +45,9 @@ package struct PrivateKeyFile: Sendable {
     }
 
     /// Whether the key was made for tests or for `serve --dev`.
-    package var isThrowaway: Bool { id.hasPrefix("dev-") || id.contains("test") }
+    package var isThrowaway: Bool { Self.isThrowaway(id: id) }
+
+    package static func isThrowaway(id: String) -> Bool { id.hasPrefix("dev-") || id.contains("test") }
 
     /// The public part; `nil` for a symmetric key.
     package func publicKey() throws -> Ed25519PublicKey? {

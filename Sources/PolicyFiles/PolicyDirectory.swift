@@ -6,25 +6,49 @@ import Synchronization
 ///
 /// Reads every file of the folder, so that ``PolicyBundle/read(documents:)`` can hold them against the list
 /// on the cover page: what is in force is what the cover page says, not what happens to lie about. Only
-/// regular files inside the folder are read. `schema/` holds help for editors, is not part of a bundle,
-/// and is not looked at.
+/// regular files inside the folder are read. `schema/` holds help for editors and `bundle.sig` the signatures
+/// (``PolicySignature``); neither is part of a bundle.
 package enum PolicyDirectory {
     package static let coverPage = "bundle.yaml"
     static let editorFolder = "schema"
 
     /// Reads and checks the bundle in a folder.
     ///
-    /// - Throws: Every problem of every file, sorted by file and line. Whether the pages agree with one
-    ///   another is asked only when all of them can be read.
-    package static func readBundle(at path: String) throws(PolicyProblems) -> PolicyBundle {
-        try PolicyBundle.read(documents: read(at: path)).get()
+    /// - Parameters:
+    ///   - refusing: What the reader refuses on top, looking at the pages that can be read.
+    ///   - amending: Changes the pages before they are checked.
+    /// - Throws: Every problem, sorted by file and line: of the pages that cannot be read, and of what the others
+    ///   say. Only what hangs on an unreadable page is left for the next round.
+    package static func readBundle(
+        at path: String, refusing: (_ pages: [String: PolicyNode]) -> [PolicyProblem] = { _ in [] },
+        amending: (_ pages: [String: PolicyNode]) -> [String: PolicyNode] = { $0 }
+    ) throws(PolicyProblems) -> PolicyBundle {
+        let (pages, unreadable, found) = try survey(path)
+        let problems = found + refusing(pages)
+        guard problems.isEmpty else {
+            throw PolicyProblems(problems + PolicyBundle.problems(of: pages, without: unreadable))
+        }
+        return try PolicyBundle.read(documents: amending(pages)).get()
     }
 
     /// Reads every page of the bundle in a folder, by its path relative to the folder.
     ///
     /// - Parameter path: The bundle's folder; the last step of the path may be a symbolic link.
-    /// - Throws: Every problem of every page, sorted by file and line.
+    /// - Throws: Every problem of every page, sorted by file and line. What the pages say is not looked at.
     package static func read(at path: String) throws(PolicyProblems) -> [String: PolicyNode] {
+        let (pages, _, problems) = try survey(path)
+        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        return pages
+    }
+
+    /// The pages that can be read, the paths of those that cannot, and why.
+    ///
+    /// - Throws: When the folder is no bundle's.
+    private static func survey(
+        _ path: String
+    ) throws(PolicyProblems) -> (
+        pages: [String: PolicyNode], unreadable: Set<String>, problems: [PolicyProblem]
+    ) {
         var problems: [PolicyProblem] = []
         let folder: BundleFolder
         let found: [String]
@@ -45,8 +69,8 @@ package enum PolicyDirectory {
             throw PolicyProblems(problems)
         }
         let documents = readPages(found, in: folder, &problems)
-        guard problems.isEmpty else { throw PolicyProblems(problems) }
-        return documents
+        let unreadable = Set(found).subtracting(documents.keys).union(problems.map(\.file))
+        return (documents, unreadable, problems)
     }
 
     private static func cannotRead(_ error: FolderError) -> PolicyProblem {
@@ -67,6 +91,7 @@ package enum PolicyDirectory {
             let left = PolicyFileLimits.fileCountMax - files.count
             for entry in try folder.entries(of: path, countMax: left) {
                 switch entry {
+                case .file(PolicySignature.fileName): continue
                 case .file(let file):
                     guard file.utf8.count <= PolicyFileLimits.pathByteCountMax else {
                         problems.append(

@@ -68,7 +68,7 @@ extension PreferenceSource: StoredCode {
     ]
 }
 extension ConsentEvent.State: StoredCode {
-    static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn]
+    static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn, .shown]
 }
 extension OutboxRecord.State: StoredCode {
     static let codes: [OutboxRecord.State] = [.ready, .held, .gathered]

@@ -13,7 +13,8 @@ struct Sendgate: AsyncParsableCommand {
             "Decides whether a notification may go out, seals it, and records it.",
         version: version,
         subcommands: [
-            Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Keys.self, Audit.self,
+            Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Consents.self,
+            Keys.self, Audit.self,
             Bench.self,
         ])
 

@@ -54,18 +54,18 @@ struct Wiring {
         let trailSigner = try Self.trailSigner(keys, origin: configuration.trailOrigin)
         trailKey = trailSigner.verifierKey
 
-        let load: @Sendable () throws -> CompiledPolicy = {
-            CompiledPolicy(
-                try PolicyLoading.bundle(
-                    at: configuration.policiesDirectory,
-                    addingDevelopmentCaller: configuration.developmentCaller))
-        }
-        let first = try load()
+        let load: @Sendable () throws -> PolicySource.Loaded = { try PolicyLoading.configured(configuration) }
+        let first = try load().policy
         let policy = PolicyInForce(first)
         self.policy = policy
 
         let store = try SQLiteStore(
             directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: gateKeys.index)
+        if configuration.policySigning != nil,
+            let problem = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))
+        {
+            throw PolicyProblems([problem])
+        }
         let library = try PublishedTrail(
             at: configuration.trailDirectory, signer: trailSigner,
             olderKeys: Self.olderTrailKeys(keys, origin: configuration.trailOrigin),
@@ -102,7 +102,7 @@ struct Wiring {
 
         let endpointBox = Late<UnixSocketEndpoint>()
         let health = RelayHealth()
-        let ledger = ReloadLedger()
+        let ledger = ReloadLedger(clock: clock, logger: logger)
         let vitals = GatewayVitals(
             store: store, publisher: publisher, policy: policy, health: health, reloads: ledger,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
@@ -114,7 +114,9 @@ struct Wiring {
             surroundings: surroundings,
             operations: GatewayOperations(
                 gateKeys: { keyAnswers }, checks: { vitals.checks() }, moreMetrics: { vitals.metrics() },
-                loadConfiguredPolicy: load), work: work)
+                policySource: PolicySource(
+                    load: load, versionsOnlyRise: configuration.policySigning != nil,
+                    refused: { ledger.refused($0) }, accepted: { ledger.accepted($0) })), work: work)
         endpoint = try UnixSocketEndpoint(
             listeners: sockets.listeners(under: first), limits: configuration.endpoint, handler: gateway,
             logger: logger)
@@ -124,9 +126,7 @@ struct Wiring {
         core = GatewayCore(
             engine: engine, publisher: publisher,
             retentionMilliseconds: configuration.limits.retentionMilliseconds, logger: logger)
-        reload = PolicyReload(
-            gateway: gateway, engine: engine, policy: policy, load: load, ledger: ledger, clock: clock,
-            logger: logger)
+        reload = PolicyReload(gateway: gateway)
     }
 
     /// Serves until SIGTERM or SIGINT, then drains: the sockets take nothing new, the relay finishes what is under

@@ -131,7 +131,10 @@ final class GatewayHarness: Sendable {
             engine: engine, store: store, library: library, policy: inForce, attestation: attestation,
             surroundings: surroundings,
             operations: GatewayOperations(
-                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" }, loadConfiguredPolicy: { policy }),
+                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
+                policySource: PolicySource(
+                    load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
+                    versionsOnlyRise: false)),
             work: work)
         engine.start()
     }

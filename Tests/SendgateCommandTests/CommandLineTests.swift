@@ -6,7 +6,9 @@ import Testing
 @Suite struct CommandLineTests {
     private static let commands: [[String]] = [
         ["serve"], ["status"], ["send"], ["explain"], ["policy", "check"], ["policy", "test"],
-        ["policy", "show"], ["keys", "init"], ["keys", "list"], ["audit", "verify"], ["audit", "replay"],
+        ["policy", "show"], ["policy", "sign"], ["policy", "activate"], ["consents", "show"],
+        ["consents", "grant"], ["consents", "withdraw"], ["keys", "init"], ["keys", "list"],
+        ["audit", "verify"], ["audit", "replay"],
         ["audit", "show"],
     ]
 

@@ -1,6 +1,8 @@
+import AuditTrail
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 import Testing
 import UnixSocketEndpoint
 
@@ -95,6 +97,38 @@ import UnixSocketEndpoint
         let fromFlags = try read(
             Self.complete, flags: [.state: "/srv/flag"], environment: environment)
         #expect(fromFlags.stateDirectory == "/srv/flag")
+    }
+
+    @Test func `keys are pinned only where a signature is required, and required only where keys are pinned`()
+        throws
+    {
+        let key = try Self.makeVerifierKey("policy-0102030405060708")
+        #expect(try read(Self.complete).policySigning == nil)
+        let signed = try read(Self.complete + "policy_signing: {required: true, keys: [\"\(key)\"]}\n")
+        #expect(signed.policySigning?.keys.map(\.text) == [key])
+        let environment = ["SENDGATE_POLICY_SIGNING_REQUIRED": "true", "SENDGATE_POLICY_SIGNING_KEYS": key]
+        #expect(try read(Self.complete, environment: environment).policySigning?.keys.map(\.text) == [key])
+        func message(_ signing: String) throws -> String? {
+            try problems(Self.complete + "policy_signing: \(signing)\n").first?.message
+        }
+        #expect(
+            try message("{required: true}")
+                == "`policy_signing.keys` is not set, so no bundle could ever come into force")
+        #expect(
+            try message("{keys: [\"\(key)\"]}")
+                == "`policy_signing.keys` pins keys that nothing is checked against")
+        #expect(try message("{required: true, keys: [\"a+b+c\"]}") == "`a+b+c` is no verifier key")
+        #expect(
+            try message("{required: 1, keys: []}")
+                == "`policy_signing.required` must be true or false, and is a number")
+        let throwaway = try Self.makeVerifierKey("dev-policy-0102030405060708")
+        #expect(
+            try message("{required: true, keys: [\"\(throwaway)\"]}")
+                == "`dev-policy-0102030405060708` is a throwaway key")
+    }
+
+    private static func makeVerifierKey(_ name: String) throws -> String {
+        try #require(NoteVerifierKey(name: name, publicKey: try Ed25519PrivateKey.generate().publicKey)).text
     }
 
     @Test func `an empty variable counts as none`() throws {

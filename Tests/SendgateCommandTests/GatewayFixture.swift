@@ -4,6 +4,7 @@ import GateVocabulary
 import GatewayPipeline
 import Logging
 import Testing
+import UnixSocketEndpoint
 
 @testable import sendgate
 
@@ -13,11 +14,17 @@ final class GatewayFixture: Sendable {
     private let core: Task<Void, any Error>
 
     /// - Parameter folder: Where `gate/` is made, or found again.
-    init(in folder: String, policies: String = CommandLineRun.policies) async throws {
-        let development = try DevelopmentGateway(
-            directory: "\(folder)/gate", policies: policies, hop: nil, otherUserIDs: [], logLevel: .critical)
+    /// - Parameter signing: What a production configuration may ask for as well.
+    init(
+        in folder: String, policies: String = CommandLineRun.policies,
+        signing: GatewayConfiguration.PolicySigning? = nil
+    ) async throws {
+        var configuration = try DevelopmentGateway(
+            directory: "\(folder)/gate", policies: policies, hop: nil, otherUserIDs: [], logLevel: .critical
+        ).configuration
+        configuration.policySigning = signing
         let wiring = try Wiring(
-            development.configuration, environment: [:],
+            configuration, environment: [:],
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await wiring.core.start(version: Sendgate.version)
         self.wiring = wiring
@@ -28,6 +35,26 @@ final class GatewayFixture: Sendable {
     func stop() async throws {
         core.cancel()
         try await core.value
+    }
+
+    /// Listens while `body` runs.
+    ///
+    /// - Parameter body: Is given the socket where the caller `dev` may do everything.
+    func listening(_ body: (_ socket: String) async throws -> Void) async throws {
+        guard case .path(let path)? = wiring.configuration.listeners.first?.source else {
+            preconditionFailure("a development gateway has a socket of its own")
+        }
+        let (ready, isReady) = AsyncStream<Void>.makeStream()
+        let endpoint = wiring.endpoint
+        let serving = Task {
+            defer { isReady.finish() }
+            try await endpoint.run { isReady.finish() }
+        }
+        for await _ in ready {}
+        defer { serving.cancel() }
+        try await body(path)
+        serving.cancel()
+        _ = await serving.result
     }
 
     /// One request as the caller `dev`.

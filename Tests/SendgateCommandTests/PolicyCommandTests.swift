@@ -32,25 +32,6 @@ import Testing
         #expect(run.errors.contains("sendgate: hint: did you mean `allow`?"))
     }
 
-    @Test func `a text that a language lacks is told with the language it is read in, and is no problem`()
-        throws
-    {
-        let policies = try folder.policies()
-        let whole = try CommandLineRun("policy", "check", policies)
-        #expect(!whole.errors.contains("lacks"), "\(whole.errors)")
-        try folder.edit("Policies/messages/sq.yaml", "\nsocial.like:\n", "\n# social.like:\n#")
-        try folder.edit(
-            "Policies/messages/sq.yaml", "  body: \"Postimi juaj u pëlqye. Nga: {liker_name}.\"\n", "")
-        try folder.edit("Policies/messages/sq.yaml", "  public_title: Të reja te postimi juaj\n", "")
-        try folder.edit("Policies/messages/sq.yaml", "  public_body: Dikujt i pëlqeu postimi juaj.\n", "")
-        let run = try CommandLineRun("policy", "check", policies)
-        #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.contains("\(policies)/messages/sq.yaml: lacks `social.like`, which is read in nb"))
-        let json = try CommandLineRun("policy", "check", policies, "--json")
-        let object = try CanonicalJSON.read(Array(json.output.dropLast().utf8), limits: .document)
-        #expect(object["missing_texts"] == [["key": "social.like", "locale": "sq", "read_in": "nb"]])
-    }
-
     @Test func `a case that comes out otherwise ends with 3 and is named with its line`() throws {
         let policies = try folder.policies()
         let cases = "Policies/cases/acceptance.yaml"

@@ -36,6 +36,20 @@ package enum DevelopmentCaller {
         return documents
     }
 
+    /// Takes back what ``adding(_:to:)`` added.
+    package static func removed(from documents: [String: PolicyNode]) -> [String: PolicyNode] {
+        var documents = documents
+        guard documents.removeValue(forKey: page) != nil, var cover = documents["bundle.yaml"],
+            case .mapping(var members) = cover.value,
+            let files = members.firstIndex(where: { $0.key == "files" }),
+            case .list(let listed) = members[files].value.value
+        else { return documents }
+        members[files].value.value = .list(listed.filter { !$0.isText(page) })
+        cover.value = .mapping(members)
+        documents["bundle.yaml"] = cover
+        return documents
+    }
+
     static func read(_ reader: NodeReader) -> (name: CallerName, rule: CallerRule) {
         let members = reader.members()
         let name = CallerName(members.text("caller", byteCountMax: 128))
@@ -49,5 +63,11 @@ package enum DevelopmentCaller {
                 sources: CallerRule.PreferenceSource.allCases, methods: ConsentMethod.allCases,
                 rationale: Rationale(because: because, law: [], reviewed: .first))
         )
+    }
+}
+
+extension PolicyNode {
+    fileprivate func isText(_ text: String) -> Bool {
+        if case .text(let own) = value { own == text } else { false }
     }
 }

@@ -50,8 +50,12 @@ extension LimitRules {
             return nil
         }
         let cap = Cap(
-            count: members.integer("count", 1...1_000_000),
-            windowHours: members.integer("window_hours", 1...8_760), source: members.text("source"))
+            count: members.integer(
+                "count", 1...1_000_000,
+                hint: "a cap lets something through; to let nothing through, disable the type"),
+            windowHours: members.integer(
+                "window_hours", 1...8_760, hint: "a window is an hour to a year (8760 hours) long"),
+            source: members.text("source"))
         members.ignoreRationale()
         members.refuseOthers()
         return cap

@@ -29,7 +29,7 @@ package struct Notice: Hashable, Sendable {
 
 extension Notice.Key {
     /// - Parameter path: `notices/promo.3.nb.txt`; `nil` for a name of any other form.
-    init?(path: String) {
+    package init?(path: String) {
         guard path.hasPrefix("notices/"), path.hasSuffix(".txt") else { return nil }
         let parts = path.dropFirst("notices/".count).dropLast(".txt".count)
             .split(separator: ".", omittingEmptySubsequences: false)

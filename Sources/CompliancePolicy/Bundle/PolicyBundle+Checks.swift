@@ -310,7 +310,9 @@ private struct BundleChecker {
         if !isTypeName(type.id.text) {
             problem(
                 file, ["type"], "is `\(type.id)`",
-                hint: "lower-case letters, digits, `_` and `.`, at most 128")
+                hint:
+                    "lower-case letters, digits, `_` and `.`, at most 128, so that no two differ by case alone"
+            )
         }
         checkBodies(of: type, file)
         checkMandatory(type, file)
@@ -339,7 +341,13 @@ private struct BundleChecker {
         }
         if let broader = type.subOf {
             if broader == type.id || bundle.types[broader] == nil {
-                problem(file, ["sub_of"], "is `\(broader)`, which is no other type of the registry")
+                problem(
+                    file, ["sub_of"], "is `\(broader)`, which is no other type of the registry",
+                    hint: "name a broader type that has a file, or remove the line")
+            } else if leadsBack(type) {
+                problem(
+                    file, ["sub_of"], "is `\(broader)`, which is in the end a variant of `\(type.id)`",
+                    hint: "one of them is the broader one; remove its `sub_of`")
             }
         }
         if let purpose = type.purpose, GateVocabulary.Category(rawValue: purpose.text) != nil {
@@ -364,6 +372,17 @@ private struct BundleChecker {
                 file, ["interruption"], "is `critical`, which only a permitted send can ask for",
                 hint: "put the type on the list in critical.yaml")
         }
+    }
+
+    /// Whether following `sub_of` comes back to where it began.
+    private func leadsBack(_ type: NotificationType) -> Bool {
+        var seen: Set<TypeID> = []
+        var next = type.subOf
+        while let id = next, seen.insert(id).inserted {
+            if id == type.id { return true }
+            next = bundle.types[id]?.subOf
+        }
+        return false
     }
 
     private func isTypeName(_ text: String) -> Bool {
@@ -403,7 +422,11 @@ private struct BundleChecker {
                 file, ["mandatory"], "is said of a `\(type.category.rawValue)` type",
                 hint: "no law obliges us to send marketing, and a duty must not carry any")
         }
-        if mandatory.law.isEmpty { problem(file, ["mandatory", "law"], "cites no law") }
+        if mandatory.law.isEmpty {
+            problem(
+                file, ["mandatory", "law"], "cites no law",
+                hint: "name the article that obliges us, or remove `mandatory`")
+        }
         if mandatory.approvedOn > bundle.effectiveFrom {
             problem(file, ["mandatory", "approved", "date"], "is after the bundle takes effect")
         }
@@ -447,7 +470,8 @@ private struct BundleChecker {
                 list.add(
                     PolicyProblem(
                         file: "messages/\(last.locale).yaml",
-                        message: "lacks texts for `\(type.messageKey)`, which types/\(type.id).yaml needs"))
+                        message: "lacks texts for `\(type.messageKey)`, which types/\(type.id).yaml needs",
+                        hint: "every chain of locales ends here"))
             }
         }
         for messages in bundle.messages.values {
@@ -533,6 +557,28 @@ extension BodyForm {
         case .sealed: 1
         case .generic: 2
         case .full: 3
+        }
+    }
+}
+
+extension PolicyBundle {
+    /// What is no problem and still worth a look: texts that a locale borrows from another.
+    package var remarks: [PolicyProblem] {
+        let spoken = types.values.filter { type in
+            Channel.allCases.contains { type.body[$0] == .sealed || type.body[$0] == .full }
+        }
+        let keys = Set(spoken.map(\.messageKey)).sorted()
+        return messages.values.sorted { $0.locale < $1.locale }.compactMap { own in
+            guard let fallback = own.fallback else { return nil }
+            let missing = keys.filter { own.texts[$0] == nil }
+            guard !missing.isEmpty else { return nil }
+            let shown = missing.prefix(8).map { "`\($0)`" }.joined(separator: ", ")
+            let rest = missing.count > 8 ? " and \(missing.count - 8) more" : ""
+            return PolicyProblem(
+                file: "messages/\(own.locale).yaml",
+                message:
+                    "lacks texts for \(missing.count) of \(keys.count) types, whose readers get `\(fallback)`: \(shown)\(rest)",
+                hint: "translate them, or keep the fallback")
         }
     }
 }

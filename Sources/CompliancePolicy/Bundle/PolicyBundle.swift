@@ -37,6 +37,11 @@ package struct PolicyBundle: Sendable {
         CanonicalJSON.write(JSONObject(documents.map { ($0.key, $0.value.json) }))
     }
 
+    /// SHA-256 over ``canonicalForm(of:)``.
+    package static func digest(of documents: [String: PolicyNode]) -> PolicyDigest {
+        PolicyDigest(Hexadecimal.encode(SHA256.digest(canonicalForm(of: documents)).bytes))
+    }
+
     /// RFC 8785 bytes; ``read(archive:)`` reads them back.
     package var canonicalJSON: [UInt8] { Self.canonicalForm(of: documents) }
 
@@ -49,6 +54,27 @@ package struct PolicyBundle: Sendable {
         let bundle = PolicyBundle(documents, list)
         for problem in bundle.check() { list.add(problem) }
         return list.problems.isEmpty ? .success(bundle) : .failure(PolicyProblems(list.problems))
+    }
+
+    /// What is wrong with the pages that could be read, when others could not.
+    ///
+    /// - Parameters:
+    ///   - documents: The readable ones.
+    ///   - unreadable: Paths of the rest. What is said of them, or may be true only because they are not
+    ///     there, is left out: an author who mends them is told in the next round.
+    package static func problems(
+        of documents: [String: PolicyNode], without unreadable: Set<String>
+    ) -> [PolicyProblem] {
+        guard case .failure(let found) = read(documents: documents) else { return [] }
+        let names = unreadable.map { path in
+            let file = path.split(separator: "/").last ?? ""
+            return path.hasPrefix("types/") ? String(file.dropLast(".yaml".count)) : path
+        }
+        let locales = unreadable.compactMap { name(of: $0, in: "messages/", ".yaml") }
+        return found.problems.filter { problem in
+            !unreadable.contains(problem.file) && !names.contains { problem.message.contains($0) }
+                && !locales.contains { problem.message.contains("leads to `\($0)`") }
+        }
     }
 
     /// Reads what an archive kept. Problems have no lines then.
@@ -76,7 +102,7 @@ package struct PolicyBundle: Sendable {
 
     private init(_ documents: [String: PolicyNode], _ list: ProblemList) {
         self.documents = documents
-        digest = PolicyDigest(Hexadecimal.encode(SHA256.digest(Self.canonicalForm(of: documents)).bytes))
+        digest = Self.digest(of: documents)
 
         func reader(_ file: String) -> NodeReader {
             guard let node = documents[file] else {
@@ -144,11 +170,16 @@ package struct PolicyBundle: Sendable {
             if let name = Self.name(of: file, in: "types/", ".yaml") {
                 let type = NotificationType(reader)
                 if type.id.text != name {
+                    let other = "types/\(type.id).yaml"
+                    let isTaken = documents[other] != nil
                     list.add(
                         PolicyProblem(
                             file: file, at: reader.node.location(of: ["type"]),
-                            "`type` is `\(type.id)`, and the file says `\(name)`",
-                            hint: "a type's file is named after it"))
+                            "`type` is `\(type.id)`, and the file says `\(name)`"
+                                + (isTaken ? "; \(other) is that type already" : ""),
+                            hint: isTaken
+                                ? "one type would shadow the other; name this one `\(name)`"
+                                : "a type's file is named after it"))
                 }
                 types[TypeID(name)] = type
             } else if let locale = Self.name(of: file, in: "messages/", ".yaml") {

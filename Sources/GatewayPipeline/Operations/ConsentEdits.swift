@@ -37,6 +37,7 @@ extension BatchContext {
                     "no notice `\(body.notice.id)` version `\(body.notice.version)` in `\(body.notice.language)` has this SHA-256"
             )
         }
+        try store.archiveNotice(known)
         let address = try body.address.map { id in
             guard let address = person.destination(id, on: body.channel) else {
                 throw Problem(
@@ -78,7 +79,43 @@ extension BatchContext {
         let withdrawal = self.withdrawal(
             of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
             receivedAt: now)
-        return try append(withdrawal, of: person, by: caller, at: now)
+        let recorded = try append(withdrawal, of: person, by: caller, at: now)
+        guard body.isForEveryChannel else { return recorded }
+        var after = try reloaded(person)
+        for channel in Channel.allCases {
+            after = try withdrawConsents(
+                to: given.purpose, on: channel, of: after, at: eventTime, method: body.method, by: caller,
+                receivedAt: now)
+            // Where nothing was ever given, the choice alone keeps it so.
+            guard let category = Category(rawValue: given.purpose.text),
+                !after.preference(category.rawValue, channel, at: nil).isOff
+            else { continue }
+            try appendPreference(
+                PreferenceRecord(
+                    subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
+                    state: .userOff, source: (body.method ?? given.method).preferenceSource, at: now,
+                    caller: caller))
+        }
+        try reconsider(person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
+        return recorded
+    }
+
+    /// Ends a purpose on one channel, for every address that has it.
+    ///
+    /// - Returns: The person as the ledger knows them now.
+    private func withdrawConsents(
+        to purpose: Purpose, on channel: Channel, of person: RecipientSnapshot, at eventTime: Instant,
+        method: ConsentMethod?, by caller: CallerName, receivedAt now: Instant
+    ) throws -> RecipientSnapshot {
+        var person = person
+        for given in ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents) {
+            let event = withdrawal(
+                of: given, at: eventTime, method: method ?? given.method, by: caller, person: person,
+                receivedAt: now)
+            try appendLedger(event, at: now)
+            person = try reloaded(person)
+        }
+        return person
     }
 
     /// Records a choice, and the consent that follows from it.
@@ -106,27 +143,31 @@ extension BatchContext {
                 .assertionNotPermitted,
                 detail: "`\(scope)` can be switched off with the source `in_app_step_up` only")
         }
-        let destination = try body.destination.map { id in
-            guard let destination = person.destination(id, on: body.channel) else {
-                throw Problem(
-                    .notFound, detail: "the recipient has no such destination on \(body.channel.rawValue)")
-            }
-            return destination.tag
-        }
-        let trail = try appendPreference(
-            PreferenceRecord(
-                subject: person.subject.id, scope: scope, channel: body.channel, destination: destination,
-                state: body.storedState, source: source, at: now, caller: caller))
-        // An account-level "off" is a withdrawal of that channel's consent; a device's mutes only the device.
-        if body.storedState.isOff, destination == nil, category == .marketing {
-            for given in ConsentLedger.givenScopes(of: .marketing, channel: body.channel, in: person.consents)
-            {
-                let event = withdrawal(
-                    of: given, at: now, method: given.method, by: caller, person: person, receivedAt: now)
-                try appendLedger(event, at: now)
-                person = try reloaded(person)
+        let destination = try body.destination.flatMap { id in
+            try body.channel.map { channel in
+                guard let destination = person.destination(id, on: channel) else {
+                    throw Problem(
+                        .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
+                }
+                return destination.tag
             }
         }
+        var trail: TrailReference?
+        // An objection names no channel and holds for all of them, in this one transaction.
+        for channel in body.channel.map({ [$0] }) ?? Channel.allCases {
+            let recorded = try appendPreference(
+                PreferenceRecord(
+                    subject: person.subject.id, scope: scope, channel: channel, destination: destination,
+                    state: body.storedState, source: source, at: now, caller: caller))
+            trail = trail ?? recorded
+            // An account-level "off" is a withdrawal of that channel's consent; a device's mutes only the device.
+            if body.storedState.isOff, destination == nil, category == .marketing {
+                person = try withdrawConsents(
+                    to: .marketing, on: channel, of: person, at: now, method: nil, by: caller,
+                    receivedAt: now)
+            }
+        }
+        guard let trail else { preconditionFailure("a preference was set on no channel") }
         person = try reloaded(person)
         try reconsider(person.subject.id, as: person, because: .preferenceChanged, at: now)
         return RecordedAnswer(trail: trail)
@@ -150,6 +191,8 @@ extension BatchContext {
     ) throws -> RecordedAnswer {
         let trail = try appendLedger(event, at: now)
         let after = try reloaded(person)
+        // A notice that was only shown is no will.
+        if event.state == .shown { return RecordedAnswer(trail: trail) }
         // The will may be older than what the ledger already knows; the preference follows what counts now.
         if let category = Category(rawValue: event.purpose.text) {
             let fact = ConsentLedger.fact(
@@ -228,16 +271,27 @@ extension BatchContext {
         return again
     }
 
-    /// Chains the ledger: SHA-256 over the canonical form of one record, lower-case hexadecimal.
+    /// Chains the ledger: SHA-256 over the canonical form of one record, lower-case hexadecimal. Everything that
+    /// proves a consent is under it: what was shown, under whose law, until when.
     static func hash(_ event: ConsentEvent) -> String {
         var object: JSONObject = [
             "sequence": .integer(event.sequence), "consent": .string(event.idTag.hexadecimal),
             "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
             "state": .string(event.state.rawValue), "event_time": .integer(event.eventTime.milliseconds),
             "received_at": .integer(event.receivedAt.milliseconds),
-            "method": .string(event.method.rawValue), "previous": .string(event.previousHash),
+            "method": .string(event.method.rawValue), "source": .string(event.source.text),
+            "previous": .string(event.previousHash),
         ]
         if let address = event.address { object["address"] = .string(address.hexadecimal) }
+        if let jurisdiction = event.jurisdiction { object["jurisdiction"] = .string(jurisdiction) }
+        if let expiry = event.expiresAt { object["expires_at"] = .integer(expiry.milliseconds) }
+        if let withdraws = event.withdraws { object["withdraws"] = .string(withdraws.hexadecimal) }
+        if let notice = event.notice {
+            object["notice"] = [
+                "id": .string(notice.id), "version": .string(notice.version),
+                "sha256": .string(notice.sha256), "language": .string(notice.language),
+            ]
+        }
         return Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(.object(object))).bytes)
     }
 }
@@ -247,6 +301,7 @@ extension ConsentBody.State {
         switch self {
         case .given: .given
         case .refused: .refused
+        case .shown: .shown
         }
     }
 }

@@ -142,7 +142,11 @@ struct GatewayReading {
                     purpose: event.purpose, channel: event.channel,
                     address: event.address.map { names[$0] ?? $0.hexadecimal }, consent: fact))
         }
-        let records = events.map { ConsentsAnswer.Record($0, names: names, among: person.consents) }
+        let records = try events.map { event in
+            var record = ConsentsAnswer.Record(event, names: names, among: person.consents)
+            record.noticeText = try event.notice.flatMap { try store.noticeText($0.sha256) }
+            return record
+        }
         return Answer(json: ConsentsAnswer(query: query, records: records, standing: standing).json)
     }
 
@@ -181,7 +185,14 @@ struct GatewayReading {
                 add(preference.scope, preference.channel, destination)
             }
         }
-        return Answer(json: PreferencesAnswer(rows: rows).json)
+        let prompts = try store.permissionPrompts(of: person.subject.id)
+        let devices = person.devices.filter(\.isActive).map { device in
+            let shownAt = prompts.first { $0.device == device.tag }?.shownAt
+            return PreferencesAnswer.Prompt(
+                device: device.id.text, osPermission: device.osPermission, shownAt: shownAt,
+                mayPrompt: shownAt == nil && device.osPermission == .notDetermined)
+        }
+        return Answer(json: PreferencesAnswer(rows: rows, prompts: devices).json)
     }
 }
 
@@ -198,10 +209,19 @@ struct PreferenceEffect {
     ) {
         let category = Category(rawValue: scope) ?? policy.type(TypeID(scope))?.category
         let own = person.preference(scope, channel, at: destination?.tag)
+        // The most restrictive wins: a type gets through only where its category does.
+        let broader = [scope, category?.rawValue].compactMap { $0 }
+        let above = broader.flatMap { scope in
+            [destination?.tag, nil].map { person.preference(scope, channel, at: $0) }
+        }
+        let isOffAbove = above.contains(where: \.isOff)
         let account = person.preference(scope, channel, at: nil)
-        if let device = destination?.device, channel == .push,
-            device.osPermission == .denied || device.osPermission == .notDetermined
-        {
+        // An account's row speaks for its devices: with all of them blocked nothing gets through.
+        let devices = destination.map { [$0] } ?? person.destinations(on: .push)
+        let blocked = devices.compactMap(\.device).filter {
+            $0.osPermission == .denied || $0.osPermission == .notDetermined
+        }
+        if channel == .push, let device = blocked.first, blocked.count == devices.count {
             self.init(
                 isOn: false, why: Reason.blockedAtOSLevel.rawValue,
                 howToFix: device.platform == .ios
@@ -211,10 +231,13 @@ struct PreferenceEffect {
             self.init(
                 isOn: false, why: Reason.pushDisabled.rawValue,
                 howToFix: "Switch push notifications on for the account")
-        } else if own.isOff || account.isOff {
+        } else if isOffAbove {
             self.init(
                 isOn: false, why: own.isOff ? "chosen" : Reason.userPreference.rawValue,
-                howToFix: own.isOff ? nil : "Switch it on for the account first")
+                howToFix: own.isOff
+                    ? nil
+                    : account.isOff && destination != nil
+                        ? "Switch it on for the account first" : "Switch on its category first")
         } else if category == .marketing {
             let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
             let consent = ConsentLedger.fact(

@@ -14,7 +14,7 @@ package enum ConsentLedger {
         var own: ConsentEvent?
         var isGivenElsewhere = false
         var isGivenForOtherAddress = false
-        for event in events where event.purpose == purpose {
+        for event in events where event.purpose == purpose && event.state != .shown {
             if event.channel != channel {
                 isGivenElsewhere = isGivenElsewhere || event.state == .given
             } else if event.address != address {
@@ -31,6 +31,7 @@ package enum ConsentLedger {
         case .given: return ConsentFact(state: .given, method: own.method, expiresAt: own.expiresAt)
         case .refused: return ConsentFact(state: .refused)
         case .withdrawn: return ConsentFact(state: .withdrawn)
+        case .shown: return ConsentFact(state: .neverAsked)
         }
     }
 
@@ -43,7 +44,7 @@ package enum ConsentLedger {
     /// At equal times the stronger "no" counts.
     private static func weight(_ state: ConsentEvent.State) -> Int {
         switch state {
-        case .given: 0
+        case .shown, .given: 0
         case .refused: 1
         case .withdrawn: 2
         }

@@ -176,6 +176,8 @@ package struct ConsentEvent: Hashable, Sendable {
         case given
         case refused
         case withdrawn
+        /// The notice was shown: evidence, and no word of the person's.
+        case shown
     }
     /// Position in the ledger, from 1; 0 before it is appended.
     package var sequence: Int64

@@ -253,7 +253,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
         package var purpose: Purpose
         package var channel: Channel
         package var address: String?
-        /// `given`, `refused`, `withdrawn`.
+        /// `given`, `refused`, `withdrawn`, `shown`.
         package var state: String
         package var eventTime: Instant
         package var receivedAt: Instant
@@ -261,6 +261,8 @@ package struct ConsentsAnswer: Hashable, Sendable {
         package var source: CallerName
         package var jurisdiction: String?
         package var notice: ConsentBody.Notice?
+        /// The words of ``notice``, from the archive; in `GET …/consents` only.
+        package var noticeText: String?
         package var expiresAt: Instant?
         /// The record a withdrawal withdraws.
         package var withdraws: String?
@@ -271,7 +273,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
             sequence: Int64, id: String, purpose: Purpose, channel: Channel, address: String?, state: String,
             eventTime: Instant, receivedAt: Instant, method: ConsentMethod, source: CallerName,
             jurisdiction: String?, notice: ConsentBody.Notice?, expiresAt: Instant?, withdraws: String?,
-            previousHash: String
+            previousHash: String, noticeText: String? = nil
         ) {
             self.sequence = sequence
             self.id = id
@@ -285,6 +287,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
             self.source = source
             self.jurisdiction = jurisdiction
             self.notice = notice
+            self.noticeText = noticeText
             self.expiresAt = expiresAt
             self.withdraws = withdraws
             self.previousHash = previousHash
@@ -297,10 +300,22 @@ package struct ConsentsAnswer: Hashable, Sendable {
                 "state": .string(state), "event_time": .string(eventTime.rfc3339),
                 "received_at": .string(receivedAt.rfc3339), "method": .string(method.rawValue),
                 "source": .string(source.text), "jurisdiction": jurisdiction.map { .string($0) },
-                "notice": notice.map { .object($0.json) },
+                "notice": notice.map { notice in
+                    var object = notice.json
+                    if let noticeText { object["text"] = .string(noticeText) }
+                    return .object(object)
+                }, "lawful_basis": lawfulBasis.map { .string($0) },
                 "expires_at": expiresAt.map { .string($0.rfc3339) },
                 "withdraws": withdraws.map { .string($0) }, "previous_hash": .string(previousHash),
             ])
+        }
+
+        /// On what a send may rest because of this record; `nil` when on nothing.
+        private var lawfulBasis: String? {
+            guard state == "given" else { return nil }
+            return method == .existingCustomer
+                ? "legitimate interest (GDPR Art. 6(1)(f), ePrivacy Directive Art. 13(2))"
+                : "consent (GDPR Art. 6(1)(a), Art. 7)"
         }
 
         private static let notice = Shape.answer(
@@ -309,6 +324,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
                 .required("id", .anyText, "Its name."), .required("version", .anyText, "Its version."),
                 .required("sha256", .sha256, "Its digest."),
                 .required("language", .anyText, "Its language."),
+                .optional("text", .anyText, "Its words, from the archive; in `GET …/consents` only."),
             ])
 
         static let shape = Shape.answer(
@@ -319,13 +335,14 @@ package struct ConsentsAnswer: Hashable, Sendable {
                 .required("purpose", .anyText, "What for."),
                 .required("channel", .choice(of: Channel.self), "Which channel."),
                 .optional("address", .anyText, "Which number or e-mail address."),
-                .required("state", .choice(["given", "refused", "withdrawn"]), "What was said."),
+                .required("state", .choice(["given", "refused", "withdrawn", "shown"]), "What was said."),
                 .required("event_time", .anyText, "RFC 3339; when the person spoke."),
                 .required("received_at", .anyText, "RFC 3339; when the gate heard of it."),
                 .required("method", .choice(of: ConsentMethod.self), "How."),
                 .required("source", .anyText, "The caller that reported it."),
                 .optional("jurisdiction", .anyText, "Whose law."),
                 .optional("notice", notice, "What was shown."),
+                .optional("lawful_basis", .anyText, "What a send may rest on because of a given consent."),
                 .optional("expires_at", .anyText, "RFC 3339; when it stops counting."),
                 .optional("withdraws", .anyText, "The record it withdraws."),
                 .required("previous_hash", .anyText, "SHA-256 of the record before; empty for the first."),
@@ -500,15 +517,60 @@ package struct PreferencesAnswer: Hashable, Sendable {
             ])
     }
 
+    /// Whether a device may be asked for the OS permission.
+    package struct Prompt: Hashable, Sendable {
+        package var device: String
+        package var osPermission: OSPermission?
+        package var shownAt: Instant?
+        /// The OS shows its prompt once; asking again only teaches people to say no (S1).
+        package var mayPrompt: Bool
+
+        package init(device: String, osPermission: OSPermission?, shownAt: Instant?, mayPrompt: Bool) {
+            self.device = device
+            self.osPermission = osPermission
+            self.shownAt = shownAt
+            self.mayPrompt = mayPrompt
+        }
+
+        var json: JSONObject {
+            JSONObject(present: [
+                "device": .string(device), "os_permission": osPermission.map { .string($0.rawValue) },
+                "shown_at": shownAt.map { .string($0.rfc3339) }, "may_prompt": .boolean(mayPrompt),
+            ])
+        }
+
+        static let shape = Shape.answer(
+            "PromptStanding", "Whether the OS permission prompt may be shown on a device.",
+            [
+                .required("device", .anyText, "Which device."),
+                .optional("os_permission", .choice(of: OSPermission.self), "What the OS last said."),
+                .optional("shown_at", .anyText, "RFC 3339; when the prompt was shown."),
+                .required(
+                    "may_prompt", .boolean, "False once it was shown, and where the OS has its answer."),
+            ])
+    }
+
     package var rows: [Row]
+    package var prompts: [Prompt]
 
-    package init(rows: [Row]) { self.rows = rows }
+    package init(rows: [Row], prompts: [Prompt]) {
+        self.rows = rows
+        self.prompts = prompts
+    }
 
-    package var json: JSONObject { ["preferences": .array(rows.map { .object($0.json) })] }
+    package var json: JSONObject {
+        [
+            "preferences": .array(rows.map { .object($0.json) }),
+            "prompts": .array(prompts.map { .object($0.json) }),
+        ]
+    }
 
     static let shape = Shape.answer(
         "Preferences", "Every preference of a person.",
-        [.required("preferences", .all(Row.shape), "By scope, channel and destination.")])
+        [
+            .required("preferences", .all(Row.shape), "By scope, channel and destination."),
+            .required("prompts", .all(Prompt.shape), "By device."),
+        ])
 }
 
 /// `GET …/decisions`: why things did and did not arrive.

@@ -6,6 +6,8 @@ package struct ConsentBody: WireBody, Hashable {
     package enum State: String, CaseIterable, Sendable, Hashable {
         case given
         case refused
+        /// The notice was shown and nothing was said yet. Changes nothing but what can be proved.
+        case shown
     }
 
     /// The text the person saw; the bundle archives it by digest.
@@ -48,7 +50,9 @@ package struct ConsentBody: WireBody, Hashable {
         .required(
             "id", .identifier,
             "The reporter's id for this record; the same id with the same content is recorded once."),
-        .optional("state", .choice(of: State.self), default: "given", "What the person said."),
+        .optional(
+            "state", .choice(of: State.self), default: "given",
+            "What the person said; `shown` when the notice was shown and nothing was said yet."),
         .required(
             "purpose", .text(.purpose), "A category's name, or a special purpose such as `intervention`."),
         .required(
@@ -131,6 +135,8 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
     package var eventTime: Instant?
     /// `nil` means as it was given.
     package var method: ConsentMethod?
+    /// An objection (GDPR Art. 21(2)): the purpose ends on every channel and for every address.
+    package var isForEveryChannel: Bool
 
     package static let shape = Shape.named(
         "ConsentWithdrawal",
@@ -140,6 +146,10 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
                 [
                     .optional("event_time", .instant, "When the person spoke; now when absent."),
                     .optional("method", .choice(of: ConsentMethod.self), "How; as it was given when absent."),
+                    .optional(
+                        "every_channel", .boolean, default: false,
+                        "An objection (GDPR Art. 21): the purpose ends on every channel and for every address."
+                    ),
                 ])))
 
     package static let example: JSONValue = ["event_time": "2026-11-21T05:00:00Z", "method": "in_app_toggle"]
@@ -147,6 +157,7 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
     package init(checked members: CheckedMembers) {
         eventTime = members.instant("event_time")
         method = members.name("method")
+        isForEveryChannel = members.flag("every_channel") ?? false
     }
 }
 
@@ -168,7 +179,8 @@ package struct PreferenceBody: WireBody, Hashable {
 
     package var state: State
     package var source: Source
-    package var channel: Channel
+    /// `nil` for every channel at once: an objection (GDPR Art. 21(2)).
+    package var channel: Channel?
     /// One device or address; `nil` for the account.
     package var destination: DestinationID?
 
@@ -215,7 +227,13 @@ package struct PreferenceBody: WireBody, Hashable {
                                     "address", .identifier, "One address; the account when absent.")
                             ])
                     ),
-                ])))
+                ],
+                withoutKey: ObjectShape(
+                    "An objection (GDPR Art. 21): off on every channel, in one step. What is switched on is switched on channel by channel.",
+                    [
+                        .required("state", .choice([State.userOff.rawValue]), "Off."),
+                        .required("source", .choice(of: Source.self), "Where it was made."),
+                    ]))))
 
     package static let example: JSONValue = [
         "state": "user_off", "source": "in_app_settings", "channel": "push", "device": "d_1",
@@ -224,7 +242,7 @@ package struct PreferenceBody: WireBody, Hashable {
     package init(checked members: CheckedMembers) {
         state = members.required(members.name("state"), "state")
         source = members.required(members.name("source"), "source")
-        channel = members.required(members.name("channel"), "channel")
+        channel = members.name("channel")
         destination = members.destination
     }
 }

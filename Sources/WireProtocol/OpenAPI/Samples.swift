@@ -111,12 +111,18 @@ enum Samples {
         scope: "marketing", channel: .push, destination: "d_1", state: .userOff, source: "in_app_settings",
         at: moment, caller: CallerName("product"))
 
-    static let preferences = PreferencesAnswer(rows: [
-        PreferencesAnswer.Row(
-            scope: "marketing", channel: .push, destination: "d_1", chosen: .userOff, isEffectivelyOn: false,
-            why: "chosen", howToFix: "Switch marketing on for this device in the app's settings.",
-            source: "in_app_settings", at: moment)
-    ])
+    static let preferences = PreferencesAnswer(
+        rows: [
+            PreferencesAnswer.Row(
+                scope: "marketing", channel: .push, destination: "d_1", chosen: .userOff,
+                isEffectivelyOn: false,
+                why: "chosen", howToFix: "Switch marketing on for this device in the app's settings.",
+                source: "in_app_settings", at: moment)
+        ],
+        prompts: [
+            PreferencesAnswer.Prompt(
+                device: "d_1", osPermission: .notDetermined, shownAt: moment, mayPrompt: false)
+        ])
 
     static let decision = DecisionsAnswer.Row(
         send: sendID, caller: CallerName("marketing"), type: TypeID("promo.offer"), channel: .push,

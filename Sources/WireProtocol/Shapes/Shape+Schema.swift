@@ -45,6 +45,7 @@ package struct SchemaComponents {
         case .variants(let variants):
             var choices: [JSONValue] = []
             for variant in variants.variants { choices.append(.object(schema(of: variant.shape))) }
+            if let shape = variants.withoutKey { choices.append(.object(schema(of: shape))) }
             return ["oneOf": .array(choices)]
         case .anything(let depthMax):
             return reference(to: "AnyJSON\(depthMax)") { components in

@@ -102,12 +102,16 @@ package struct VariantShape: Sendable {
     package let key: String
     /// Each with the names that choose it. No name chooses two.
     package let variants: [(names: [String], shape: ObjectShape)]
+    /// What an object without the telling member is; `nil` when there is no such object.
+    package let withoutKey: ObjectShape?
 
     /// - Parameter variants: Without the telling member, which is added to each.
     package init(
-        _ key: String, _ means: String, _ variants: [(names: [String], shape: ObjectShape)]
+        _ key: String, _ means: String, _ variants: [(names: [String], shape: ObjectShape)],
+        withoutKey: ObjectShape? = nil
     ) {
         self.key = key
+        self.withoutKey = withoutKey
         self.variants = variants.map { variant in
             (
                 names: variant.names,
@@ -314,6 +318,7 @@ extension VariantShape {
     func violations(of object: JSONObject) -> [Violation] {
         let names = variants.flatMap(\.names)
         guard let value = object[key] else {
+            if let withoutKey { return withoutKey.violations(of: object) }
             return [
                 Violation.here("the member is missing; expected \(Shape.list(names))")
                     .inside(JSONPointer.root.appending(key))

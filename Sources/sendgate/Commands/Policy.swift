@@ -8,8 +8,10 @@ import PolicyFiles
 /// `sendgate policy …`: the rule book, for those who write, review and load it.
 struct Policy: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Checks, tests and shows a rule book.",
-        subcommands: [PolicyCheck.self, PolicyTest.self, PolicyShow.self])
+        abstract: "Checks, tests, shows, signs and activates a rule book.",
+        subcommands: [
+            PolicyCheck.self, PolicyTest.self, PolicyShow.self, PolicySign.self, PolicyActivate.self,
+        ])
 }
 
 /// `sendgate policy check`: every problem at once, each with its line.
@@ -30,18 +32,11 @@ struct PolicyCheck: GateCommand {
             if output.json {
                 var object = bundle.summary
                 object["problems"] = .array([])
-                object["missing_texts"] = .array(
-                    bundle.missingTexts.map {
-                        ["key": .string($0.key), "locale": .string($0.locale), "read_in": .string($0.readIn)]
-                    })
+                object["remarks"] = .array(bundle.remarks.map { .object($0.json) })
                 Terminal.print(object)
             } else {
                 Terminal.print(bundle.headline)
-                for text in bundle.missingTexts {
-                    Terminal.note(
-                        "\(folder)/messages/\(text.locale).yaml: lacks `\(text.key)`, which is read in \(text.readIn)"
-                    )
-                }
+                for remark in bundle.remarks { Terminal.warning("\(folder)/\(remark.placed)") }
             }
         } catch {
             if output.json {

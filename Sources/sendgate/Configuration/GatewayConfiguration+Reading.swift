@@ -2,6 +2,7 @@ import AuditTrail
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import KeyFiles
 import Logging
 import UnixSocketEndpoint
 
@@ -35,6 +36,7 @@ extension GatewayConfiguration {
         sealerCount =
             sources.number(.sealers) ?? min(64, max(1, ProcessInfo.processInfo.activeProcessorCount))
         hop = Self.hop(&sources)
+        policySigning = Self.policySigning(&sources)
         listeners = Self.listeners(&sources)
         callers = Self.callers(&sources)
         readLimits(&sources)
@@ -91,6 +93,43 @@ extension GatewayConfiguration {
                 hint: "name the users the delivery layer runs as: whoever listens there is given push tokens")
         }
         return .unix(path: path, serverUserIDs: users)
+    }
+
+    private static func policySigning(_ sources: inout ConfigurationSources) -> PolicySigning? {
+        let isRequired = sources.truth(.policySigningRequired)
+        let place = sources.place(of: .policySigningKeys)
+        let words = (sources.text(.policySigningKeys) ?? "").split(separator: ",").map(String.init)
+        let keys = words.compactMap { word -> NoteVerifierKey? in
+            guard let key = NoteVerifierKey(parsing: word), key.algorithm == .ed25519 else {
+                sources.refuse(
+                    "`\(word)` is no verifier key", at: place,
+                    hint: "`sendgate policy sign` prints the key that signs, as name+id+key")
+                return nil
+            }
+            guard !PrivateKeyFile.isThrowaway(id: key.name) else {
+                sources.refuse(
+                    "`\(key.name)` is a throwaway key", at: place, hint: "pin a key of `sendgate keys init`")
+                return nil
+            }
+            return key
+        }
+        switch isRequired {
+        case true?:
+            if words.isEmpty {
+                sources.refuse(
+                    "`policy_signing.keys` is not set, so no bundle could ever come into force", at: nil,
+                    hint: "pin the verifier keys of those who sign the rule book")
+            }
+            return PolicySigning(keys: keys)
+        case false?, nil:
+            // Keys that check nothing look like protection and are none.
+            if !words.isEmpty {
+                sources.refuse(
+                    "`policy_signing.keys` pins keys that nothing is checked against", at: place,
+                    hint: "set `policy_signing.required: true`, or remove the keys")
+            }
+            return nil
+        }
     }
 
     // MARK: Sockets and callers

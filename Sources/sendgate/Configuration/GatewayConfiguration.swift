@@ -1,3 +1,4 @@
+import AuditTrail
 import GateVocabulary
 import GatewayPipeline
 import Logging
@@ -19,6 +20,9 @@ struct GatewayConfiguration: Hashable, Sendable {
     var hop: NextHop
     /// Where a one-tap unsubscribe lands; the message id is appended.
     var unsubscribeURL: String
+    /// Set when only signed bundles may come into force; stands here and not in the bundle, because a bundle must
+    /// not be able to excuse itself.
+    var policySigning: PolicySigning?
     var logLevel = Logger.Level.info
     /// Set by `serve --dev` only: throwaway keys and root as a caller are accepted, and this caller, which the
     /// bundle does not know, may do everything.
@@ -46,6 +50,11 @@ struct GatewayConfiguration: Hashable, Sendable {
         var caller: CallerName?
         /// Uids that may connect to a bound listener.
         var userIDs: Set<UInt32> = []
+    }
+
+    struct PolicySigning: Hashable, Sendable {
+        /// At least one; a signature by any of them is enough.
+        var keys: [NoteVerifierKey]
     }
 
     struct CallerBinding: Hashable, Sendable {

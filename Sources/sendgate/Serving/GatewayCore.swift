@@ -27,11 +27,8 @@ struct GatewayCore: Service {
         engine.start()
         publisher.start()
         let failure = await submitted { finished in
-            HouseOperation.entry(.start, finished: finished) { batch in
-                [
-                    "policy": .string(batch.policy.digest.text), "tzdata": .string(LocalTime.dataVersion),
-                    "version": .string(version),
-                ]
+            HouseOperation(finished: finished) { batch, now in
+                try batch.recordStart(batch.policy, version: version, at: now)
             }
         }
         if let failure {

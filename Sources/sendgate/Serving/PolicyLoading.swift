@@ -1,5 +1,7 @@
+import AuditTrail
 import CompliancePolicy
 import GateVocabulary
+import GatewayPipeline
 import PolicyFiles
 
 /// A bundle from its folder, as every command reads it.
@@ -9,15 +11,54 @@ enum PolicyLoading {
     static func bundle(
         at folder: String, addingDevelopmentCaller caller: CallerName? = nil
     ) throws(PolicyProblems) -> PolicyBundle {
-        var documents = try PolicyDirectory.read(at: folder)
-        if documents[DevelopmentCaller.page] != nil {
-            throw PolicyProblems([
+        try PolicyDirectory.readBundle(
+            at: folder, refusing: refused,
+            amending: { pages in
+                caller.map { DevelopmentCaller.adding($0, to: pages) } ?? pages
+            })
+    }
+
+    /// What pages may not say, besides what a bundle may not.
+    private static func refused(_ pages: [String: PolicyNode]) -> [PolicyProblem] {
+        var problems: [PolicyProblem] = []
+        if pages[DevelopmentCaller.page] != nil {
+            problems.append(
                 PolicyProblem(
                     file: DevelopmentCaller.page, message: "is a page that only `serve --dev` may add",
-                    hint: "remove it: its caller may do everything")
-            ])
+                    hint: "remove it: its caller may do everything"))
         }
-        if let caller { documents = DevelopmentCaller.adding(caller, to: documents) }
-        return try PolicyBundle.read(documents: documents).get()
+        // Zone data is the machine's. A zone it does not know would silently be no zone, and the hours a law gives
+        // would be read in the others alone.
+        if case .list(let zones)? = pages["channels.yaml"]?["sms"]?["hours"]?["zones"]?.value {
+            for zone in zones {
+                guard case .text(let name) = zone.value, !LocalTime.isKnown(zone: name) else { continue }
+                problems.append(
+                    PolicyProblem(
+                        file: "channels.yaml", at: zone.location,
+                        "`sms.hours.zones` names `\(name)`, which is no zone of tzdata \(LocalTime.dataVersion)",
+                        hint: "write an IANA zone such as America/New_York"))
+            }
+        }
+        return problems
+    }
+
+    /// The bundle a gateway may put in force, as its configuration asks for it.
+    static func configured(_ configuration: GatewayConfiguration) throws(PolicyProblems)
+        -> PolicySource.Loaded
+    {
+        let folder = configuration.policiesDirectory
+        let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
+        let reviewed = reviewedDigest(of: bundle)
+        if let signing = configuration.policySigning {
+            try PolicySignature.verify(
+                PolicySignature.Statement(of: bundle, digest: reviewed), in: folder, by: signing.keys)
+        }
+        return PolicySource.Loaded(policy: CompiledPolicy(bundle), reviewedDigest: reviewed)
+    }
+
+    /// Signing is about the pages as they lie there, whatever development adds to them.
+    static func reviewedDigest(of bundle: PolicyBundle) -> PolicyDigest {
+        bundle.developmentCaller == nil
+            ? bundle.digest : PolicyBundle.digest(of: DevelopmentCaller.removed(from: bundle.documents))
     }
 }

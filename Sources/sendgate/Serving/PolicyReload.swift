@@ -1,5 +1,3 @@
-import AuditTrail
-import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
@@ -7,67 +5,25 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 import UnixSignals
-import WireProtocol
 
 /// Reads the configured bundle again when the operator sends SIGHUP.
-///
-/// A bundle that has a problem leaves the one in force where it is, and says so in the log, in `status` and in the
-/// trail: a rule book nobody can read must never become no rule book.
 struct PolicyReload: Service {
     let gateway: Gateway
-    let engine: Engine
-    let policy: PolicyInForce
-    let load: @Sendable () throws -> CompiledPolicy
-    let ledger: ReloadLedger
-    let clock: any Clock
-    let logger: Logger
 
     func run() async throws {
         let signals = await UnixSignalsSequence(trapping: .sighup)
         for await _ in signals.cancelOnGracefulShutdown() { await reload() }
     }
 
+    /// What came of it is in the log, in `status` and in the trail.
     func reload() async {
-        let next: CompiledPolicy
-        do {
-            next = try load()
-        } catch {
-            let problems = (error as? PolicyProblems)?.problems ?? []
-            let first = problems.first.map { "\($0.placed)" } ?? "\(error)"
-            logger.error(
-                "the bundle was refused; the one in force stays",
-                metadata: ["problems": "\(max(1, problems.count))", "first": "\(first)"])
-            for problem in problems.dropFirst().prefix(99) { logger.error("\(problem.placed)") }
-            ledger.refused(at: clock.now(), because: first)
-            engine.submit(
-                HouseOperation.entry(.policyRefused) { batch in
-                    [
-                        "policy": .string(batch.policy.digest.text),
-                        "problems": .integer(Int64(max(1, problems.count))),
-                    ]
-                })
-            return
-        }
-        guard next.digest != policy.current.digest else {
-            logger.info("the bundle is the one in force", metadata: ["policy": "\(next.digest)"])
-            ledger.accepted()
-            return
-        }
-        let answer = await withCheckedContinuation { continuation in
-            gateway.replacePolicy(with: next, by: nil) { continuation.resume(returning: $0) }
-        }
-        if answer.status < 300 {
-            logger.notice("a new bundle is in force", metadata: ["policy": "\(next.digest)"])
-            ledger.accepted()
-        } else {
-            let body = String(decoding: answer.body, as: UTF8.self)
-            logger.error("the new bundle cannot be put in force: \(body)")
-            ledger.refused(at: clock.now(), because: body)
+        await withCheckedContinuation { continuation in
+            gateway.loadPolicy(reviewedAs: nil, by: nil) { _ in continuation.resume() }
         }
     }
 }
 
-/// Why the last reload changed nothing; readiness and `status` tell it.
+/// Why the last bundle that was asked for is not in force; readiness and `status` tell it.
 final class ReloadLedger: Sendable {
     struct Refusal: Hashable, Sendable {
         var at: Instant
@@ -75,12 +31,30 @@ final class ReloadLedger: Sendable {
     }
 
     private let state = Mutex<Refusal?>(nil)
+    private let clock: any Clock
+    private let logger: Logger
+
+    init(clock: any Clock, logger: Logger) {
+        self.clock = clock
+        self.logger = logger
+    }
 
     var lastRefusal: Refusal? { state.withLock { $0 } }
 
-    func refused(at now: Instant, because reason: String) {
-        state.withLock { $0 = Refusal(at: now, reason: reason) }
+    func refused(_ refusal: PolicySource.Refusal) {
+        let first = refusal.problems.first?.placed ?? "the bundle cannot be loaded"
+        logger.error(
+            "the bundle was refused; the one in force stays",
+            metadata: ["problems": "\(refusal.problems.count)", "first": "\(first)"])
+        for problem in refusal.problems.dropFirst().prefix(99) { logger.error("\(problem.placed)") }
+        let now = clock.now()
+        state.withLock { $0 = Refusal(at: now, reason: first) }
     }
 
-    func accepted() { state.withLock { $0 = nil } }
+    func accepted(_ policy: CompiledPolicy) {
+        logger.notice(
+            "the bundle is in force",
+            metadata: ["policy": "\(policy.digest)", "version": "\(policy.bundle.version)"])
+        state.withLock { $0 = nil }
+    }
 }

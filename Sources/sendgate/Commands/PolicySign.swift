@@ -1,0 +1,84 @@
+import ArgumentParser
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import KeyFiles
+import KeyLifecycle
+import OpenSSLCrypto
+import PolicyFiles
+
+/// `sendgate policy sign`: vouches for a bundle as it lies in its folder.
+struct PolicySign: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sign",
+        abstract: "Signs a rule book that passes its checks.",
+        usage: "sendgate policy sign DIR --key FILE [--json]",
+        discussion: """
+            Writes `bundle.sig` into the folder, beside the signatures of others over the same contents. Prints the \
+            verifier key, which a gateway pins under `policy_signing.keys`.
+            """)
+
+    static let example = """
+        sendgate keys init --directory /tmp/policy-keys
+        sendgate policy sign Policies --key /tmp/policy-keys/policy-*.key
+        """
+
+    @Argument(help: ArgumentHelp("The bundle's folder.", valueName: "dir")) var folder: String
+    @Option(help: ArgumentHelp("A private key of the purpose `policy`.", valueName: "file")) var key: String
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let file = try PrivateKeyFile.read(key, roots: [:])
+        guard file.purpose == .policy else {
+            throw CommandFailure(
+                "`\(key)` is a key of the purpose `\(file.purpose.rawValue)`",
+                hint: "bundles are signed with a key of the purpose `policy`")
+        }
+        guard let signer = NoteSigner(name: file.id, key: try Ed25519PrivateKey(seed: file.secret)) else {
+            throw CommandFailure("the id of `\(key)` cannot name a signature", hint: "make a new key")
+        }
+        let bundle = try PolicyLoading.bundle(at: folder)
+        try PolicySignature.sign(
+            PolicySignature.Statement(of: bundle, digest: bundle.digest), in: folder, by: signer)
+        if output.json {
+            var object = bundle.summary
+            object["signed_by"] = .string(signer.verifierKey.text)
+            Terminal.print(object)
+        } else {
+            Terminal.print(bundle.headline)
+            Terminal.print("signed by \(signer.verifierKey)")
+        }
+    }
+}
+
+/// `sendgate policy activate`: puts the configured bundle in force, if it is the one that was reviewed.
+struct PolicyActivate: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "activate",
+        abstract: "Puts the reviewed rule book in force.",
+        usage: "sendgate policy activate DIR|DIGEST [--socket PATH] [--json]",
+        discussion: """
+            The gateway reads its own configured folder, never this one: DIR only says which digest was reviewed. \
+            Another digest there, or a bundle that does not pass, leaves the one in force.
+            """)
+
+    static let example = "sendgate policy activate Policies --socket /tmp/gate/keys-team.sock"
+
+    @Argument(help: ArgumentHelp("The reviewed bundle: its folder or its digest.", valueName: "bundle"))
+    var bundle: String
+    @OptionGroup var socket: SocketOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let isDigest = Hexadecimal.decode(bundle)?.count == 32
+        let digest = isDigest ? bundle : try PolicyLoading.bundle(at: bundle).digest.text
+        let connection = try socket.connection()
+        let answer = try await connection.post("/v1/policy/activate", ["digest": .string(digest)])
+        await connection.close()
+        guard answer.status == 200, let object = answer.object else { throw answer.reportProblem() }
+        if output.json { return Terminal.print(object) }
+        Terminal.print("in force  \(object["policy"]?.stringValue ?? "?")")
+        if let previous = object["previous"]?.stringValue { Terminal.print("before    \(previous)") }
+    }
+}
