@@ -124,8 +124,9 @@ extension EndToEnd {
             #expect(try gate.stillAnswers("under-the-old"))
 
             // Repaired and changed, it comes into force.
-            try good.replacing("source: S4 section 3.2, S1", with: "source: S4 section 3.2")
-                .write(toFile: page, atomically: true, encoding: .utf8)
+            let changed = good.replacing("hours: 12", with: "hours: 11")
+            try #require(changed != good)
+            try changed.write(toFile: page, atomically: true, encoding: .utf8)
             gate.signal(SIGHUP)
             _ = try answerUntil("/v1/types") { $0["policy"] != old }
             #expect(try gate.stillAnswers("under-the-new"))
