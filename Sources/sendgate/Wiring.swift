@@ -55,10 +55,9 @@ struct Wiring {
         trailKey = trailSigner.verifierKey
 
         let load: @Sendable () throws -> CompiledPolicy = {
-            CompiledPolicy(
-                try PolicyLoading.bundle(
-                    at: configuration.policiesDirectory,
-                    addingDevelopmentCaller: configuration.developmentCaller))
+            try PolicyLoading.policy(
+                at: configuration.policiesDirectory,
+                addingDevelopmentCaller: configuration.developmentCaller)
         }
         let first = try load()
         let policy = PolicyInForce(first)

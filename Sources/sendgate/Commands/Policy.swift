@@ -8,8 +8,8 @@ import PolicyFiles
 /// `sendgate policy …`: the rule book, for those who write, review and load it.
 struct Policy: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Checks, tests and shows a rule book.",
-        subcommands: [PolicyCheck.self, PolicyTest.self, PolicyShow.self])
+        abstract: "Checks, tests, proves and shows a rule book.",
+        subcommands: [PolicyCheck.self, PolicyTest.self, PolicyProve.self, PolicyShow.self])
 }
 
 /// `sendgate policy check`: every problem at once, each with its line.

@@ -20,4 +20,13 @@ enum PolicyLoading {
         if let caller { documents = DevelopmentCaller.adding(caller, to: documents) }
         return try PolicyBundle.read(documents: documents).get()
     }
+
+    /// A bundle to decide by: read, checked, compiled and proved. Every way of putting one in force comes through here.
+    static func policy(
+        at folder: String, addingDevelopmentCaller caller: CallerName? = nil
+    ) throws(PolicyProblems) -> CompiledPolicy {
+        let policy = CompiledPolicy(try bundle(at: folder, addingDevelopmentCaller: caller))
+        try PolicyProof.demand(policy)
+        return policy
+    }
 }
