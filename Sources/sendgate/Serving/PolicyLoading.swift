@@ -42,7 +42,8 @@ enum PolicyLoading {
         return problems
     }
 
-    /// The bundle a gateway may put in force, as its configuration asks for it.
+    /// The bundle a gateway may put in force: read, checked, signed where the configuration asks for it, compiled and
+    /// proved. Every way of putting one in force comes through here.
     static func configured(_ configuration: GatewayConfiguration) throws(PolicyProblems)
         -> PolicySource.Loaded
     {
@@ -53,7 +54,9 @@ enum PolicyLoading {
             try PolicySignature.verify(
                 PolicySignature.Statement(of: bundle, digest: reviewed), in: folder, by: signing.keys)
         }
-        return PolicySource.Loaded(policy: CompiledPolicy(bundle), reviewedDigest: reviewed)
+        let policy = CompiledPolicy(bundle)
+        try PolicyProof.demand(policy)
+        return PolicySource.Loaded(policy: policy, reviewedDigest: reviewed)
     }
 
     /// Signing is about the pages as they lie there, whatever development adds to them.

@@ -1,0 +1,542 @@
+import GateVocabulary
+
+/// Facts that no gate mixes with others, and the classes their combinations fall into.
+struct FactGroup: Sendable {
+    /// The gates that read them.
+    var gates: [Gate]
+    /// The circumstances that follow from them.
+    var circumstances: Circumstances
+    /// The first is in favour.
+    var classes: [FactClass]
+    /// Combinations the classes stand for.
+    var combinations: Double
+    var grain: FactFolding.Grain
+}
+
+/// Combinations of a group's values that can be exchanged for one another, shown by the first of them.
+struct FactClass: Sendable {
+    var setting: FactSpace.Setting
+    /// In the order of the group's gates.
+    var answers: [GateResult]
+    var circumstances: Circumstances
+}
+
+/// Everything one way of asking is to be decided on.
+struct FactGroups: Sendable {
+    var send: BundleProof.Send
+    var favourable: Facts
+    /// Permission first, whose facts decide the territory; then the smaller before the larger.
+    var groups: [FactGroup]
+
+    var stateCount: UInt64 { groups.reduce(1) { $0 * UInt64($1.classes.count) } }
+    var combinations: Double { groups.reduce(1) { $0 * $1.combinations } }
+}
+
+/// Step 1 of the proof: goes through every combination inside a group, and folds those into classes that nothing
+/// can tell apart.
+final class FactFolding {
+    private let proof: BundleProof
+    private let space: FactSpace
+    private let favourable: Facts
+    private let unlawful = Statute.unlawful
+    /// States decided so far.
+    private(set) var decidedCount: UInt64 = 0
+    private var known: [Key: FactGroup] = [:]
+    private var knownAgreements: [Key: [FactSpace.Setting]] = [:]
+
+    /// Ways of asking that differ in nothing a group's gates and statutes read share its classes. If one of them
+    /// read more than this says, its answers in step 2 would not be those of step 1.
+    private struct Key: Hashable {
+        var group: Int
+        var behaviour: Behaviour
+        var declared: SendAsDeclared
+    }
+
+    /// How much is told apart.
+    enum Grain: Hashable {
+        /// Every answer with its detail, and whatever the statutes forbid.
+        case details
+        /// The same without details.
+        case reasons
+        /// What the group's gates together do to the send, and whatever the statutes forbid.
+        case verdicts
+    }
+
+    init(_ proof: BundleProof, _ space: FactSpace) {
+        self.proof = proof
+        self.space = space
+        favourable = space.favourable
+    }
+
+    func space(of send: BundleProof.Send) -> FactGroups {
+        let (large, small): (Grain, Grain) =
+            switch proof.grain {
+            case .reasons: (.reasons, .details)
+            case .verdicts: (.verdicts, .verdicts)
+            }
+        var groups: [FactGroup] = [
+            group(0, send, large, reading: Self.permissionOnly, build: permission),
+            group(1, send, large, reading: Self.courseOnly, build: course),
+            group(2, send, small, reading: Self.typeOnly) { send, grain in
+                fold([space.params], [.type], [.paramsUnfit], send, grain)
+            },
+            group(3, send, small, reading: Self.nothing) { send, grain in
+                fold([space.ends], [.destination], [.recipientUnknown, .destinationUnusable], send, grain)
+            },
+            group(4, send, small, reading: Self.channelOnly) { send, grain in
+                fold([space.systems], [.osPermission], [.blockedByOS], send, grain)
+            },
+            group(5, send, small, reading: Self.contentsOnly) { send, grain in
+                let most = Int(send.behaviour.payloadByteCountMax)
+                return fold(
+                    [space.contents(payloadByteCountMax: most)], [.deviceKey, .size],
+                    [.keyUnusable, .worthlessWithoutKey, .clearTextUnwanted, .doesNotFit], send, grain)
+            },
+            group(6, send, small, reading: Self.flagOnly) { send, grain in
+                fold([space.flags], [], [.deviceWithoutFlag], send, grain)
+            },
+        ]
+        if !send.declared.isLawfulToAsk {
+            // What is refused whatever the facts are: all there is to see is that nothing brings it back.
+            for index in groups.indices { groups[index].classes = Self.byOutcome(groups[index].classes) }
+        }
+        groups[1...].sort { $0.classes.count < $1.classes.count }
+        return FactGroups(send: send, favourable: base(send), groups: groups)
+    }
+
+    private func group(
+        _ number: Int, _ send: BundleProof.Send, _ grain: Grain,
+        reading blank: (inout Behaviour, inout SendAsDeclared) -> Void,
+        build: (BundleProof.Send, Grain) -> FactGroup
+    ) -> FactGroup {
+        var key = Key(group: number, behaviour: send.behaviour, declared: send.declared)
+        Self.forgetAsker(&key.behaviour, &key.declared)
+        blank(&key.behaviour, &key.declared)
+        if let found = known[key] { return found }
+        let built = build(send, grain)
+        known[key] = built
+        return built
+    }
+
+    /// One class for each thing the group's gates together do to a send.
+    private static func byOutcome(_ classes: [FactClass]) -> [FactClass] {
+        var seen: Set<[GateResult]> = []
+        return classes.filter { one in
+            let isRefusal = one.answers.contains { $0.reason.map { !$0.outcome.isPromise } ?? false }
+            return seen.insert(isRefusal ? [.fail(.factMissing)] : told(one.answers, .reasons)).inserted
+        }
+    }
+
+    // MARK: What a group does not read
+
+    /// Who asks is for gates 2 and 3 alone; only whether critical delivery was granted is felt elsewhere.
+    private static func forgetAsker(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        let isPermitted = behaviour.isCriticalPermitted
+        let marks: Behaviour.Marks = [.criticalAsked, .criticalListed, .criticalGranted]
+        behaviour.marks.subtract([.callerKnown, .typeGranted])
+        if isPermitted { behaviour.marks.formUnion(marks) } else { behaviour.marks.subtract(marks) }
+        let isCritical = declared.isCritical
+        declared.asksCritical = isCritical
+        declared.mayBeCritical = isCritical
+        declared.isCallerPermitted = true
+    }
+
+    private static func forgetContents(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        behaviour.marks.subtract([.genericWithoutKey])
+        behaviour.sensitivity = .open
+        behaviour.payloadByteCountMax = 0
+        behaviour.interruption = .passive
+        declared.sensitivity = .open
+        declared.payloadByteCountMax = 0
+        declared.standsInWithoutKey = false
+        // Gate 4 asks whether there is a body at all.
+        if behaviour.body != .never { behaviour.body = .generic }
+        if declared.body != .never { declared.body = .generic }
+    }
+
+    private static func forgetPermission(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        behaviour.marks.subtract([
+            .refusesMinors, .needsPurpose, .smsFallbackForbidden, .onByDefault, .stepUpToSwitchOff,
+            .mutableAlone, .mandatoryPassesPreferences,
+        ])
+        behaviour.permission = ByRegime(
+            gdpr: .noneNeeded, ukGDPR: .noneNeeded, gdprLike: .noneNeeded, other: .noneNeeded)
+        declared.refusesMinors = false
+        declared.needsPurpose = false
+        declared.isFallbackForbidden = false
+        declared.isOnByDefault = false
+        declared.isMutableAlone = false
+        declared.passesPreferences = false
+    }
+
+    private static func forgetCourse(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        behaviour.marks.subtract([
+            .toldOnce, .timed, .ownRequestPassesQuietHours, .ownRequestPassesCaps, .mandatoryPassesQuietHours,
+            .mandatoryPassesCaps,
+        ])
+        behaviour.quietHours = .pass
+        behaviour.overflow = .allow
+        behaviour.typeCap = 0
+        behaviour.categoryCap = 0
+        declared.isToldOnce = false
+        declared.isTimed = false
+        declared.requestPassesHours = false
+        declared.requestPassesCaps = false
+        declared.passesHours = false
+        declared.passesCaps = false
+        declared.quietHours = .pass
+        declared.overflow = .allow
+        declared.typeCap = nil
+        declared.categoryCap = nil
+    }
+
+    private static func forgetKind(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        behaviour.marks.subtract([.typeEnabled])
+        declared.isEnabled = true
+    }
+
+    private static func forgetBody(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        behaviour.body = .never
+        declared.body = .never
+    }
+
+    private static func forgetPlace(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        behaviour.channel = .push
+        declared.channel = .push
+        behaviour.category = .marketing
+        declared.category = .marketing
+    }
+
+    private static func permissionOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        forgetContents(&behaviour, &declared)
+        forgetCourse(&behaviour, &declared)
+        forgetKind(&behaviour, &declared)
+    }
+
+    private static func courseOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        forgetContents(&behaviour, &declared)
+        forgetPermission(&behaviour, &declared)
+        forgetKind(&behaviour, &declared)
+        forgetBody(&behaviour, &declared)
+        behaviour.channel = .push
+        declared.channel = .push
+    }
+
+    private static func typeOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        forgetContents(&behaviour, &declared)
+        forgetPermission(&behaviour, &declared)
+        forgetCourse(&behaviour, &declared)
+        forgetBody(&behaviour, &declared)
+        forgetPlace(&behaviour, &declared)
+    }
+
+    private static func nothing(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        typeOnly(&behaviour, &declared)
+        forgetKind(&behaviour, &declared)
+    }
+
+    private static func channelOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        let channel = behaviour.channel
+        nothing(&behaviour, &declared)
+        behaviour.channel = channel
+        declared.channel = channel
+    }
+
+    private static func contentsOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        forgetPermission(&behaviour, &declared)
+        forgetCourse(&behaviour, &declared)
+        forgetKind(&behaviour, &declared)
+        behaviour.interruption = .passive
+        behaviour.category = .marketing
+        declared.category = .marketing
+    }
+
+    private static func flagOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
+        let interruption = behaviour.interruption
+        channelOnly(&behaviour, &declared)
+        behaviour.interruption = interruption
+    }
+
+    // MARK: Folding
+
+    /// In favour, counts and sizes as this send needs them.
+    private func base(_ send: BundleProof.Send) -> Facts {
+        var facts = favourable
+        let most = Int(send.behaviour.payloadByteCountMax)
+        facts.sizes = PayloadSizes(sealed: most, generic: most, full: most)
+        return facts
+    }
+
+    private func decided(_ facts: Facts, _ send: BundleProof.Send) -> Decision {
+        decidedCount += 1
+        return proof.decide(
+            facts, proof.policy.territory(of: facts, under: send.behaviour), send.behaviour)
+    }
+
+    /// What can be told of a combination: the gates' answers, what the statutes forbid, and what leaves.
+    struct Tell: Hashable {
+        var answers: [GateResult] = []
+        var forbidden: [Conduct] = []
+        var isAdverse: [Bool] = []
+        var form: BodyForm?
+        var interruption: Interruption?
+    }
+
+    /// - Parameter contexts: The other facts' values that this group's have to be told apart under.
+    func tell(
+        _ setting: @escaping FactSpace.Setting, _ gates: [Gate], _ mask: Circumstances,
+        _ send: BundleProof.Send, _ grain: Grain, contexts: [FactSpace.Setting]
+    ) -> (tell: Tell, of: FactClass) {
+        var tell = Tell()
+        var first: FactClass?
+        let base = base(send)
+        for context in contexts {
+            var facts = base
+            // The context first: what a setting says of time is relative to the `now` a context may bring.
+            context(&facts)
+            setting(&facts)
+            let decision = decided(facts, send)
+            let answers = gates.map { decision.trace[$0] }
+            let seen = proof.book.circumstances(of: send.declared, given: facts, within: mask)
+            tell.answers += Self.told(answers, grain)
+            tell.forbidden.append(forbidden(in: seen))
+            tell.isAdverse.append(!seen.isDisjoint(with: .adverse))
+            if first == nil {
+                first = FactClass(setting: setting, answers: answers, circumstances: seen)
+                if decision.outcome.isPromise {
+                    tell.form = decision.form
+                    tell.interruption = decision.interruption
+                }
+            }
+        }
+        guard let first else { preconditionFailure("a combination was told apart under no context") }
+        return (tell, first)
+    }
+
+    private static func told(_ answers: [GateResult], _ grain: Grain) -> [GateResult] {
+        switch grain {
+        case .details: return answers
+        case .reasons: return answers.map { $0.reason.map { .fail($0) } ?? .pass }
+        case .verdicts:
+            // The first that refuses decides; where none does, all that wait or stand in are felt.
+            let reasons = answers.compactMap(\.reason)
+            let refusals = reasons.filter { !$0.outcome.isPromise }
+            guard !refusals.isEmpty else { return answers.map { $0.reason.map { .fail($0) } ?? .pass } }
+            // A reason that a statute forbids by its name keeps it.
+            return refusals.prefix(1).map { reason in
+                switch reason {
+                case .pushDisabled, .userPreference: .fail(.userPreference)
+                case .quietHoursDropped, .quietHoursZoneMissing: .fail(.quietHoursDropped)
+                case .frequencyCap, .noMarketingOptIn: .fail(reason)
+                default: .fail(.factMissing)
+                }
+            }
+        }
+    }
+
+    /// All that is unlawful in the circumstances.
+    private func forbidden(in circumstances: Circumstances) -> Conduct {
+        var conduct: UInt32 = 0
+        for bit in 0..<Conduct.count where unlawful[bit] & circumstances.rawValue != 0 {
+            conduct |= 1 << UInt32(bit)
+        }
+        return Conduct(rawValue: conduct)
+    }
+
+    /// One class for each thing that can be told, the first combination of it to show it.
+    private func fold(
+        _ settings: [FactSpace.Setting], _ gates: [Gate], _ mask: Circumstances, _ send: BundleProof.Send,
+        _ grain: Grain, contexts: [FactSpace.Setting] = [{ _ in }]
+    ) -> [FactClass] {
+        var seen: Set<Tell> = []
+        var classes: [FactClass] = []
+        for setting in settings {
+            let (tell, found) = tell(setting, gates, mask, send, grain, contexts: contexts)
+            if seen.insert(tell).inserted { classes.append(found) }
+        }
+        return classes
+    }
+
+    /// A group whose combinations are few enough to be gone through at once.
+    private func fold(
+        _ dimensions: [[FactSpace.Setting]], _ gates: [Gate], _ circumstances: [Circumstance],
+        _ send: BundleProof.Send, _ grain: Grain
+    ) -> FactGroup {
+        let mask = Circumstances(circumstances)
+        let settings = dimensions.dropFirst().reduce(dimensions[0]) { Self.product($0, $1) }
+        return FactGroup(
+            gates: gates, circumstances: mask, classes: fold(settings, gates, mask, send, grain),
+            combinations: Double(settings.count), grain: grain)
+    }
+
+    static func product(
+        _ left: [FactSpace.Setting], _ right: [FactSpace.Setting]
+    ) -> [FactSpace.Setting] {
+        left.flatMap { first in
+            right.map { second in
+                { @Sendable facts in
+                    first(&facts)
+                    second(&facts)
+                }
+            }
+        }
+    }
+
+    // MARK: Permission and choices
+
+    private static let permissionCircumstances = Circumstances([
+        .fallbackUnproved, .fallbackForbidden, .minor, .ageUnknown, .marketingWithoutOptIn,
+        .textWithoutConsent, .fallbackWithoutConsent, .declaredPermissionMissing, .purposeMissing,
+        .europeanOptInMissing, .switchedOff, .neverWanted, .preferencesUnknown, .securityNotSwitchedOff,
+    ])
+
+    private func permission(_ send: BundleProof.Send, _ grain: Grain) -> FactGroup {
+        let gates: [Gate] = [.fallback, .permission, .preferences]
+        let mask = Self.permissionCircumstances
+        func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
+            -> [FactSpace.Setting]
+        {
+            self.fold(settings, gates, mask, send, grain, contexts: contexts).map(\.setting)
+        }
+        let purposes = fold(space.purposes)
+        let asked = fold(Self.product(Self.product(agreements(send), space.asides), purposes))
+        // Choices meet a consent only where silence may be a yes: under every one of these.
+        let switches = fold(space.switches, asked)
+        let types = fold(space.types)
+        let chosen = fold(Self.product(switches, types), asked)
+        let settings = Self.product(asked, chosen)
+        let combinations = [
+            space.clocks, space.accounts, space.devices, space.consents, space.asides, space.purposes,
+            space.switches, space.types,
+        ].reduce(1.0) { $0 * Double($1.count) }
+        return FactGroup(
+            gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send, grain),
+            combinations: combinations, grain: grain)
+    }
+
+    /// Places with consents, as the plainest type of a category tells them apart: one that passes nothing.
+    private func agreements(_ send: BundleProof.Send) -> [FactSpace.Setting] {
+        let gates: [Gate] = [.fallback, .permission, .preferences]
+        var plain = send
+        plain.behaviour.marks.subtract([.mandatoryPassesPreferences, .criticalAsked, .criticalGranted])
+        plain.declared.passesPreferences = false
+        plain.declared.asksCritical = false
+        if plain.behaviour.body == .never { plain.behaviour.body = .generic }
+        let key = Key(
+            group: -1, behaviour: plainest(plain.behaviour), declared: plainest(plain.declared))
+        if let found = knownAgreements[key] { return found }
+        let mask = Self.permissionCircumstances
+        let somewhere = places(plain)
+        var contexts = somewhere
+        // What else a consent has to be told apart under: texts that replace a push, and phones Apple has no say on.
+        switch send.behaviour.channel {
+        case .sms: contexts += Self.product(somewhere, [{ $0.fallback = .replacesOwnSend }])
+        case .push: contexts += Self.product(somewhere, [{ $0.platform = .android }])
+        case .email: break
+        }
+        let consents = fold(space.consents, gates, mask, plain, .reasons, contexts: contexts).map(\.setting)
+        let found = fold(
+            Self.product(somewhere, consents), gates, mask, plain, .reasons,
+            contexts: [{ _ in }, { $0.fallback = .replacesOwnSend }, { $0.platform = .android }]
+        ).map(\.setting)
+        knownAgreements[key] = found
+        return found
+    }
+
+    /// What a type of its own adds is not felt by places and consents.
+    private func plainest(_ behaviour: Behaviour) -> Behaviour {
+        var behaviour = behaviour
+        behaviour.marks.formIntersection([
+            .typeKnown, .onByDefault, .stepUpToSwitchOff, .refusesMinors, .smsFallbackForbidden,
+        ])
+        behaviour.sensitivity = .open
+        behaviour.body = .generic
+        behaviour.interruption = .passive
+        behaviour.quietHours = .pass
+        behaviour.overflow = .allow
+        behaviour.typeCap = 0
+        behaviour.categoryCap = 0
+        behaviour.payloadByteCountMax = 0
+        return behaviour
+    }
+
+    private func plainest(_ declared: SendAsDeclared) -> SendAsDeclared {
+        var plain = SendAsDeclared(channel: declared.channel)
+        plain.isRegistered = declared.isRegistered
+        plain.category = declared.category
+        plain.isOnByDefault = declared.isOnByDefault
+        plain.refusesMinors = declared.refusesMinors
+        plain.isFallbackForbidden = declared.isFallbackForbidden
+        return plain
+    }
+
+    /// One of each place that neither the gates nor the statutes can tell from another.
+    private func places(_ send: BundleProof.Send) -> [FactSpace.Setting] {
+        struct Seen: Hashable {
+            var territory: Territory
+            var place: StatuteBook.Place
+        }
+        func told(
+            _ settings: [FactSpace.Setting], under contexts: [FactSpace.Setting]
+        ) -> [FactSpace.Setting] {
+            var seen: Set<[Seen]> = []
+            return settings.filter { setting in
+                seen.insert(
+                    contexts.map { context in
+                        var facts = favourable
+                        context(&facts)
+                        setting(&facts)
+                        return Seen(
+                            territory: proof.policy.territory(of: facts, under: send.behaviour),
+                            place: proof.book.place(of: facts, for: send.declared))
+                    }
+                ).inserted
+            }
+        }
+        // An account shows what it is when no device is stricter, and a device when the account is the least strict.
+        let accounts = told(Self.product(space.clocks, space.accounts), under: [{ $0.deviceRegions = [] }])
+        let lenient = accounts.min { regime(of: $0, send) < regime(of: $1, send) }
+        let devices = told(space.devices, under: lenient.map { [$0] } ?? accounts)
+        return told(Self.product(accounts, devices), under: [{ _ in }])
+    }
+
+    private func regime(of account: FactSpace.Setting, _ send: BundleProof.Send) -> Int {
+        var facts = favourable
+        account(&facts)
+        facts.deviceRegions = []
+        return proof.policy.territory(of: facts, under: send.behaviour).regime.strictness
+    }
+
+    // MARK: Time, hours and caps
+
+    private static let courseCircumstances = Circumstances([
+        .timeUnknown, .expired, .dueAfterExpiry, .waitsBeyondExpiry, .beforeItsTime, .toldBefore,
+        .repetitionUnknown, .quietHours, .zoneMissing, .hoursUnknown, .askedForAnyHour, .askedHoweverOften,
+        .overCap, .countsUnknown,
+    ])
+
+    private func course(_ send: BundleProof.Send, _ grain: Grain) -> FactGroup {
+        let gates: [Gate] = [.expiry, .quietHours, .caps]
+        let mask = Self.courseCircumstances
+        let counts = space.counts(
+            typeCap: Int(send.behaviour.typeCap), categoryCap: Int(send.behaviour.categoryCap))
+        func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
+            -> [FactSpace.Setting]
+        {
+            self.fold(settings, gates, mask, send, grain, contexts: contexts).map(\.setting)
+        }
+        // A request is felt where hours or caps would stop: under every one of both.
+        let unasked: FactSpace.Setting = { $0.ownRequest = nil }
+        let requests = fold(
+            space.requests, Self.product(fold(space.times, [unasked]), fold(counts, [unasked])))
+        let times = fold(space.times, requests)
+        let settings = Self.product(
+            Self.product(times, fold(counts, requests)), Self.product(space.repetitions, requests))
+        let combinations = [space.times, counts, space.repetitions, space.requests].reduce(1.0) {
+            $0 * Double($1.count)
+        }
+        return FactGroup(
+            gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send, grain),
+            combinations: combinations, grain: grain)
+    }
+}

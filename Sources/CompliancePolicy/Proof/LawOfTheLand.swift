@@ -1,0 +1,53 @@
+import GateVocabulary
+
+/// Which law holds where, written a second time and from other sources than `regions.yaml`.
+///
+/// Only what is the same for everybody: a bundle may be stricter anywhere, and says for itself what it takes the
+/// rest of the world for.
+enum LawOfTheLand {
+    /// Member states of the European Union (Treaty on European Union Art. 52(1)), 27.
+    static let europeanUnion = codes(
+        "AT BE BG HR CY CZ DK EE FI FR DE GR HU IE IT LV LT LU MT NL PL PT RO SK SI ES SE")
+    /// EFTA states in the EEA, where the GDPR holds since 20 July 2018 (EEA Joint Committee Decision 154/2018).
+    static let eftaInEEA = codes("IS LI NO")
+    /// Parts of a member state with an ISO code of their own where the Treaties apply: the French outermost
+    /// regions (TFEU Arts. 349 and 355(1)) and Åland (TFEU Art. 355(4)).
+    static let partsOfUnion = codes("GF GP MQ RE YT MF AX")
+    /// The United Kingdom (UK GDPR, Data Protection Act 2018).
+    static let unitedKingdom = codes("GB")
+    /// Laws of their own, made to equal the GDPR: Jersey 2018, Guernsey 2017, Isle of Man 2018, Gibraltar 2021.
+    static let equivalent = codes("JE GG IM GI")
+    /// Outside the Union, but under the data-protection act of a state that is in it or in the EEA: French
+    /// overseas collectivities (Loi 78-17 Art. 125), Svalbard and Jan Mayen (Svalbard Act section 2).
+    static let underStricterState = codes("BL PM NC PF WF TF SJ")
+
+    /// Where a statute demands an opt-in for electronic marketing besides those of Europe: Switzerland (UCA
+    /// Art. 3(1)(o)) and Canada (S.C. 2010, c. 23, s. 6(1)). No opt-out row can stand there.
+    static let optInByStatute = codes("CH CA")
+
+    /// The United States and the territories that are in it for the purposes of the Communications Act
+    /// (47 U.S.C. 153(58)) and have ISO codes of their own.
+    static let unitedStates = codes("US AS GU MP PR UM VI")
+
+    /// The least strict regime a bundle may give a region; `nil` where that is the bundle's own affair.
+    static func leastRegime(of region: RegionCode) -> Regime? {
+        let country = region.country
+        if europeanUnion.contains(country) || eftaInEEA.contains(country) || partsOfUnion.contains(country) {
+            return .gdpr
+        }
+        if unitedKingdom.contains(country) { return .ukGDPR }
+        if equivalent.contains(country) || underStricterState.contains(country) { return .gdprLike }
+        return nil
+    }
+
+    /// Whether no law of the region lets anybody market by electronic mail until they object.
+    static func demandsOptIn(in region: RegionCode) -> Bool {
+        leastRegime(of: region) != nil || optInByStatute.contains(region.country)
+    }
+
+    static func isUnitedStates(_ region: RegionCode) -> Bool { unitedStates.contains(region.country) }
+
+    private static func codes(_ text: String) -> Set<RegionCode> {
+        Set(text.split(separator: " ").map { RegionCode(String($0))! })
+    }
+}

@@ -1,0 +1,152 @@
+import CanonicalJSON
+package import GateVocabulary
+
+/// A statute a bundle breaks, with the smallest example that was found.
+package struct Refutation: Sendable {
+    package var statute: Statute
+    package var request: AttestedRequest
+    /// No fact can be forgotten and none made usual without the statute being kept.
+    package var facts: Facts
+    /// The facts that are not in favour, by name.
+    package var unusual: [String]
+    /// What the bundle makes of it.
+    package var decision: Decision
+    var declared: SendAsDeclared
+    var place: StatuteBook.Place
+
+    var factCount: Int { unusual.count * 100 + facts.json.count }
+
+    /// One sentence, lower-case, without a full stop.
+    package var summary: String {
+        "breaks the statute that \(statute.says): `\(request.type)` by `\(request.caller)` on \(request.channel.rawValue) comes out as `\(decision.outcome.name)`, `\(decision.reason.rawValue)`"
+    }
+
+    /// As the loader reports it: the type's own page, for the tables a rule stands in are many.
+    package var problem: PolicyProblem {
+        PolicyProblem(
+            file: declared.isRegistered ? "types/\(request.type).yaml" : "categories.yaml",
+            message: summary, hint: "see \(statute.law); `sendgate policy prove` writes it as a case")
+    }
+
+    /// What must come out instead.
+    var expected: (outcome: Outcome, reason: Reason, more: [(String, String)]) {
+        func because(_ reason: Reason) -> (Outcome, Reason, [(String, String)]) {
+            (reason.outcome, reason, [])
+        }
+        switch statute.demands {
+        case .reason(.quietHoursDeferred): return (.defer, .quietHoursDeferred, [])
+        case .reason(.userPreference) where facts.pushEnabled == false && request.channel == .push:
+            return because(.pushDisabled)
+        case .reason(.smsFallbackForbidden) where facts.fallback == nil: return because(.factMissing)
+        case .reason(.invalidParams) where facts.params == nil: return because(.factMissing)
+        case .reason(.unknownRecipient) where facts.recipient == nil: return because(.factMissing)
+        case .reason(.noDestination) where facts.destination == nil: return because(.factMissing)
+        case .reason(.blockedAtOSLevel) where facts.osPermission == nil: return because(.factMissing)
+        case .reason(.payloadTooLarge) where facts.sizes == nil: return because(.factMissing)
+        case .reason(.noDeviceKey) where facts.deviceKey == nil: return because(.factMissing)
+        case .reason(.noGDPRConsent) where statute.when == .purposeMissing && facts.purposeConsent == nil:
+            return because(.factMissing)
+        case .reason(let reason): return because(reason)
+        case .hoursRule:
+            return because(declared.quietHours == .drop ? .quietHoursDropped : .quietHoursDeferred)
+        case .overflowRule: return because(declared.overflow == .digest ? .digested : .frequencyCap)
+        case .permission:
+            if facts.consent == nil { return because(.factMissing) }
+            if declared.isMarketing {
+                return because(place.regime == .other ? .noMarketingOptIn : .noGDPRConsent)
+            }
+            switch request.channel {
+            case .push: return because(.noGDPRConsent)
+            case .sms: return because(.noSMSConsent)
+            case .email: return because(.noEmailConsent)
+            }
+        case .goes: return because(.allowed)
+        case .form(let form):
+            return (decision.outcome, decision.reason, [("form", form.rawValue)])
+        case .timeSensitive:
+            return (
+                decision.outcome, decision.reason, [("interruption", Interruption.timeSensitive.rawValue)]
+            )
+        }
+    }
+
+    /// An element of `cases` in a file of `cases/`, indented as there: pasted, it fails `sendgate policy test` until
+    /// the bundle is mended.
+    package var example: String {
+        var lines = [
+            "  - name: \(Self.text("\(statute.says) (\(request.type) by \(request.caller) on \(request.channel.rawValue), \(statute.name))"))",
+            "    because: \(Self.text("\(statute.law)."))",
+            "    given:",
+            "      caller: \(Self.text(request.caller.text))",
+            "      type: \(Self.text(request.type.text))",
+        ]
+        if request.channel != .push { lines.append("      channel: \(request.channel.rawValue)") }
+        if request.critical { lines.append("      critical: true") }
+        // A case has a `now`; one whose point is that nobody knows it takes it away again.
+        let now = facts.now ?? facts.due ?? facts.expiry ?? Instant(seconds: 1_794_312_000)
+        lines.append("      now: \(Self.text(now.rfc3339))")
+        let json = facts.json
+        let matter = unusual.filter { json[$0] != nil && $0 != "now" }
+        let others = json.map(\.key).filter { $0 != "now" && !unusual.contains($0) }.sorted()
+        if !matter.isEmpty || !others.isEmpty { lines.append("      facts:") }
+        for name in matter { lines.append("        \(name): \(Self.value(json[name]!, name))") }
+        if !others.isEmpty {
+            if !matter.isEmpty { lines.append("        # The rest is in favour, and has to be known.") }
+            for name in others { lines.append("        \(name): \(Self.value(json[name]!, name))") }
+        }
+        // What a case leaves unsaid of these is filled in, so what nobody knows has to be said.
+        let unknown = ["due", "expiry", "now", "repetition"].filter { json[$0] == nil }
+        if !unknown.isEmpty { lines.append("      without: [\(unknown.joined(separator: ", "))]") }
+        let expected = expected
+        lines += [
+            "    then:", "      outcome: \(expected.outcome.name)",
+            "      reason: \(expected.reason.rawValue)",
+        ]
+        for (key, value) in expected.more { lines.append("      \(key): \(value)") }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static let moments: Set<String> = ["expiry", "due", "observed_at", "expires_at", "ends_at"]
+
+    private static func value(_ value: JSONValue, _ key: String) -> String {
+        switch value {
+        case .integer(let number) where moments.contains(key):
+            text(Instant(milliseconds: number).rfc3339)
+        case .object(let object):
+            "{" + object.map { "\($0.key): \(Self.value($0.value, $0.key))" }.joined(separator: ", ") + "}"
+        case .array(let elements):
+            "[" + elements.map { Self.value($0, key) }.joined(separator: ", ") + "]"
+        case .string(let string): isWord(string) ? string : text(string)
+        case .integer(let number): String(number)
+        case .boolean(let boolean): boolean ? "true" : "false"
+        case .null: "null"
+        }
+    }
+
+    /// Whether no reader takes it for anything but a text.
+    private static func isWord(_ text: String) -> Bool {
+        let reserved: Set<String> = ["on", "off", "yes", "no", "true", "false", "null", "y", "n"]
+        return text.utf8.count > 2 && !reserved.contains(text)
+            && text.utf8.allSatisfy {
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) || $0 == UInt8(ascii: "_")
+            }
+    }
+
+    /// Between double quotes, which hold any text a name of a bundle can be.
+    private static func text(_ text: String) -> String {
+        String(decoding: CanonicalJSON.write(.string(text)), as: UTF8.self)
+    }
+}
+
+extension Facts {
+    /// These facts with one of them as it is elsewhere.
+    func taking(_ name: String, from other: Facts) -> Facts {
+        var object = json
+        object[name] = other.json[name]
+        do {
+            return try Facts(json: object)
+        } catch {
+            preconditionFailure("facts that were written do not read: \(error)")
+        }
+    }
+}

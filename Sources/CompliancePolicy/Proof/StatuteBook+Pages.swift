@@ -1,0 +1,182 @@
+import GateVocabulary
+
+extension StatuteBook {
+    /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
+    package func flaws() -> [PolicyProblem] {
+        regionFlaws() + rowFlaws() + textFlaws() + dutyFlaws() + typeFlaws()
+    }
+
+    private func flaw(
+        _ file: String, _ path: [String], _ message: String, law: String
+    ) -> PolicyProblem {
+        let name = path.isEmpty ? "the page" : "`\(path.joined(separator: "."))`"
+        return PolicyProblem(
+            file: file, at: bundle.location(file, path), "\(name) \(message)", hint: "see \(law)")
+    }
+
+    private func regionFlaws() -> [PolicyProblem] {
+        bundle.regions.regions.sorted { $0.key.packed < $1.key.packed }.compactMap { code, rule in
+            guard let least = LawOfTheLand.leastRegime(of: code), rule.regime.strictness < least.strictness
+            else { return nil }
+            return flaw(
+                "regions.yaml", ["regions", code.description],
+                "is `\(rule.regime.rawValue)`, and at least `\(least.rawValue)` holds there",
+                law: Self.source(of: code))
+        }
+    }
+
+    private static func source(of code: RegionCode) -> String {
+        let country = code.country
+        if LawOfTheLand.europeanUnion.contains(country) { return "Regulation (EU) 2016/679 Art. 3" }
+        if LawOfTheLand.eftaInEEA.contains(country) { return "EEA Joint Committee Decision 154/2018" }
+        if LawOfTheLand.partsOfUnion.contains(country) { return "TFEU Art. 355(1) and (4)" }
+        if LawOfTheLand.unitedKingdom.contains(country) { return "the UK GDPR" }
+        if LawOfTheLand.equivalent.contains(country) { return "the territory's own data-protection law" }
+        return "the data-protection act of the state it belongs to"
+    }
+
+    private func rowFlaws() -> [PolicyProblem] {
+        bundle.regions.permissionRows.enumerated().flatMap { index, row in
+            let path = ["permission_rows", String(index)]
+            var found: [PolicyProblem] = []
+            guard row.rule <= .optOut, row.categories.contains(.marketing) else { return found }
+            if row.from == nil || !citesLaw(row.rationale.law) {
+                found.append(
+                    flaw(
+                        "regions.yaml", path,
+                        "lets marketing go out without an opt-in and cites no dated law",
+                        law: "GDPR Art. 5(2): whoever relies on a law names it"))
+            }
+            if LawOfTheLand.demandsOptIn(in: row.region) {
+                found.append(
+                    flaw(
+                        "regions.yaml", path + ["rule"],
+                        "lets marketing go out without an opt-in, which the law of \(row.region) demands",
+                        law:
+                            "ePrivacy Directive Art. 13(1), UK PECR reg. 22, UCA Art. 3(1)(o) (CH), S.C. 2010, c. 23, s. 6 (CA)"
+                    ))
+            }
+            return found
+        }
+    }
+
+    /// The law is a citation, not the admission that there is none.
+    private func citesLaw(_ law: [String]) -> Bool {
+        !law.isEmpty
+            && law.allSatisfy { text in
+                let words = text.lowercased()
+                return words != "none" && !words.hasPrefix("none,") && !words.hasPrefix("none:")
+            }
+    }
+
+    private func textFlaws() -> [PolicyProblem] {
+        let texts = bundle.types.values.filter { $0.isEnabled && $0.body.sms != .never }
+        guard !texts.isEmpty else { return [] }
+        var found: [PolicyProblem] = []
+        if texts.contains(where: { $0.category == .marketing }) {
+            let hours = bundle.channels.smsHours
+            let isCovered =
+                hours.map { hours in
+                    hours.categories.contains(.marketing) && hours.earliest >= 8 * 60
+                        && hours.latest <= 21 * 60
+                        && LawOfTheLand.unitedStates.allSatisfy { state in
+                            hours.regions.contains(state)
+                        }
+                } ?? false
+            if !isCovered {
+                found.append(
+                    flaw(
+                        "channels.yaml", ["sms", "hours"],
+                        "lets marketing texts reach the United States outside 08:00 to 21:00",
+                        law: "47 CFR 64.1200(c)(1)"))
+            }
+        }
+        let words = Set((bundle.channels.smsRevocation?.words ?? []).map { $0.lowercased() })
+        let missing = Self.revocationWords.subtracting(words).sorted()
+        if !missing.isEmpty {
+            found.append(
+                flaw(
+                    "channels.yaml", ["sms", "revocation"],
+                    "does not take \(missing.map { "`\($0)`" }.joined(separator: ", ")) for a withdrawal",
+                    law: "47 CFR 64.1200(a)(10)"))
+        }
+        if let rule = bundle.channels.smsRevocation,
+            rule.honouredWithinBusinessDays > 10 || rule.confirmationWithinMinutes > 5
+        {
+            found.append(
+                flaw(
+                    "channels.yaml", ["sms", "revocation"], "honours a withdrawal too late",
+                    law: "47 CFR 64.1200(a)(10) and (a)(12): 10 business days, one confirmation in 5 minutes")
+            )
+        }
+        return found
+    }
+
+    /// Any of these in a reply is a withdrawal (47 CFR 64.1200(a)(10)).
+    private static let revocationWords: Set<String> = [
+        "stop", "quit", "end", "revoke", "opt out", "cancel", "unsubscribe",
+    ]
+
+    /// Who may promote must not be able to make the permission to promote.
+    private func dutyFlaws() -> [PolicyProblem] {
+        let held: [Grant] = [
+            .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
+            .devicesWrite, .policyActivate,
+        ]
+        return bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
+            guard name != bundle.developmentCaller, rule.grants.contains(.send) else { return nil }
+            let promotes = bundle.types.values.contains { type in
+                (type.category == .marketing || type.category == .social)
+                    && rule.types.categories.contains(type.category)
+                    && (rule.types.only?.contains(type.id) ?? true) && !rule.types.except.contains(type.id)
+            }
+            let own = held.filter { rule.grants.contains($0) }
+            guard promotes, !own.isEmpty else { return nil }
+            return flaw(
+                "callers.yaml", ["callers", name.text, "grants"],
+                "lets a caller that promotes write \(own.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
+                law: "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing")
+        }
+    }
+
+    private func typeFlaws() -> [PolicyProblem] {
+        bundle.types.values.sorted { $0.id < $1.id }.flatMap { type in
+            let file = "types/\(type.id).yaml"
+            var found: [PolicyProblem] = []
+            // What DESIGN section 6 and 14.17 resolve, by the names the source documents give.
+            if type.id.text.hasPrefix("intervention."), type.purpose == nil {
+                found.append(
+                    flaw(
+                        file, ["purpose"], "is missing, and the type tells of health",
+                        law: "GDPR Art. 9(2)(a)"))
+            }
+            if type.id.text == "account.balance_update", type.purpose == nil {
+                found.append(
+                    flaw(
+                        file, ["purpose"], "is missing, and the balance is another bank's to give",
+                        law: "PSD2 Art. 67(2)(a)"))
+            }
+            if let mandatory = type.mandatory {
+                if type.category == .marketing || type.category == .social {
+                    found.append(
+                        flaw(
+                            file, ["mandatory"], "is said of what nobody is obliged to send",
+                            law: "GDPR Art. 21(2)-(3)"))
+                }
+                if !citesLaw(mandatory.law) {
+                    found.append(
+                        flaw(
+                            file, ["mandatory", "law"], "cites no law", law: "GDPR Art. 6(1)(c) with 6(3)"))
+                }
+            }
+            if type.sensitivity != .high, type.params.values.contains(where: { $0.kind == .code }) {
+                found.append(
+                    flaw(
+                        file, ["sensitivity"],
+                        "is `\(type.sensitivity.rawValue)`, and the type carries a code",
+                        law: "Delegated Regulation (EU) 2018/389 Art. 22"))
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import CompliancePolicy
+import Dispatch
+import GateVocabulary
+import Synchronization
+
+/// The proof of a bundle, on every processor there is.
+enum PolicyProof {
+    static func run(
+        of policy: CompiledPolicy, grain: BundleProof.Grain,
+        progress: @escaping @Sendable (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
+    ) -> ProofReport {
+        BundleProof(of: policy, grain: grain).run(
+            on: { count, body in
+                DispatchQueue.concurrentPerform(iterations: count) { body($0) }
+            }, progress: progress)
+    }
+
+    /// How much is told apart. A debug build decides a hundred times slower; it folds further, so that a gateway of a
+    /// first hour still starts at once.
+    static var grain: BundleProof.Grain {
+        #if DEBUG
+            .verdicts
+        #else
+            .reasons
+        #endif
+    }
+
+    /// Bundles that held, by digest: equal digests are equal pages, and a proof has no other argument. Bounded by how
+    /// often one process loads a changed bundle.
+    private static let held = Mutex<Set<PolicyDigest>>([])
+
+    /// - Throws: Every flaw of the pages and every broken statute; nothing may decide by such a bundle.
+    static func demand(_ policy: CompiledPolicy) throws(PolicyProblems) {
+        if held.withLock({ $0.contains(policy.digest) }) { return }
+        let report = run(of: policy, grain: grain)
+        let problems = report.flaws + report.refutations.map(\.problem)
+        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        held.withLock { _ = $0.insert(policy.digest) }
+    }
+}
