@@ -53,7 +53,8 @@ extension GateReading {
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
             headers: content.headers, body: content.body, facts: content.facts, event: content.event,
             decidedAt: decidedAt, notBefore: notBefore, expiresAt: expiresAt, attemptCount: attemptCount,
-            attemptedAt: attemptedAt)
+            attemptedAt: attemptedAt,
+            mayHaveArrived: content.mayHaveArrived)
     }
 
     // MARK: Whose turn it is

@@ -82,24 +82,27 @@ extension GateReading {
 
     private static let forwardsSince = StatementText(
         "history",
-        "SELECT at, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?")
+        "SELECT at, number, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?")
 
     /// Looks at every forward of the person inside the longer of the two windows: a handful for a person,
     /// because these are the very forwards the caps bound.
     final func forwardCounts(
-        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category, categorySince: Instant?
+        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
+        categorySince: Instant?, besides: SendID?
     ) throws -> (type: Int, category: Int) {
         guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min(),
             let person = try person(subject)
         else { return (0, 0) }
         // A type that was never forwarded has no number, and so no count.
         let typeNumber = try words.number(of: type.text, in: gate)
+        let own = try besides.flatMap { try number(of: $0) }
         var counts = (type: 0, category: 0)
         try gate.scan(Self.forwardsSince) {
             $0.add(person)
             $0.add(earliest)
         } read: { row in
             let at = row.instant()
+            if row.integer() == own { return true }
             let forwardedType = row.integer()
             let forwardedCategory = row.integer()
             if let typeSince, at >= typeSince, forwardedType == typeNumber { counts.type += 1 }

@@ -47,7 +47,8 @@ extension GateTransaction {
     /// Writes the row and counts it as one more.
     private func write(_ record: OutboxRecord, number: Int64, with statement: StatementText) throws {
         let content = OutboxRecord.Content(
-            headers: record.headers, body: record.body, facts: record.facts, event: record.event)
+            headers: record.headers, body: record.body, facts: record.facts, event: record.event,
+            mayHaveArrived: record.mayHaveArrived)
         let sealed = try cipher.seal(content.sealedFields, in: SendColumns.outbox, row: record.message.bytes)
         let caller = try words.makeNumber(of: record.request.caller.text, in: gate)
         let type = try words.makeNumber(of: record.request.type.text, in: gate)

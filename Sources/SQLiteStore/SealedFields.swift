@@ -66,14 +66,21 @@ struct FieldWriter {
 struct FieldReader {
     private let bytes: [UInt8]
     private let table: String
+    let version: UInt8
     private var position = 1
 
     init(_ bytes: [UInt8], version: UInt8, table: String) throws {
+        try self.init(bytes, versions: version...version, table: table)
+    }
+
+    /// A row of an older layout has what that layout had; the reader looks at ``version``.
+    init(_ bytes: [UInt8], versions: ClosedRange<UInt8>, table: String) throws {
         self.bytes = bytes
         self.table = table
-        guard bytes.first == version else {
+        version = bytes.first ?? 0
+        guard versions.contains(version) else {
             throw StoreError.damaged(
-                table: table, "a sealed row has layout \(bytes.first ?? 0), not \(version)")
+                table: table, "a sealed row has layout \(version), not \(versions.upperBound)")
         }
     }
 

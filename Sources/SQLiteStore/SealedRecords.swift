@@ -278,31 +278,35 @@ extension OutboxRecord {
         var body: [UInt8]
         var facts: [UInt8]
         var event: Tag?
+        var mayHaveArrived: Bool
 
         var byteCount: Int { headers.count + body.count + facts.count }
 
         var sealedFields: [UInt8] {
-            var fields = FieldWriter(version: 1, capacity: 16 + byteCount)
+            var fields = FieldWriter(version: 2, capacity: 40 + byteCount)
             fields.put(headers)
             fields.put(body)
             fields.put(facts)
             fields.put(event?.bytes ?? [])
+            fields.put(mayHaveArrived)
             return fields.bytes
         }
 
-        init(headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag?) {
+        init(headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag?, mayHaveArrived: Bool) {
             self.headers = headers
             self.body = body
             self.facts = facts
             self.event = event
+            self.mayHaveArrived = mayHaveArrived
         }
 
         init(sealedFields: [UInt8]) throws {
-            var fields = try FieldReader(sealedFields, version: 1, table: "outbox")
+            var fields = try FieldReader(sealedFields, versions: 1...2, table: "outbox")
             headers = try fields.byteArray()
             body = try fields.byteArray()
             facts = try fields.byteArray()
-            event = Tag(bytes: try fields.byteArray())
+            event = fields.version >= 2 ? Tag(bytes: try fields.byteArray()) : nil
+            mayHaveArrived = fields.version >= 2 ? try fields.flag() : false
             try fields.finish()
         }
     }

@@ -167,4 +167,93 @@ import WireProtocol
         }
         #expect(outcomes.sorted() == ["digest", "forward"])
     }
+
+    @Test func `what is gathered for longer than it would have lived is told all the same`() async throws {
+        let caps = """
+            categories: {}
+            types:
+              account.balance_update:
+                - {count: 1, window_hours: 24, source: a test, because: It is short., reviewed: "2026-11-02"}
+            """
+        let gate = try GatewayHarness(caps: caps)
+        try await gate.register("u_1")
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first {
+                $0.key.id == "account_information" && $0.key.language == "en"
+            })
+        let consent = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents",
+            [
+                "id": "c1", "purpose": "account_information", "channel": "push", "state": "given",
+                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "DE",
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ])
+        try #require(consent.status == 200, "\(consent.json)")
+        var outcomes: [String] = []
+        for number in 0..<3 {
+            let send = try await gate.example(
+                "account.balance_update", "b\(number)", to: "u_1", as: "payments")
+            outcomes.append(try await gate.call("payments", "POST", "/v1/sends", send)["outcome"] ?? "")
+        }
+        #expect(outcomes == ["forward", "digest", "digest"])
+        #expect(try await gate.claim().count == 1)
+        // A balance lives six hours; the cap has room after twenty-four.
+        gate.clock.advance(seconds: 24 * 3600 + 1)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 1)
+    }
+
+    @Test func `a device that gets its key while a message is gathered or held still gets the message`()
+        async throws
+    {
+        let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z")
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        let reply = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        try #require(reply["outcome"] == "defer", "\(reply.json)")
+        _ = try await gate.addKey("u_1")
+        gate.clock.advance(seconds: 9 * 3600)
+        _ = try await gate.claim()
+        let deliveries = try await gate.claim()
+        #expect(deliveries.count == 1)
+        #expect(
+            deliveries.first.map { String(decoding: $0.body, as: UTF8.self).contains("sendgate") } == true)
+    }
+
+    @Test func `two messages for two devices with room for one: the second waits on`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        try await gate.register("u_1", device: "d_2")
+        for number in 0..<4 {
+            var send = transfer(number)
+            send["recipient"] = ["user": "u_1", "device": number % 2 == 0 ? "d_1" : "d_2"]
+            _ = try await gate.call("payments", "POST", "/v1/sends", send)
+            gate.clock.advance(seconds: 60)
+        }
+        #expect(try await gate.claim().count == 2)
+        // The first forward leaves the window, the second is still in it.
+        gate.clock.advance(seconds: 3600 - 4 * 60 + 2)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 1)
+        gate.clock.advance(seconds: 3600)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 1)
+    }
+
+    @Test func `a held send with two devices does not count against itself`() async throws {
+        let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z", caps: Self.twoAnHour)
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"], device: "d_2")
+        for number in 0..<2 {
+            let reply = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+            try #require(reply["outcome"] == "defer")
+        }
+        gate.clock.advance(seconds: 9 * 3600)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 4)
+    }
 }

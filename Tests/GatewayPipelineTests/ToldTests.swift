@@ -147,4 +147,28 @@ import WireProtocol
         #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
         #expect(try await gate.claim().isEmpty)
     }
+
+    @Test func `one device of two that falls raises no alarm while the other is on its way`() async throws {
+        let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z")
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"], device: "d_2")
+        _ = try await gate.addKey("u_1")
+        let send = try await gate.example("account.terms_change", "t1", to: "u_1", as: "payments")
+        let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+        try #require(reply["outcome"] == "defer", "\(reply.json)")
+        // In the morning one of the two devices does not let the app show anything any more.
+        gate.clock.advance(seconds: 9 * 3600)
+        try await gate.register(
+            "u_1", quiet: ["start": "21:00", "end": "08:00"], device: "d_2", osPermission: "denied")
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 1)
+        #expect(gate.alarms.all == [])
+    }
+
+    @Test func `who may not send a type learns nothing of what was told`() async throws {
+        let gate = try await gate()
+        #expect(try await gate.call("payments", "POST", "/v1/sends", processing("a")).status == 202)
+        let asked = try await gate.call("marketing", "POST", "/v1/sends", processing("m"))
+        #expect(asked.status == 403 && asked["reason"] == "caller_not_permitted", "\(asked.json)")
+    }
 }

@@ -28,7 +28,7 @@ import Testing
             PreferenceSource.codes.map(\.rawValue) == [
                 "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
             ])
-        #expect(ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn"])
+        #expect(ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown"])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "held", "gathered"])
         #expect(
             Held.Kind.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 6, 7]

@@ -40,7 +40,7 @@ import Testing
             #expect(try store.outbox(MessageID.sample(1)) == nil)
             let counts = try store.forwardCounts(
                 of: gone, type: TypeID("promo.offer"), typeSince: .sample(-9), category: .marketing,
-                categorySince: .sample(-9))
+                categorySince: .sample(-9), besides: nil)
             #expect(counts.type == 0 && counts.category == 0)
             let events = try store.events(of: CallerName("payments"), after: 0, limit: 9)
             #expect(events.map(\.subject) == [.sample(2)])

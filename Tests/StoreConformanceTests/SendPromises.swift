@@ -90,7 +90,7 @@ import Testing
             try opened.read { (store) throws in
                 let counts = try store.forwardCounts(
                     of: subject, type: type, typeSince: typeSince.map { .sample($0) }, category: category,
-                    categorySince: categorySince.map { .sample($0) })
+                    categorySince: categorySince.map { .sample($0) }, besides: nil)
                 return [counts.type, counts.category]
             }
         }
@@ -189,7 +189,7 @@ import Testing
                 ])
             let counts = try store.forwardCounts(
                 of: subject, type: sent, typeSince: .sample(0), category: .transactional,
-                categorySince: .sample(0))
+                categorySince: .sample(0), besides: nil)
             #expect(counts.type == 1 && counts.category == 1)
         }
     }
@@ -207,7 +207,7 @@ import Testing
             try opened.read { (store) throws in
                 try store.forwardCounts(
                     of: subject, type: sent, typeSince: .sample(0), category: .transactional,
-                    categorySince: nil
+                    categorySince: nil, besides: nil
                 ).type
             }
         }

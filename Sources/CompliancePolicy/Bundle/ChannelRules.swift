@@ -113,6 +113,7 @@ extension SendingHours {
             reader.problem("has the calling code `\(code)`", hint: "write it as \"+1\", E.164 without spaces")
         }
         zones = members.texts("zones")
+        if zones.isEmpty { reader.problem("have no `zones`, so nobody would know when they are") }
         rationale = members.rationale()
         members.refuseOthers()
     }

@@ -236,8 +236,8 @@ extension MandatoryRule {
         let members = reader.members()
         law = members.texts("law")
         passes = members.names("passes")
-        mustReachWithin = members.text("must_reach_within")
-        ifUnreachable = members.text("if_unreachable")
+        mustReachWithin = members.text("must_reach_within", byteCountMax: 256)
+        ifUnreachable = members.text("if_unreachable", byteCountMax: 256)
         let approved = members.required("approved")?.members()
         approvedBy = approved?.text("by") ?? ""
         approvedOn = approved?.date("date") ?? CalendarDate.first

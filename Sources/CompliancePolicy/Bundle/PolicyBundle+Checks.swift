@@ -116,6 +116,26 @@ private struct BundleChecker {
                 hint: "a summary has no cap, no time, no consent and no switch but its category's")
         }
         for type in bundle.types.values where type.category == category && type.id != name {
+            if type.sensitivity.rank > summary.sensitivity.rank {
+                problem(
+                    file, path, "names `\(name)`, which is less sensitive than `\(type.id)`",
+                    hint: "a summary is as sensitive as the most sensitive type it can hold")
+            }
+            if let duty = type.mandatory, !duty.passes.contains(.caps),
+                bundle.limits.types[type.id] != nil || bundle.limits.categories[category] != nil
+            {
+                problem(
+                    "types/\(type.id.text).yaml", ["mandatory", "passes"],
+                    "lacks `caps`, and a duty is not told in a summary",
+                    hint: "add `caps`, or lift the limit")
+            }
+            if type.body.push == .sealed, type.withoutKey == .generic, summary.body.push == .sealed,
+                summary.withoutKey == .reject
+            {
+                problem(
+                    file, path, "names `\(name)`, which a device without a key could not get",
+                    hint: "`without_key: generic`, as `\(type.id)` has it")
+            }
             let hasCap = bundle.limits.types[type.id] != nil || bundle.limits.categories[category] != nil
             for channel in Channel.allCases where hasCap && type.body[channel] != .never {
                 let shown = summary.body[channel]
@@ -329,6 +349,13 @@ private struct BundleChecker {
                 if schema.isOptional {
                     problem(file, ["dedupe_by"], "names the param `\(key)`, which is optional")
                 }
+                switch schema.kind {
+                case .uuid, .text, .integer, .code: break
+                default:
+                    problem(
+                        file, ["dedupe_by"], "names `\(key)`, which cannot tell one event from another",
+                        hint: "use a uuid, a text, a code or an integer")
+                }
             } else {
                 problem(file, ["dedupe_by"], "names `\(key)`, which is no param of the type")
             }
@@ -361,6 +388,11 @@ private struct BundleChecker {
             problem(
                 file, ["own_request", "purpose"], "is `\(purpose)`, which already stands for a consent",
                 hint: "asking to be reached at any hour is more than allowing to be reached; name it apart")
+        }
+        if type.ownRequest != nil, type.category != .transactional {
+            problem(
+                file, ["own_request"], "is said of a \(type.category.rawValue) type",
+                hint: "only help that somebody asked for may come at any hour")
         }
         if type.timing != nil, type.category == .security || type.mandatory != nil {
             problem(
@@ -545,6 +577,16 @@ private struct BundleChecker {
                 PolicyProblem(
                     file: example.file, line: example.line,
                     message: "a second case is named `\(example.name)`"))
+        }
+    }
+}
+
+extension Sensitivity {
+    fileprivate var rank: Int {
+        switch self {
+        case .open: 0
+        case .personal: 1
+        case .high: 2
         }
     }
 }

@@ -84,14 +84,19 @@ package final class BatchContext {
 
     /// Puts a message in the outbox. When it must be sealed, sealing starts now on another thread and the
     /// row is written, with its body, before the commit.
-    package func enqueue(_ record: OutboxRecord, sealing order: SealerPool.Ticket?, fill: BodyFilling?) throws
-    {
+    ///
+    /// - Parameter waiting: The row it takes the place of.
+    package func enqueue(
+        _ record: OutboxRecord, sealing order: SealerPool.Ticket?, insteadOf waiting: OutboxRecord? = nil,
+        fill: BodyFilling?
+    ) throws {
         guard let order, let fill else {
             try store.insertOutbox(record)
             return
         }
         staged.append(
-            StagedMessage(operation: currentOperation, record: record, ticket: order, fill: fill))
+            StagedMessage(
+                operation: currentOperation, record: record, ticket: order, fill: fill, waiting: waiting))
     }
 
     /// What has been staged and is not in the store yet; the caller puts it there.
@@ -103,12 +108,14 @@ package final class BatchContext {
     /// Runs one operation so that a throw undoes its rows, its entries and its staged messages, and nothing else.
     func isolating<Result>(_ body: () throws -> Result) throws -> Result {
         let (index, time, count) = (nextIndex, newestTime, staged.count)
+        let (told, news) = (alarms, hasNews)
         do {
             return try store.savepoint(body)
         } catch {
             nextIndex = index
             newestTime = time
             staged.removeSubrange(count...)
+            (alarms, hasNews) = (told, news)
             throw error
         }
     }
@@ -123,4 +130,6 @@ struct StagedMessage {
     var record: OutboxRecord
     var ticket: SealerPool.Ticket
     var fill: BodyFilling
+    /// Comes back when sealing fails: it was promised already and is not the caller's to ask for again.
+    var waiting: OutboxRecord?
 }

@@ -133,7 +133,10 @@ package final class Engine: Sendable {
             do {
                 record.body = try message.fill(message.ticket.wait())
             } catch {
-                throw SealingFailure(operation: message.operation, reason: "\(error)")
+                guard let waiting = message.waiting else {
+                    throw SealingFailure(operation: message.operation, reason: "\(error)")
+                }
+                record = try batch.puttingOff(waiting, because: "it could not be sealed: \(error)")
             }
             try transaction.insertOutbox(record)
         }

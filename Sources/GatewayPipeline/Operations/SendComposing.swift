@@ -23,6 +23,8 @@ struct SendComposer {
     let due: Instant
     let now: Instant
     let unsubscribeURL: String
+    /// Whether the send was decided before and is looked at again.
+    var isAgain = false
 
     init(
         batch: BatchContext, person: RecipientSnapshot?, material: SendMaterial, verdict: ParamsVerdict,
@@ -55,7 +57,7 @@ struct SendComposer {
     private var common: FactsLoading.Common {
         FactsLoading.Common(
             request: material.request, expiry: material.expiresAt, due: due, params: verdict.fact,
-            fallback: fallback, repetition: repetition)
+            fallback: fallback, repetition: repetition, decidedBefore: isAgain ? material.send : nil)
     }
 
     /// Nobody of this name, or nothing to send to: one decision without a destination.
@@ -126,11 +128,20 @@ struct DeliveryDraft {
 
 extension BatchContext {
     /// Writes one promise into the outbox: ready now, sealed by the time of the commit, or held.
-    func enqueue(_ draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant) throws {
+    ///
+    /// - Parameter waiting: The row it takes the place of, which needs no room of its own and comes back should
+    ///   sealing fail.
+    func enqueue(
+        _ draft: DeliveryDraft, of person: RecipientSnapshot, insteadOf waiting: OutboxRecord? = nil,
+        at now: Instant
+    ) throws {
         guard let message = draft.message, let destination = draft.destination,
             let type = policy.type(draft.material.request.type)
         else { return }
-        try requireOutboxRoom(for: draft.material.request.caller, isSecurity: type.category == .security)
+        if waiting == nil, draft.material.request.caller != .gateway {
+            try requireOutboxRoom(
+                for: draft.material.request.caller, isSecurity: type.category == .security)
+        }
         var row = OutboxRecord(
             message: message, send: draft.material.send, subject: person.subject.id,
             destination: destination.tag, request: draft.material.request, category: type.category,
@@ -147,6 +158,7 @@ extension BatchContext {
                 row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)
                 // It lives on in the summary, whose own time begins when it is due.
                 row.expiresAt = max(row.expiresAt, row.notBefore.advanced(bySeconds: type.ttlSeconds))
+                if let waiting { row.decidedAt = waiting.decidedAt }
             } else {
                 row.state = .held
                 row.notBefore = draft.decision.notBefore ?? now
@@ -166,14 +178,17 @@ extension BatchContext {
                 order.content, to: sealingKey, purpose: order.purpose, app: order.app, device: order.device,
                 keyID: order.key.id, messageID: order.message, expiresAt: order.expiresAt, origin: origin)
         }
-        try enqueue(row, sealing: ticket) { envelope in try plan.filled(with: envelope) }
+        try enqueue(row, sealing: ticket, insteadOf: waiting) { envelope in
+            try plan.filled(with: envelope)
+        }
     }
 
     /// A message that waited, decided and composed as if it had just come in.
     ///
+    /// - Parameter due: When it wants to go out; later than `now` for one that is looked at before its time.
     /// - Returns: `nil` when its destination is gone.
     func composeAgain(
-        _ row: OutboxRecord, person: RecipientSnapshot, at now: Instant
+        _ row: OutboxRecord, person: RecipientSnapshot, due: Instant? = nil, at now: Instant
     ) throws -> DeliveryDraft? {
         guard case .object(let object) = try CanonicalJSON.read(row.body) else {
             throw StoreError.damaged(table: "outbox", "a held message is not an object")
@@ -181,16 +196,19 @@ extension BatchContext {
         guard let destination = person.destination(tagged: row.destination, on: row.request.channel) else {
             return nil
         }
-        let material = try SendMaterial(json: object)
+        var material = try SendMaterial(json: object)
+        // What was gathered lives as long as its summary needs.
+        if row.state == .gathered { material.expiresAt = row.expiresAt }
         guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
             throw StoreError.damaged(table: "outbox", "the recorded facts are not an object")
         }
-        let composer = SendComposer(
+        var composer = SendComposer(
             batch: self, person: person, material: material,
             verdict: ParamsVerdict(material.params, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try store.repetition(of: row.event, to: row.subject, besides: row.send),
-            due: now, now: now)
+            due: due ?? now, now: now)
+        composer.isAgain = true
         var draft = try composer.decide(for: destination, as: row.message)
         draft.event = row.event
         return draft
@@ -217,7 +235,7 @@ extension BatchContext {
                     destination: row.destination, at: now, reason: draft.decision.reason.rawValue))
             return try cameToNothing(row, at: now)
         }
-        try enqueue(draft, of: person, at: now)
+        try enqueue(draft, of: person, insteadOf: row, at: now)
         if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {
             try store.countForward(
                 of: row.subject, type: row.request.type, category: category, at: now, send: row.send)
@@ -245,10 +263,11 @@ extension BatchContext {
         let depth = try store.outboxDepth()
         let share = 100 - (isSecurity ? 0 : limits.securitySharePercent)
         let waiting = staged.count
+        let ownWaiting = staged.count { $0.record.request.caller == caller }
         guard depth.rowCount + waiting < limits.outboxRowCountMax * share / 100,
             depth.byteCount < limits.outboxByteCountMax * Int64(share) / 100,
             isSecurity
-                || depth.rowCountByCaller[caller, default: 0] + waiting < limits.outboxRowCountPerCallerMax
+                || depth.rowCountByCaller[caller, default: 0] + ownWaiting < limits.outboxRowCountPerCallerMax
         else { throw EngineFailure.outboxFull }
     }
 }

@@ -112,7 +112,8 @@ struct SendOperation: EngineOperation {
     /// Whether the send was in order, and it is for want of a way to the recipient that nobody gets it.
     private func isUnreached(_ drafts: [DeliveryDraft]) -> Bool {
         drafts.allSatisfy { draft in
-            (draft.decision.decidingGate ?? .expiry) >= .destination
+            draft.decision.reason == .expiresBeforeDue
+                || (draft.decision.decidingGate ?? .expiry) >= .destination
         }
     }
 

@@ -26,11 +26,36 @@ struct DecidedAgain {
     init(
         _ row: OutboxRecord, person: RecipientSnapshot?, batch: BatchContext, now: Instant
     ) throws {
-        let recorded = try Facts(json: Self.object(row.facts))
+        if row.state != .ready, let person,
+            let draft = try batch.composeAgain(row, person: person, due: max(now, row.notBefore), at: now)
+        {
+            // Not composed yet, so it may still take any form: a new key or another choice changes which.
+            facts = draft.facts
+            decision = draft.decision
+        } else {
+            facts = try Self.facts(of: row, person: person, batch: batch, now: now)
+            decision = decide(row.request, given: facts, under: batch.policy)
+        }
+        let keepsForm = row.state != .ready || decision.form == row.form
+        switch decision.outcome {
+        case .forward where keepsForm: verdict = .stands
+        // A cap counts when something is forwarded, and what is ready was counted then.
+        case .digest where keepsForm: verdict = .stands
+        case .defer: verdict = .waits(until: decision.notBefore ?? now)
+        default: verdict = .falls
+        }
+    }
+
+    /// What is composed already keeps its sizes; everything else is as it is now.
+    private static func facts(
+        of row: OutboxRecord, person: RecipientSnapshot?, batch: BatchContext, now: Instant
+    ) throws -> Facts {
+        let recorded = try Facts(json: object(row.facts))
         let common = FactsLoading.Common(
             request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
-            repetition: try batch.store.repetition(of: row.event, to: row.subject, besides: row.send))
+            repetition: try batch.store.repetition(of: row.event, to: row.subject, besides: row.send),
+            decidedBefore: row.send)
         let loading = FactsLoading(store: batch.store, policy: batch.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)
         var facts: Facts
@@ -40,26 +65,13 @@ struct DecidedAgain {
             facts = try loading.facts(common, person: person, without: .unknown)
         }
         facts.sizes = recorded.sizes
-        if row.state == .ready {
-            // This message counts among the forwards already; the fact is about the others.
-            facts.typeCount = facts.typeCount.map { max(0, $0 - 1) }
-            facts.categoryCount = facts.categoryCount.map { max(0, $0 - 1) }
-        }
         if let key = row.key {
             // A sealed body opens with one key only, whatever newer ones there are.
             let state = try batch.store.deviceKey(key).flatMap { KeyState(rawValue: $0.state) }
             let stillOpens = state == .active || state == .deactivated
             facts.deviceKey = stillOpens ? .usable : .revoked
         }
-        self.facts = facts
-        decision = decide(row.request, given: facts, under: batch.policy)
-        switch decision.outcome {
-        case .forward where row.state != .ready || decision.form == row.form: verdict = .stands
-        // A cap counts when something is forwarded, and what is ready was counted then.
-        case .digest: verdict = .stands
-        case .defer: verdict = .waits(until: decision.notBefore ?? now)
-        default: verdict = .falls
-        }
+        return facts
     }
 
     private static func object(_ bytes: [UInt8]) throws -> JSONObject {

@@ -31,7 +31,16 @@ struct ClaimOperation: EngineOperation {
             at: now, limit: limit, lane: deliveryLane, excluding: underWay.all)
         var deliveries: [Delivery] = []
         for row in rows {
-            if let delivery = try batch.handOver(row, at: now) { deliveries.append(delivery) }
+            do {
+                let delivery = try batch.isolating { try batch.handOver(row, at: now) }
+                if let delivery { deliveries.append(delivery) }
+            } catch let error as StoreError {
+                guard case .damaged = error else { throw error }
+                try batch.store.updateOutbox(batch.puttingOff(row, because: "\(error)"))
+            } catch {
+                // One message that cannot be handled must not hold up those behind it.
+                try batch.store.updateOutbox(batch.puttingOff(row, because: "\(error)"))
+            }
         }
         let claimed = deliveries.map(\.message)
         return { [deliveries] in
@@ -65,25 +74,27 @@ struct ReportOperation: EngineOperation {
         if let retryAt, retryAt < row.expiresAt {
             // The relay's alarm has to be set anew.
             batch.announce()
-            row.attemptCount += 1
             row.notBefore = retryAt
             switch result {
+            case .notWritten where row.mayHaveArrived, .busy where row.mayHaveArrived:
+                try batch.store.updateOutbox(row)
             case .notWritten, .busy:
                 // The hop does not have it: it is ours alone again, and can be called back again.
                 row.attemptedAt = nil
                 try batch.store.updateOutbox(row)
                 if row.decidedAt == .longAgo { try batch.decideAfterFailedTry(row, at: now) }
             case .ambiguous, .accepted, .seenBefore, .refused:
+                row.mayHaveArrived = true
                 try batch.store.updateOutbox(row)
             }
             return done
         }
-        let (event, status) = outcome
+        let (event, status) = outcome(of: row)
         try batch.store.removeOutbox(message)
         var members: JSONObject = [
             "send_id": .string(row.send.uuidText), "message_id": .string(message.uuidText),
             "subject": .string(row.subject.hexadecimal), "destination": .string(row.destination.hexadecimal),
-            "result": .string(event), "attempts": .integer(Int64(row.attemptCount) + 1),
+            "result": .string(event), "attempts": .integer(Int64(row.attemptCount)),
         ]
         if let status { members["status"] = .integer(Int64(status)) }
         try batch.record(.delivery, at: now, members)
@@ -98,8 +109,10 @@ struct ReportOperation: EngineOperation {
     func refuse(_ failure: EngineFailure) { reply(failure) }
 
     /// "Delivered" does not exist: receipts lie (S1). Accepted is what the next hop says.
-    private var outcome: (event: String, status: Int?) {
+    private func outcome(of row: OutboxRecord) -> (event: String, status: Int?) {
         switch result {
+        // An earlier try may have got through, whatever the last one says.
+        case .busy where row.mayHaveArrived, .notWritten where row.mayHaveArrived: ("ambiguous", nil)
         case .accepted(let status): ("accepted_by_provider", status)
         case .seenBefore: ("accepted_by_provider", 409)
         case .refused(let status): ("refused_by_provider", status)
@@ -115,8 +128,13 @@ extension BatchContext {
     ///
     /// - Returns: `nil` when it does not go now.
     fileprivate func handOver(_ row: OutboxRecord, at now: Instant) throws -> Delivery? {
-        // Claimed with others that a summary before it took along.
-        if row.state == .gathered, try store.outbox(row.message) == nil { return nil }
+        // Claimed with others, one of which may have taken it along into a summary or moved its time.
+        var row = row
+        if row.state == .gathered {
+            guard let still = try store.outbox(row.message), still.state == .gathered, still.notBefore <= now
+            else { return nil }
+            row = still
+        }
         guard now <= row.expiresAt else {
             try withdraw(row, because: .expired, at: now)
             return nil
@@ -255,6 +273,19 @@ extension BatchContext {
             message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
             platform: destination.device?.platform, app: destination.device?.app, token: token,
             headers: headers, body: row.body, expiresAt: row.expiresAt, attemptCount: row.attemptCount)
+    }
+}
+
+extension BatchContext {
+    /// How long a message that could not be handled waits before it is tried again, in seconds.
+    private static let putOffSeconds: Int64 = 60
+
+    /// A message that stays where it is for a while, with an alarm: somebody has to look at why.
+    func puttingOff(_ row: OutboxRecord, because reason: String) throws -> OutboxRecord {
+        alarms.append("message \(row.message) of send \(row.send) is put off: \(reason)")
+        var row = row
+        row.notBefore = try now().advanced(bySeconds: Self.putOffSeconds)
+        return row
     }
 }
 

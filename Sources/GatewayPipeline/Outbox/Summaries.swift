@@ -10,10 +10,14 @@ import WireProtocol
 // own, of the type the category names as its summary, decided and recorded like any other. It counts once.
 
 extension BatchContext {
-    /// Members of one summary; more than that go into the next.
-    private static let memberCountMax = 1000
+    /// Members of one summary; more than that go into the next. Each is composed and recorded again, so this bounds
+    /// the work of one transaction.
+    private static let memberCountMax = 256
     /// Forwards looked at to find when a cap has room again.
     private static let forwardCountMax = 10_000
+    /// How long a message may be gathered before it is given up, in seconds: 14 days, well inside the time for which
+    /// its send is remembered.
+    private static let gatheredSecondsMax: Int64 = 14 * 86_400
 
     /// One gathered message whose time has come, and with it all that wait beside it.
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
@@ -23,34 +27,34 @@ extension BatchContext {
         }
         var members: [Tag: [Member]] = [:]
         for row in together.prefix(Self.memberCountMax) {
+            guard now <= row.decidedAt.advanced(bySeconds: Self.gatheredSecondsMax) else {
+                try withdraw(row, because: .expired, at: now)
+                continue
+            }
             guard let draft = try composeAgain(row, person: person, at: now) else {
                 try withdraw(row, because: .destinationRemoved, at: now)
                 continue
             }
-            switch draft.decision.outcome {
-            case .forward: members[row.destination, default: []].append(Member(row: row, draft: draft))
-            case .defer: try keepWaiting([row], until: draft.decision.notBefore ?? now)
-            case .digest:
-                // The room went to others meanwhile.
-                guard let type = policy.type(row.request.type) else { continue }
-                try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
-            case .suppress, .reject:
-                try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
-                try settle(row, as: draft, of: person, at: now)
+            if draft.decision.outcome == .forward {
+                members[row.destination, default: []].append(Member(row: row, draft: draft))
+            } else {
+                try place(row, as: draft, of: person, at: now)
             }
         }
         let type = policy.category(first.category).summary.flatMap { policy.type($0) }
+        var alone: [OutboxRecord] = []
         // One alone needs no summary, and a policy that came into force meanwhile may know none.
         for (destination, group) in members where group.count == 1 || type == nil {
-            for member in group {
-                try recordAgain(
-                    member.row, member.draft.facts, member.draft.decision, cause: .due, at: now)
-                try settle(member.row, as: member.draft, of: person, at: now)
-            }
+            alone += group.map(\.row)
             members[destination] = nil
         }
         if let type, !members.isEmpty {
-            try sendSummary(type, of: members, on: first.request.channel, to: person, at: now)
+            alone += try sendSummary(type, of: members, on: first.request.channel, to: person, at: now)
+        }
+        // One after the other, each seeing what those before it used up.
+        for row in alone {
+            guard let draft = try composeAgain(row, person: person, at: now) else { continue }
+            try place(row, as: draft, of: person, at: now)
         }
     }
 
@@ -59,36 +63,61 @@ extension BatchContext {
         var draft: DeliveryDraft
     }
 
+    /// Does with one gathered message what its decision says.
+    private func place(
+        _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
+    ) throws {
+        switch draft.decision.outcome {
+        case .defer: try keepWaiting([row], until: draft.decision.notBefore ?? now)
+        case .digest:
+            // The room went to others meanwhile.
+            guard let type = policy.type(row.request.type) else { return }
+            try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
+        case .forward, .suppress, .reject:
+            try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
+            try settle(row, as: draft, of: person, at: now)
+        }
+    }
+
+    /// - Returns: Messages that no summary could take: where the summary itself is refused, each goes alone.
     private func sendSummary(
         _ type: NotificationType, of members: [Tag: [Member]], on channel: Channel,
         to person: RecipientSnapshot, at now: Instant
-    ) throws {
-        let request = AttestedRequest(
-            caller: .gateway, type: type.id, channel: channel, critical: false)
+    ) throws -> [OutboxRecord] {
+        let request = AttestedRequest(caller: .gateway, type: type.id, channel: channel, critical: false)
         let send = try surroundings.identifiers.newSendID()
         var drafts: [DeliveryDraft] = []
+        var told: [Member] = []
+        var alone: [OutboxRecord] = []
         for (tag, group) in members.sorted(by: { $0.key < $1.key }) {
-            guard let destination = person.destination(tagged: tag, on: request.channel) else { continue }
+            let rows = group.map(\.row)
+            guard let destination = person.destination(tagged: tag, on: channel) else { continue }
             let material = SendMaterial(
-                send: send, request: request, params: Self.params(of: group.map(\.row)),
-                deepLink: type.deepLink, sentAt: now, expiresAt: now.advanced(bySeconds: type.ttlSeconds))
+                send: send, request: request, params: Self.params(of: rows), deepLink: type.deepLink,
+                sentAt: now, expiresAt: now.advanced(bySeconds: type.ttlSeconds))
             let composer = SendComposer(
                 batch: self, person: person, material: material,
                 verdict: ParamsVerdict(material.params, of: type.id, under: policy), fallback: .notFallback,
                 repetition: .first, due: now, now: now)
-            drafts.append(try composer.decide(for: destination))
+            let draft = try composer.decide(for: destination)
+            switch draft.decision.outcome {
+            case .forward:
+                drafts.append(draft)
+                told += group
+            case .defer, .digest:
+                // Quiet hours that began, or a category's cap without room, hold a summary back as any send.
+                let until =
+                    try draft.decision.notBefore ?? roomReturns(for: type, of: person.subject.id, at: now)
+                try keepWaiting(rows, until: until)
+            case .suppress, .reject: alone += rows
+            }
         }
-        // Quiet hours that began, or a category's cap without room, hold the summary back as they would any send.
-        let waiting = drafts.filter { $0.decision.outcome == .defer || $0.decision.outcome == .digest }
-        if let later = waiting.first {
-            let until = try later.decision.notBefore ?? roomReturns(for: type, of: person.subject.id, at: now)
-            return try keepWaiting(members.values.joined().map(\.row), until: until)
-        }
+        guard !drafts.isEmpty else { return alone }
         let process = ProcessInfo.processInfo.processIdentifier
         let entry = SendEntry(
             send: send, subject: person.subject.id, caller: .gateway,
             peer: .init(userID: geteuid(), groupID: getegid(), processID: process),
-            request: SendEntry.RecordedRequest(type: type.id, channel: request.channel, critical: false),
+            request: SendEntry.RecordedRequest(type: type.id, channel: channel, critical: false),
             paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
             tzdata: LocalTime.dataVersion)
         let trail = try record(at: now) { index, time in try entry.encode(index: index, time: time) }
@@ -96,17 +125,16 @@ extension BatchContext {
             SendRecord(
                 id: send, caller: .gateway, idHash: send.bytes,
                 contentMAC: [UInt8](repeating: 0, count: 32), subject: person.subject.id, type: type.id,
-                category: type.category, channel: request.channel, receivedAt: now, entryIndex: trail.index,
+                category: type.category, channel: channel, receivedAt: now, entryIndex: trail.index,
                 requestID: "summary-\(send.uuidText)",
                 destinationNames: drafts.reduce(into: [:]) { names, draft in
                     if let destination = draft.destination { names[destination.tag] = destination.id.text }
                 }))
-        for member in members.values.joined() { try close(member, into: send, at: now) }
+        for member in told { try close(member, into: send, at: now) }
         for draft in drafts { try enqueue(draft, of: person, at: now) }
-        if entry.overall.outcome == .forward {
-            try store.countForward(
-                of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
-        }
+        try store.countForward(
+            of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
+        return alone
     }
 
     /// A member ends where its summary begins; what the summary came to is in the summary's own entry.
@@ -123,7 +151,8 @@ extension BatchContext {
     private func keepWaiting(_ rows: [OutboxRecord], until: Instant) throws {
         for var row in rows {
             row.notBefore = until
-            row.expiresAt = max(row.expiresAt, until.advanced(bySeconds: 60))
+            let type = policy.type(row.request.type)
+            row.expiresAt = max(row.expiresAt, until.advanced(bySeconds: type?.ttlSeconds ?? 60))
             try store.updateOutbox(row)
         }
     }

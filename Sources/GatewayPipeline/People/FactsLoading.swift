@@ -25,10 +25,12 @@ package struct FactsLoading {
         package var params: ParamsFact
         package var fallback: FallbackFact
         package var repetition: RepetitionFact
+        /// The send itself, when it was decided before: what it did itself counts neither against it nor for it.
+        package var decidedBefore: SendID?
 
         package init(
             request: AttestedRequest, expiry: Instant, due: Instant, params: ParamsFact,
-            fallback: FallbackFact, repetition: RepetitionFact
+            fallback: FallbackFact, repetition: RepetitionFact, decidedBefore: SendID? = nil
         ) {
             self.request = request
             self.expiry = expiry
@@ -36,6 +38,7 @@ package struct FactsLoading {
             self.params = params
             self.fallback = fallback
             self.repetition = repetition
+            self.decidedBefore = decidedBefore
         }
     }
 
@@ -127,7 +130,8 @@ package struct FactsLoading {
                 of: person.subject.id, type: common.request.type,
                 typeSince: needs.typeWindowSeconds.map { now.advanced(bySeconds: -$0) },
                 category: category,
-                categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) })
+                categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) },
+                besides: common.decidedBefore)
             facts.typeCount = counts.type
             facts.categoryCount = counts.category
         }

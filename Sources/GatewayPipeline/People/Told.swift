@@ -62,22 +62,34 @@ extension BatchContext {
         guard let subject = try store.subject(of: body.user),
             let person = try RecipientSnapshot.load(subject, from: store)
         else { throw Problem(.notFound, detail: "no recipient of this name") }
+        guard let event = person.event(type.id, value: value, on: .push) else {
+            throw Problem(.invalidRequest, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
+        }
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {
             guard let event = person.event(type.id, value: value, on: channel) else { continue }
             let teller = try store.told(event, to: subject.id)?.send
             try store.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
             guard let teller else { continue }
-            let rows = try store.outbox(of: teller).filter { $0.attemptedAt == nil }
-            for row in rows { try withdraw(row, because: .acknowledged, at: now) }
-            if !rows.isEmpty { withdrawn.append(teller) }
+            var isWithdrawn = false
+            for var row in try store.outbox(of: teller) {
+                if row.attemptedAt == nil {
+                    try withdraw(row, because: .acknowledged, at: now)
+                    isWithdrawn = true
+                } else {
+                    // Under way: should the hop turn out not to have it, it is decided again first.
+                    row.decidedAt = .longAgo
+                    try store.updateOutbox(row)
+                }
+            }
+            if isWithdrawn { withdrawn.append(teller) }
         }
         let trail = try record(
             .acknowledgement, at: now,
             [
                 "caller": .string(caller.text), "type": .string(type.id.text),
                 "subject": .string(subject.id.hexadecimal),
-                "event": .string(person.event(type.id, value: value, on: .push)?.hexadecimal ?? ""),
+                "event": .string(event.hexadecimal),
                 "withdrawn": .integer(Int64(withdrawn.count)),
             ])
         return AcknowledgeAnswer(withdrawn: withdrawn, trail: trail)
@@ -95,7 +107,9 @@ extension BatchContext {
     /// - Returns: Whether nothing of the send is left and nothing of it arrived.
     @discardableResult
     func forgetUntold(_ row: OutboxRecord) throws -> Bool {
-        guard try store.outbox(of: row.send).isEmpty else { return false }
+        // Another of its messages may wait, or be on its way into the store in this very batch.
+        guard try store.outbox(of: row.send).isEmpty, !staged.contains(where: { $0.record.send == row.send })
+        else { return false }
         // What nobody knows the end of may have arrived.
         let arrived: Set = ["accepted_by_provider", "ambiguous", "summarised"]
         guard try !store.events(of: row.send).contains(where: { arrived.contains($0.event) }) else {

@@ -75,8 +75,11 @@ package protocol StoreReading {
     /// Newest first, at most `limit`.
     func sends(of subject: SubjectID, limit: Int) throws -> [SendRecord]
     /// Forwards to this person since a moment, this type and this category counted apart.
+    ///
+    /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
     func forwardCounts(
-        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category, categorySince: Instant?
+        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
+        categorySince: Instant?, besides: SendID?
     ) throws -> (type: Int, category: Int)
     /// The newest forwards to this person since a moment, newest first, at most `limit`.
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]

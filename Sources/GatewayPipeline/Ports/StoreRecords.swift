@@ -378,13 +378,15 @@ package struct OutboxRecord: Hashable, Sendable {
     package var attemptCount: Int
     /// Set when a hand-over was started whose result is not known.
     package var attemptedAt: Instant?
+    /// Whether a hand-over ended without anybody knowing whether the hop has it.
+    package var mayHaveArrived: Bool
 
     package init(
         message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,
         category: Category, tier: Tier, state: State, form: BodyForm, interruption: Interruption,
         key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag? = nil,
         decidedAt: Instant, notBefore: Instant, expiresAt: Instant, attemptCount: Int = 0,
-        attemptedAt: Instant? = nil
+        attemptedAt: Instant? = nil, mayHaveArrived: Bool = false
     ) {
         self.message = message
         self.send = send
@@ -406,6 +408,7 @@ package struct OutboxRecord: Hashable, Sendable {
         self.expiresAt = expiresAt
         self.attemptCount = attemptCount
         self.attemptedAt = attemptedAt
+        self.mayHaveArrived = mayHaveArrived
     }
 }
 

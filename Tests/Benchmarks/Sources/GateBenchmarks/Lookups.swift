@@ -80,7 +80,7 @@ struct Lookups {
         Stopwatch.consume(
             try reading.forwardCounts(
                 of: subject, type: TypeID("transaction.remittance_sent"), typeSince: at,
-                category: .transactional, categorySince: at
+                category: .transactional, categorySince: at, besides: nil
             ).type)
     }
 }
