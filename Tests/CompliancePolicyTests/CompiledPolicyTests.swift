@@ -173,6 +173,9 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
     @Test func `every reason and detail has a sentence of its own`() {
         var seen: [String: String] = [:]
         for reason in Reason.allCases {
+            // Without its detail a reason still reads well, if not unlike any other.
+            let plain = Explanation.sentence(reason, nil)
+            #expect(plain.hasSuffix(".") && !plain.contains("_"), "\(reason.rawValue): \(plain)")
             let details = reason.details.isEmpty ? [nil] : reason.details.map(Optional.some)
             for detail in details {
                 let sentence = Explanation.sentence(reason, detail)

@@ -6,7 +6,8 @@ import Testing
 @Suite struct CommandLineTests {
     private static let commands: [[String]] = [
         ["serve"], ["status"], ["send"], ["explain"], ["policy", "check"], ["policy", "test"],
-        ["policy", "show"], ["policy", "sign"], ["policy", "activate"], ["consents", "show"],
+        ["policy", "show"], ["policy", "diff"], ["policy", "sign"], ["policy", "activate"],
+        ["consents", "show"],
         ["consents", "grant"], ["consents", "withdraw"], ["keys", "init"], ["keys", "list"],
         ["audit", "verify"], ["audit", "replay"],
         ["audit", "show"],

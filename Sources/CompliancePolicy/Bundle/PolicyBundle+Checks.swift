@@ -610,17 +610,26 @@ extension PolicyBundle {
             Channel.allCases.contains { type.body[$0] == .sealed || type.body[$0] == .full }
         }
         let keys = Set(spoken.map(\.messageKey)).sorted()
-        return messages.values.sorted { $0.locale < $1.locale }.compactMap { own in
-            guard let fallback = own.fallback else { return nil }
-            let missing = keys.filter { own.texts[$0] == nil }
-            guard !missing.isEmpty else { return nil }
-            let shown = missing.prefix(8).map { "`\($0)`" }.joined(separator: ", ")
-            let rest = missing.count > 8 ? " and \(missing.count - 8) more" : ""
-            return PolicyProblem(
-                file: "messages/\(own.locale).yaml",
-                message:
-                    "lacks texts for \(missing.count) of \(keys.count) types, whose readers get `\(fallback)`: \(shown)\(rest)",
-                hint: "translate them, or keep the fallback")
+        return messages.values.sorted { $0.locale < $1.locale }.flatMap { own in
+            let missing = Dictionary(grouping: keys.filter { own.texts[$0] == nil }) {
+                reader(of: $0, from: own)
+            }
+            return missing.sorted { $0.key < $1.key }.map { locale, missing in
+                let shown = missing.prefix(8).map { "`\($0)`" }.joined(separator: ", ")
+                let rest = missing.count > 8 ? " and \(missing.count - 8) more" : ""
+                return PolicyProblem(
+                    file: "messages/\(own.locale).yaml",
+                    message:
+                        "lacks texts for \(missing.count) of \(keys.count) types, whose readers get `\(locale)`: \(shown)\(rest)",
+                    hint: "translate them, or keep the fallback")
+            }
         }
+    }
+
+    /// The first locale of a chain that has a text.
+    private func reader(of key: String, from own: LocaleMessages) -> String {
+        var locale = own
+        while locale.texts[key] == nil, let next = locale.fallback.flatMap({ messages[$0] }) { locale = next }
+        return locale.locale
     }
 }

@@ -8,10 +8,10 @@ import PolicyFiles
 /// `sendgate policy …`: the rule book, for those who write, review and load it.
 struct Policy: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Checks, tests, proves, shows, signs and activates a rule book.",
+        abstract: "Checks, tests, proves, compares, signs and activates a rule book.",
         subcommands: [
-            PolicyCheck.self, PolicyTest.self, PolicyProve.self, PolicyShow.self, PolicySign.self,
-            PolicyActivate.self,
+            PolicyCheck.self, PolicyTest.self, PolicyProve.self, PolicyDiff.self, PolicyShow.self,
+            PolicySign.self, PolicyActivate.self,
         ])
 }
 

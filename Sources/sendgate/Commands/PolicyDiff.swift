@@ -1,0 +1,82 @@
+import ArgumentParser
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import PolicyFiles
+
+/// `sendgate policy diff`: what another rule book would decide otherwise, in words.
+struct PolicyDiff: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Says which sends two rule books decide differently.",
+        usage: "sendgate policy diff OLD NEW [--json]",
+        discussion: """
+            Both decide the same sends, from everything in favour to two circumstances against; a difference is told \
+            with the fewest. Texts, times to live and sending hours are no part of it. Ends with 3 when there is a \
+            difference.
+            """)
+
+    static let example = "sendgate policy diff /srv/policies/2026-11 Policies"
+
+    @Argument(help: ArgumentHelp("The bundle in force.", valueName: "old")) var old: String
+    @Argument(help: ArgumentHelp("The bundle under review.", valueName: "new")) var new: String
+    @OptionGroup var output: OutputOptions
+
+    /// Lines on a page; JSON has all of them.
+    private static let lineCountMax = 200
+
+    func run() async throws {
+        let difference = PolicyDifference(
+            from: CompiledPolicy(try PolicyLoading.bundle(at: old)),
+            to: CompiledPolicy(try PolicyLoading.bundle(at: new)))
+        if output.json {
+            Terminal.print([
+                "changes": .array(difference.changes.map { .object($0.json) }),
+                "decided": .integer(Int64(difference.stateCount)),
+                "pages": .array(difference.pages.map { .string($0) }),
+            ])
+        } else {
+            show(difference)
+        }
+        if !difference.changes.isEmpty { throw ExitStatus.foundDifference }
+    }
+
+    private func show(_ difference: PolicyDifference) {
+        for change in difference.changes.prefix(Self.lineCountMax) {
+            Terminal.print(Terminal.printable(change.sentence))
+        }
+        let hidden = difference.changes.count - Self.lineCountMax
+        if hidden > 0 { Terminal.print("and \(hidden) more; --json has all of them") }
+        Terminal.note(
+            "\(difference.changes.count) differences in \(difference.stateCount) decisions; \(difference.pages.count) pages changed"
+        )
+        if difference.changes.isEmpty {
+            for page in difference.pages.prefix(Self.lineCountMax) {
+                Terminal.note("  \(Terminal.printable(page)) changed, and no decision with it")
+            }
+        }
+    }
+}
+
+extension PolicyDifference.Change {
+    var json: JSONObject {
+        [
+            "types": .array(types.map { .string($0.text) }),
+            "channels": .array(channels.map { .string($0.rawValue) }),
+            "callers": .array(callers.map { .string($0.text) }), "critical": .boolean(isCritical),
+            "places": .array(places.map { .string($0) }),
+            "circumstances": .array(circumstances.map { .string($0) }), "before": .object(before.json),
+            "after": .object(after.json), "sentence": .string(sentence),
+        ]
+    }
+}
+
+extension PolicyDifference.Result {
+    fileprivate var json: JSONObject {
+        [
+            "outcome": .string(outcome.name), "reason": .string(reason.rawValue),
+            "form": .string(form.rawValue),
+            "interruption": .string(interruption.rawValue),
+        ]
+    }
+}
