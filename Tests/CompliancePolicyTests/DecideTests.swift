@@ -233,28 +233,6 @@ import Testing
         }
     }
 
-    @Test func `dropping any one fact of random facts turns no refusal into a send`() throws {
-        let policy = try TestBundle.minimal.compile()
-        let seed: UInt64 = 20_260_302
-        var numbers = SeededNumbers(seed: seed)
-        let requests = policy.behaviours().values.sorted {
-            ($0.type.text, $0.caller.text, $0.channel.rawValue, $0.critical ? 1 : 0)
-                < ($1.type.text, $1.caller.text, $1.channel.rawValue, $1.critical ? 1 : 0)
-        }
-        var refusals = 0
-        for _ in 0..<6_000 {
-            let facts = Facts.random(using: &numbers)
-            let request = requests[Int(numbers.next() % UInt64(requests.count))]
-            if !decide(request, given: facts, under: policy).outcome.isPromise { refusals += 1 }
-            for flip in flips(request, facts, policy) {
-                Issue.record("seed \(seed): \(request.json) without \(flip): \(facts.json)")
-            }
-        }
-        // The facts must not be so random that hardly anything is reached.
-        #expect(refusals > 1_000)
-        #expect(refusals < 5_900)
-    }
-
     private func flips(_ request: AttestedRequest, _ facts: Facts, _ policy: CompiledPolicy) -> [String] {
         guard !decide(request, given: facts, under: policy).outcome.isPromise else { return [] }
         return Facts.names.filter {

@@ -525,10 +525,9 @@ final class FactFolding {
         {
             self.fold(settings, gates, mask, send, grain, contexts: contexts).map(\.setting)
         }
-        // A request is felt where hours or caps would stop: under every one of both.
+        // A request is felt where hours or caps would stop: under every kind of either.
         let unasked: FactSpace.Setting = { $0.ownRequest = nil }
-        let requests = fold(
-            space.requests, Self.product(fold(space.times, [unasked]), fold(counts, [unasked])))
+        let requests = fold(space.requests, fold(space.times, [unasked]) + fold(counts, [unasked]))
         let times = fold(space.times, requests)
         let settings = Self.product(
             Self.product(times, fold(counts, requests)), Self.product(space.repetitions, requests))

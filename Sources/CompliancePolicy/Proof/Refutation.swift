@@ -139,10 +139,10 @@ package struct Refutation: Sendable {
 }
 
 extension Facts {
-    /// These facts with one of them as it is elsewhere.
-    func taking(_ name: String, from other: Facts) -> Facts {
+    /// These facts with another value for one of them, as ``json`` spells it; `nil` forgets it.
+    func with(_ value: JSONValue?, as name: String) -> Facts {
         var object = json
-        object[name] = other.json[name]
+        object[name] = value
         do {
             return try Facts(json: object)
         } catch {

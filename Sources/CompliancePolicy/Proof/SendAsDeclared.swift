@@ -49,7 +49,7 @@ package struct SendAsDeclared: Hashable, Sendable {
         channel = request.channel
         asksCritical = request.critical
         let caller = bundle.callers[request.caller]
-        let maySend = caller?.grants.contains(.send) ?? false
+        let maySend = request.caller == .gateway || caller?.grants.contains(.send) == true
         guard let type = bundle.types[request.type], let page = bundle.categories[type.category] else {
             isCallerPermitted = maySend
             return
@@ -61,6 +61,10 @@ package struct SendAsDeclared: Hashable, Sendable {
             isCallerPermitted =
                 maySend && scope.categories.contains(type.category) && isNamed
                 && !scope.except.contains(type.id)
+        }
+        // Summaries are the gateway's own, and it has nothing else to say.
+        if request.caller == .gateway {
+            isCallerPermitted = bundle.categories.values.contains { $0.summary == type.id }
         }
         mayBeCritical =
             type.category == .security && caller?.grants.contains(.sendCritical) == true
@@ -76,7 +80,9 @@ package struct SendAsDeclared: Hashable, Sendable {
         isOnByDefault = page.isOnByDefault && type.category != .marketing
         refusesMinors = page.refusesMinors || type.category == .marketing
         quietHours = page.quietHours
-        overflow = page.overflow
+        let summary = page.summary.flatMap { bundle.types[$0] }
+        let canBeGathered = summary.map { $0.body[channel] != .never } ?? false
+        overflow = page.overflow == .digest && !canBeGathered ? .drop : page.overflow
         isFallbackForbidden =
             type.category == .marketing || bundle.channels.smsFallbackForOthers == .forbidden
         // No law obliges anybody to send marketing, whatever a page says.
@@ -85,6 +91,7 @@ package struct SendAsDeclared: Hashable, Sendable {
             passesHours = mandatory.passes.contains(.quietHours)
             passesCaps = mandatory.passes.contains(.caps)
         }
+        // Who is obliged to tell tells twice rather than never.
         isToldOnce = type.dedupeBy != nil && type.mandatory == nil
         isTimed = type.timing != nil
         if let request = type.ownRequest {

@@ -3,7 +3,7 @@ import GateVocabulary
 extension StatuteBook {
     /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
     package func flaws() -> [PolicyProblem] {
-        regionFlaws() + rowFlaws() + textFlaws() + dutyFlaws() + typeFlaws()
+        regionFlaws() + rowFlaws() + textFlaws() + dutyFlaws() + summaryFlaws() + typeFlaws()
     }
 
     private func flaw(
@@ -136,6 +136,25 @@ extension StatuteBook {
                 "callers.yaml", ["callers", name.text, "grants"],
                 "lets a caller that promotes write \(own.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
                 law: "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing")
+        }
+    }
+
+    /// A summary tells what its members would have told.
+    private func summaryFlaws() -> [PolicyProblem] {
+        func rank(_ sensitivity: Sensitivity) -> Int { Sensitivity.allCases.firstIndex(of: sensitivity)! }
+        return bundle.categories.sorted { $0.key.rawValue < $1.key.rawValue }.compactMap { category, page in
+            guard let summary = page.summary.flatMap({ bundle.types[$0] }) else { return nil }
+            let hasCategoryCap = bundle.limits.categories[category] != nil
+            let members = bundle.types.values.filter { type in
+                type.category == category && (hasCategoryCap || bundle.limits.types[type.id] != nil)
+            }
+            guard let most = members.max(by: { rank($0.sensitivity) < rank($1.sensitivity) }),
+                rank(most.sensitivity) > rank(summary.sensitivity)
+            else { return nil }
+            return flaw(
+                "types/\(summary.id).yaml", ["sensitivity"],
+                "is `\(summary.sensitivity.rawValue)`, and the summary can hold `\(most.id)`",
+                law: "GDPR Art. 32(1)")
         }
     }
 

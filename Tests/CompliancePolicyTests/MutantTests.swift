@@ -1,0 +1,468 @@
+import CanonicalJSON
+import Dispatch
+import GateTestKit
+import GateVocabulary
+import PolicyFiles
+import Synchronization
+import Testing
+
+@testable import CompliancePolicy
+
+/// The rule book with one thing wrong, over and over: each must be noticed by the loader, a case or the proof.
+@Suite struct BundleMutantTests {
+    /// One cell of one table, weakened or otherwise wrong.
+    struct Mutant: Sendable, CustomTestStringConvertible {
+        var name: String
+        var change: @Sendable (inout TestBundle) throws -> Void
+        var testDescription: String { name }
+
+        init(_ file: String, _ path: String..., to value: JSONValue?) {
+            name = "\(file) \(path.joined(separator: ".")): \(value.map { "\($0)" } ?? "removed")"
+            change = { bundle in
+                guard bundle.documents[file] != nil else { throw Unfit(what: "there is no \(file)") }
+                let old = Self.value(bundle.documents[file], path[...])
+                guard old != value else { throw Unfit(what: "\(file) \(path) says so already") }
+                bundle.replace(file, path, with: value)
+            }
+        }
+
+        init(_ name: String, _ change: @escaping @Sendable (inout TestBundle) throws -> Void) {
+            self.name = name
+            self.change = change
+        }
+
+        private static func value(_ document: JSONValue?, _ path: ArraySlice<String>) -> JSONValue? {
+            guard let key = path.first else { return document }
+            if case .array(let elements) = document, let index = Int(key), index < elements.count {
+                return value(elements[index], path.dropFirst())
+            }
+            return value(document?[key], path.dropFirst())
+        }
+    }
+
+    struct Unfit: Error { var what: String }
+
+    static let repository: Result<TestBundle, any Error> = Result {
+        var bundle = TestBundle.minimal
+        bundle.documents = try PolicyDirectory.read(at: Repository.policies).mapValues(\.json)
+        return bundle
+    }
+
+    enum Catch: Hashable { case loader, flaw, aCase, proof }
+
+    /// Who notices first, the cheapest asked first.
+    static func whoNotices(_ mutant: Mutant) throws -> Catch? {
+        var bundle = try repository.get()
+        try mutant.change(&bundle)
+        let policy: CompiledPolicy
+        switch bundle.read() {
+        case .failure: return .loader
+        case .success(let read): policy = CompiledPolicy(read)
+        }
+        let proof = BundleProof(of: policy, grain: .verdicts)
+        if !proof.book.flaws().isEmpty { return .flaw }
+        if policy.bundle.cases.contains(where: { !$0.run(under: policy).passed }) { return .aCase }
+        return proof.run(on: Threads.all).holds ? nil : .proof
+    }
+
+    static let categories: [Mutant] = [
+        Mutant("categories.yaml", "marketing", "quiet_hours", to: "pass"),
+        Mutant("categories.yaml", "marketing", "quiet_hours", to: "defer"),
+        Mutant("categories.yaml", "social", "quiet_hours", to: "pass"),
+        Mutant("categories.yaml", "social", "quiet_hours", to: "defer"),
+        Mutant("categories.yaml", "transactional", "quiet_hours", to: "pass"),
+        Mutant("categories.yaml", "transactional", "quiet_hours", to: "drop"),
+        Mutant("categories.yaml", "security", "quiet_hours", to: "defer"),
+        Mutant("categories.yaml", "marketing", "overflow", to: "allow"),
+        Mutant("categories.yaml", "security", "overflow", to: "drop"),
+        Mutant("categories.yaml", "marketing", "default", to: "on"),
+        Mutant("categories.yaml", "social", "default", to: "off"),
+        Mutant("categories.yaml", "transactional", "default", to: "off"),
+        Mutant("categories.yaml", "security", "default", to: "off"),
+        Mutant("categories.yaml", "marketing", "minors", to: "allow"),
+        Mutant("categories.yaml", "transactional", "minors", to: "refuse"),
+        Mutant("categories.yaml", "security", "switch_off", to: "anyone"),
+        Mutant("categories.yaml", "social", "switch_off", to: "step_up"),
+        Mutant("categories.yaml", "transactional", "switch_off", to: "step_up"),
+        Mutant("categories.yaml", "marketing", "switch_off", to: "step_up"),
+        Mutant("categories.yaml", "marketing", "permission", "push", "gdpr", to: "none_needed"),
+        Mutant("categories.yaml", "marketing", "permission", "sms", "other", to: "opt_out"),
+        Mutant("categories.yaml", "marketing", "permission", "push", "gdpr", to: "written_consent"),
+        Mutant("categories.yaml", "marketing", "permission", "email", "uk_gdpr", to: "opt_in"),
+        Mutant("categories.yaml", "social", "permission", "email", "gdpr", to: "opt_out"),
+        Mutant("categories.yaml", "social", "permission", "email", "gdpr", to: "none_needed"),
+        Mutant("categories.yaml", "transactional", "permission", "push", "gdpr", to: "opt_in"),
+        Mutant("categories.yaml", "transactional", "permission", "sms", "gdpr", to: "opt_in"),
+    ]
+
+    static let regions: [Mutant] =
+        ["NO", "DE", "IE", "IS", "YT", "AX", "SJ", "JE", "GI", "NC"].map {
+            Mutant("regions.yaml", "regions", $0, "regime", to: "other")
+        } + [
+            Mutant("regions.yaml", "regions", "GB", "regime", to: "gdpr_like"),
+            Mutant("regions.yaml", "regions", "US", "regime", to: "gdpr"),
+            Mutant("regions.yaml", "permission_rows", "0", "rule", to: "opt_in"),
+            Mutant("regions.yaml", "permission_rows", "0", "rule", to: "express_consent"),
+            Mutant("regions.yaml", "permission_rows", "0", "from", to: "2027-02-01"),
+            Mutant("regions.yaml", "permission_rows", "0", to: nil),
+            Mutant("regions.yaml", "permission_rows", "1", "rule", to: "none_needed"),
+            Mutant("regions.yaml", "permission_rows", "1", "rule", to: "opt_out"),
+            Mutant("regions.yaml", "permission_rows", "3", "rule", to: "opt_in"),
+            Mutant("regions.yaml", "permission_rows", "5", to: nil),
+            Mutant("regions.yaml", "freshness", "ip", to: nil),
+            Mutant("regions.yaml", "freshness", "device", to: 3_000),
+            Mutant("regions.yaml", "freshness", "kyc", to: 1),
+            optOutRow("DE", "email", law: "A law.", from: "2020-01-01"),
+            optOutRow("CA", "email", law: "A law.", from: "2020-01-01"),
+            optOutRow("CH", "sms", law: "A law.", from: "2020-01-01"),
+            optOutRow("BR", "email", law: "none, a rule of the house", from: "2020-01-01"),
+            optOutRow("BR", "push", law: "A law.", from: "2020-01-01"),
+            optOutRow("US", "email", law: "CAN-SPAM Act", from: nil),
+        ]
+
+    static func optOutRow(_ region: String, _ channel: String, law: String, from: String?) -> Mutant {
+        Mutant("regions.yaml: an opt-out row for \(region) by \(channel), law: \(law), from: \(from ?? "-")")
+        {
+            var row: JSONObject = [
+                "region": .string(region), "channel": .string(channel), "categories": ["marketing"],
+                "rule": "opt_out", "because": "So that a test can tell.", "law": .string(law),
+                "reviewed": "2026-11-02",
+            ]
+            if let from { row["from"] = .string(from) }
+            guard case .array(let rows) = $0.documents["regions.yaml"]?["permission_rows"] else {
+                throw Unfit(what: "regions.yaml has no rows")
+            }
+            $0.replace("regions.yaml", ["permission_rows"], with: .array([.object(row)] + rows))
+        }
+    }
+
+    static let others: [Mutant] = [
+        Mutant("callers.yaml", "callers", "marketing", "grants", to: ["send", "consents.write"]),
+        Mutant("callers.yaml", "callers", "marketing", "grants", to: ["send", "policy.activate"]),
+        Mutant("callers.yaml", "callers", "marketing", "grants", to: []),
+        Mutant(
+            "callers.yaml", "callers", "payments", "types", "categories", to: ["transactional", "marketing"]),
+        Mutant("callers.yaml", "callers", "payments", "types", "except", to: nil),
+        Mutant("callers.yaml", "callers", "security", "grants", to: ["send", "subjects.read"]),
+        Mutant("critical.yaml", "allow", "0", "callers", to: ["security", "payments"]),
+        Mutant("critical.yaml", "allow", "0", "type", to: "security.new_login"),
+        Mutant("critical.yaml", "allow", "0", to: nil),
+        Mutant("critical.yaml", "allow", "0", "type", to: "transaction.failed"),
+        Mutant("channels.yaml", "sms", "fallback", "marketing", to: "own_consent"),
+        Mutant("channels.yaml", "sms", "fallback", "others", to: "forbidden"),
+        Mutant("channels.yaml", "sms", "hours", to: nil),
+        Mutant("channels.yaml", "sms", "hours", "latest", to: "22:00"),
+        Mutant("channels.yaml", "sms", "hours", "earliest", to: "07:00"),
+        Mutant("channels.yaml", "sms", "hours", "categories", to: ["social"]),
+        Mutant("channels.yaml", "sms", "hours", "regions", to: ["US"]),
+        Mutant("channels.yaml", "sms", "revocation", to: nil),
+        Mutant("channels.yaml", "sms", "revocation", "words", to: ["stop"]),
+        Mutant("channels.yaml", "sms", "revocation", "honoured_within_business_days", to: 30),
+        Mutant("channels.yaml", "sms", "revocation", "confirmation_within_minutes", to: 60),
+        Mutant("channels.yaml", "push", "payload_bytes_max", to: 2_048),
+        Mutant("channels.yaml", "sms", "payload_bytes_max", to: 918),
+        Mutant("types/promo.offer.yaml", "sensitivity", to: "high"),
+        Mutant("types/promo.offer.yaml", "channels", "push", to: nil),
+        Mutant("types/promo.offer.yaml", "mandatory", to: mandate),
+        Mutant("types/transaction.failed.yaml", "mandatory", to: nil),
+        Mutant("types/transaction.failed.yaml", "mandatory", "passes", to: ["preferences"]),
+        Mutant("types/transaction.failed.yaml", "mandatory", "passes", to: ["quiet_hours", "caps"]),
+        Mutant("types/transaction.failed.yaml", "mandatory", "law", to: ["none"]),
+        Mutant("types/transaction.remittance_sent.yaml", "channels", "push", to: ["body": "full"]),
+        Mutant("types/transaction.remittance_sent.yaml", "channels", "push", to: ["body": "generic"]),
+        Mutant("types/2fa_code.yaml", "channels", "push", "without_key", to: "generic"),
+        Mutant("types/2fa_code.yaml", "sensitivity", to: "personal"),
+        Mutant("types/2fa_code.yaml", "category", to: "transactional"),
+        Mutant("types/intervention.venue_proximity.yaml", "purpose", to: nil),
+        Mutant("types/account.balance_update.yaml", "purpose", to: nil),
+        Mutant("types/statement.available.yaml", "sensitivity", to: "open"),
+        Mutant("types/social.comment.yaml", "mutable_alone", to: nil),
+    ]
+
+    private static let mandate: JSONValue = [
+        "law": ["PSD2 Art. 79(1)"], "passes": ["preferences"], "must_reach_within": "a day",
+        "if_unreachable": "email",
+        "approved": ["by": "Head of Legal", "date": "2026-11-02", "review": "2027-11-02"],
+    ]
+
+    @Test func `the rule book as it is gives nobody anything to notice`() throws {
+        #expect(try Self.whoNotices(Mutant("as it is") { _ in }) == nil)
+    }
+
+    @Test func `every rule book with one thing wrong is noticed, forty and more by law, case or proof alone`()
+        throws
+    {
+        var caught: [Catch: Int] = [:]
+        for mutant in Self.categories + Self.regions + Self.others {
+            if let who = try Self.whoNotices(mutant) {
+                caught[who, default: 0] += 1
+            } else {
+                Issue.record("\(mutant.name) survives")
+            }
+        }
+        let late = caught[.flaw, default: 0] + caught[.aCase, default: 0] + caught[.proof, default: 0]
+        #expect(late >= 40, "\(caught)")
+    }
+
+    /// Without its cases, a rule book has nothing but the proof to stop it.
+    @Test(arguments: proved)
+    func `the law alone stops what breaks it`(mutant: Mutant) throws {
+        var bundle = try Self.repository.get()
+        try mutant.change(&bundle)
+        let policy = try bundle.compile()
+        let report = BundleProof(of: policy, grain: .verdicts).run(on: Threads.all)
+        #expect(!report.refutations.isEmpty, "\(mutant.name) is proved")
+        for refutation in report.refutations {
+            // And the case it writes fails under the bundle it was found in.
+            var pasted = bundle
+            pasted.documents["cases/found.yaml"] =
+                try PolicyPage.read(Array(("cases:\n" + refutation.example).utf8), file: "cases/found.yaml")
+                .json
+            pasted.relist()
+            let again = try pasted.compile()
+            let example = try #require(again.bundle.cases.first { $0.file == "cases/found.yaml" })
+            #expect(!example.run(under: again).passed, "\(refutation.example)")
+        }
+    }
+
+    static let proved: [Mutant] = [
+        Mutant("categories.yaml", "marketing", "quiet_hours", to: "pass"),
+        Mutant("categories.yaml", "transactional", "quiet_hours", to: "pass"),
+        Mutant("categories.yaml", "social", "switch_off", to: "step_up"),
+        Mutant("regions.yaml", "permission_rows", "0", "rule", to: "express_consent"),
+        Mutant("regions.yaml", "permission_rows", "0", "from", to: "2027-02-01"),
+        Mutant("regions.yaml", "permission_rows", "1", "rule", to: "none_needed"),
+        Mutant("regions.yaml", "regions", "NO", "regime", to: "other"),
+        optOutRow("BR", "push", law: "A law.", from: "2020-01-01"),
+    ]
+}
+
+extension TestBundle {
+    /// ``minimal`` with the regimes and rows no bundle may do without.
+    static var lawful: TestBundle {
+        var bundle = minimal
+        for code in ISOCodes.countries.sorted() {
+            guard let region = RegionCode(code), let least = LawOfTheLand.leastRegime(of: region) else {
+                continue
+            }
+            bundle.set("regions.yaml", "regions", code, to: .string(least.rawValue))
+        }
+        guard case .array(let rows) = bundle.documents["regions.yaml"]?["permission_rows"] else {
+            preconditionFailure("the bundle of the tests has no rows")
+        }
+        let states = rows.filter { $0["region"] == "US" }
+        let territories = LawOfTheLand.unitedStates.map(\.description).filter { $0 != "US" }.sorted()
+        let more = territories.flatMap { code in
+            states.map { row in
+                var row = row.objectValue ?? JSONObject()
+                row["region"] = .string(code)
+                return JSONValue.object(row)
+            }
+        }
+        bundle.set("regions.yaml", "permission_rows", to: .array(rows + more))
+        return bundle
+    }
+
+    /// The same as ``set(_:_:to:)`` with a path that was made elsewhere.
+    mutating func replace(_ file: String, _ path: [String], with value: JSONValue?) {
+        documents[file] = Self.changing(documents[file], path[...], value)
+        relist()
+    }
+
+    /// Lists exactly the files there are.
+    mutating func relist() {
+        let files = documents.keys.filter { $0 != "bundle.yaml" }.sorted()
+        documents["bundle.yaml"] = Self.changing(
+            documents["bundle.yaml"], ["files"], .array(files.map { .string($0) }))
+    }
+
+    private static func changing(
+        _ document: JSONValue?, _ path: ArraySlice<String>, _ value: JSONValue?
+    ) -> JSONValue? {
+        guard let key = path.first else { return value }
+        if case .array(var elements) = document, let index = Int(key), index < elements.count {
+            if let new = changing(elements[index], path.dropFirst(), value) {
+                elements[index] = new
+            } else {
+                elements.remove(at: index)
+            }
+            return .array(elements)
+        }
+        // A region may be written as its regime alone.
+        var object = document?.objectValue ?? JSONObject()
+        object[key] = changing(object[key], path.dropFirst(), value)
+        return .object(object)
+    }
+}
+
+/// The gates with one thing wrong, under a rule book that is right: each must be refuted by a statute.
+@Suite struct GateMutantTests {
+    typealias Change = @Sendable (inout Facts, inout Behaviour, inout Territory) -> Void
+
+    struct Mutant: Sendable, CustomTestStringConvertible {
+        var name: String
+        var types: Set<TypeID>
+        var change: Change
+        var testDescription: String { name }
+
+        init(_ name: String, _ types: TypeID..., change: @escaping Change) {
+            self.name = name
+            self.types = Set(types)
+            self.change = change
+        }
+
+        /// Gates that take a fact for what it is at best.
+        static func blind(_ fact: String, _ types: TypeID...) -> Mutant {
+            var mutant = Mutant("nobody looks at \(fact)") { facts, _, _ in
+                facts = facts.with(
+                    Facts.ready(at: facts.now ?? .utc("2026-03-02T12:00:00Z")).json[fact], as: fact)
+            }
+            mutant.types = Set(types)
+            return mutant
+        }
+
+        static func adding(_ marks: Behaviour.Marks, _ name: String, _ types: TypeID...) -> Mutant {
+            var mutant = Mutant("everything is \(name)") { _, behaviour, _ in behaviour.marks.formUnion(marks)
+            }
+            mutant.types = Set(types)
+            return mutant
+        }
+
+        static func without(_ marks: Behaviour.Marks, _ name: String, _ types: TypeID...) -> Mutant {
+            var mutant = Mutant("nothing is \(name)") { _, behaviour, _ in behaviour.marks.subtract(marks) }
+            mutant.types = Set(types)
+            return mutant
+        }
+    }
+
+    static let all: [Mutant] = [
+        Mutant("everything is registered", TypeID("no.such.type")) { _, behaviour, _ in
+            behaviour.marks.formUnion([.typeKnown, .typeEnabled])
+            behaviour.body = .full
+            behaviour.payloadByteCountMax = 4_096
+        },
+        .adding(.typeEnabled, "enabled", TestType.disabled),
+        .adding([.callerKnown, .typeGranted], "granted", TestType.payment),
+        .adding([.criticalListed, .criticalGranted], "on the critical list", TestType.notice),
+        .adding(.criticalGranted, "asked by who may", TestType.login),
+        .adding(.stepUpToSwitchOff, "hard to switch off", TestType.payment),
+        .adding(.mandatoryPassesPreferences, "past preferences", TestType.payment),
+        .adding(.mandatoryPassesQuietHours, "past quiet hours", TestType.payment),
+        .adding(.mandatoryPassesCaps, "past caps", TestType.payment),
+        .adding(.ownRequestPassesQuietHours, "asked for at night", TestType.payment),
+        .adding(.ownRequestPassesCaps, "asked for often", TestType.payment),
+        .adding(.genericWithoutKey, "sent without a key", TestType.sealedOnly),
+        .without(.refusesMinors, "kept from minors", TestType.promo),
+        .without(.needsPurpose, "in need of a purpose", TestType.help),
+        .without(.smsFallbackForbidden, "kept from falling back", TestType.promo),
+        .without(.mutableAlone, "mutable alone", TestType.comment),
+        .without(.stepUpToSwitchOff, "hard to switch off", TestType.login),
+        .without(.mandatoryPassesPreferences, "mandatory past preferences", TestType.duty),
+        .without(.mandatoryPassesQuietHours, "mandatory past quiet hours", TestType.duty),
+        .without(.mandatoryPassesCaps, "mandatory past caps", TestType.duty),
+        .without(.toldOnce, "told once", TestType.payment),
+        .without(.timed, "given a time", TestType.briefing),
+        .without(.ownRequestPassesQuietHours, "asked for at night", TestType.help),
+        .without(.ownRequestPassesCaps, "asked for often", TestType.help),
+        .without(.typeGranted, "granted", TestType.payment),
+        Mutant("nobody looks at the clock", TestType.payment) { facts, _, _ in
+            facts.now = facts.now ?? facts.due
+        },
+        .blind("expiry", TestType.payment),
+        .blind("due", TestType.payment),
+        .blind("params", TestType.payment),
+        .blind("fallback", TestType.payment),
+        .blind("repetition", TestType.payment),
+        .blind("recipient", TestType.payment),
+        .blind("destination", TestType.payment),
+        .blind("age", TestType.promo),
+        .blind("consent", TestType.promo),
+        .blind("purpose_consent", TestType.help),
+        .blind("push_enabled", TestType.payment),
+        .blind("account_preference", TestType.payment),
+        .blind("destination_preference", TestType.payment),
+        .blind("account_type_preference", TestType.comment),
+        .blind("destination_type_preference", TestType.comment),
+        .blind("quiet_hours", TestType.payment),
+        .blind("os_permission", TestType.payment),
+        .blind("critical_alerts", TestType.login),
+        .blind("device_key", TestType.payment),
+        .blind("sizes", TestType.payment),
+        .blind("type_count", TestType.payment),
+        .blind("category_count", TestType.promo),
+        .blind("own_request", TestType.help),
+        Mutant("privacy is always full", TestType.statement) { facts, _, _ in facts.privacy = .full },
+        Mutant("nothing is quiet", TestType.payment) { _, behaviour, _ in behaviour.quietHours = .pass },
+        Mutant("security waits", TestType.login) { _, behaviour, _ in behaviour.quietHours = .defer },
+        Mutant("nothing overflows", TestType.payment) { _, behaviour, _ in behaviour.overflow = .allow },
+        Mutant("security is capped", TestType.notice) { _, behaviour, _ in
+            behaviour.overflow = .drop
+            behaviour.typeCap = 1
+        },
+        Mutant("caps are one too high", TestType.payment) { _, behaviour, _ in
+            if behaviour.typeCap > 0 { behaviour.typeCap += 1 }
+        },
+        Mutant("anything fits", TestType.payment) { _, behaviour, _ in behaviour.payloadByteCountMax *= 2 },
+        Mutant("sensitive things leave in full", TestType.payment) { _, behaviour, _ in
+            behaviour.body = .full
+            behaviour.sensitivity = .open
+        },
+        Mutant("every channel carries everything", TestType.statement) { _, behaviour, _ in
+            if case .never = behaviour.body { behaviour.body = .generic }
+        },
+        Mutant("marketing needs nothing", TestType.promo) { _, _, territory in territory.rule = .noneNeeded },
+        Mutant("everywhere is elsewhere", TestType.promo) { _, _, territory in territory.regime = .other },
+        Mutant("everything interrupts as critical", TestType.payment) { _, behaviour, _ in
+            behaviour.interruption = .critical
+        },
+        Mutant("marketing counts as social", TestType.promo) { _, behaviour, _ in behaviour.category = .social
+        },
+        Mutant("a text counts as a push", TestType.promo) { _, behaviour, _ in behaviour.channel = .push },
+    ]
+
+    @Test func `a gate with one thing wrong is refuted`() throws {
+        let policy = try TestBundle.lawful.compile()
+        let survivors = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: Self.all.count) { index in
+            let mutant = Self.all[index]
+            let proof = BundleProof(of: policy, grain: .verdicts) { facts, territory, behaviour in
+                var (facts, behaviour, territory) = (facts, behaviour, territory)
+                mutant.change(&facts, &behaviour, &territory)
+                return decide(given: facts, in: territory, under: behaviour)
+            }
+            if proof.run(of: mutant.types).refutations.isEmpty {
+                survivors.withLock { $0.append(mutant.name) }
+            }
+        }
+        #expect(survivors.withLock { $0 } == [], "no statute is broken")
+    }
+
+    @Test(arguments: Gate.allCases)
+    func `a gate that never objects is refuted`(gate: Gate) throws {
+        let policy = try TestBundle.lawful.compile()
+        let proof = BundleProof(of: policy, grain: .verdicts) { facts, territory, behaviour in
+            var decision = decide(given: facts, in: territory, under: behaviour)
+            guard decision.trace[gate].verdict == .fail else { return decision }
+            decision.trace[gate] = .pass
+            let rest = Gate.allCases.compactMap { decision.trace[$0].reason }
+            let reason = rest.first { !$0.outcome.isPromise } ?? rest.first ?? .allowed
+            decision.reason = reason
+            decision.outcome = reason.outcome
+            decision.form = reason.outcome.isPromise ? .generic : .never
+            if case .defer = decision.outcome, case .inside(let end) = facts.quietHours {
+                decision.notBefore = end
+            }
+            return decision
+        }
+        let types: Set<TypeID> = [
+            TestType.payment, TestType.promo, TestType.login, TestType.sealedOnly, TestType.disabled,
+        ]
+        #expect(
+            !proof.run(of: types, on: Threads.all).refutations.isEmpty, "\(gate.name): no statute is broken")
+    }
+
+    @Test func `the gates as they are are not refuted`() throws {
+        let report = BundleProof(of: try TestBundle.lawful.compile(), grain: .verdicts).run(on: Threads.all)
+        for refutation in report.refutations { Issue.record("\(refutation.summary)\n\(refutation.example)") }
+    }
+}

@@ -1,0 +1,481 @@
+import CompliancePolicy
+import GateVocabulary
+
+/// The decision a second time, read straight off the pages: slow, long-winded, and written from the table of the
+/// gates instead of from their code.
+///
+/// It knows ``PolicyBundle`` and nothing that is compiled from it. Where it and ``decide(_:given:under:)`` differ, one
+/// of them is wrong.
+struct PlainInterpreter: Sendable {
+    let bundle: PolicyBundle
+
+    init(_ bundle: PolicyBundle) { self.bundle = bundle }
+
+    func decide(_ request: AttestedRequest, given facts: Facts) -> Decision {
+        let type = bundle.types[request.type]
+        let category = type.flatMap { bundle.categories[$0.category] }
+        let isCritical = request.critical && isListed(request) && isNamed(request)
+        let form = self.form(type, on: request.channel, facts)
+        var notes: DecisionNotes = []
+
+        var preferences = preferencesGate(request, type, category, facts, isCritical: isCritical)
+        if mandate(type, .preferences), preferences.verdict == .fail {
+            if preferences.reason != .factMissing { notes.insert(.mandatoryPassed) }
+            preferences = .pass
+        }
+
+        var hours = hoursGate(type, category, facts, isCritical: isCritical)
+        let isAsked = isAskedFor(facts)
+        if hours.verdict == .fail, hours.reason != .factMissing, hours.detail != .sendTime, isAsked,
+            type?.ownRequest?.passes.contains(.quietHours) == true
+        {
+            notes.insert(.atOwnRequest)
+            hours = .pass
+        }
+        if mandate(type, .quietHours), hours.verdict == .fail {
+            if hours.reason != .factMissing { notes.insert(.mandatoryPassed) }
+            hours = .pass
+        }
+
+        var caps = capsGate(request, type, category, facts, isCritical: isCritical)
+        if caps.verdict == .fail, caps.reason != .factMissing, isAsked,
+            type?.ownRequest?.passes.contains(.caps) == true
+        {
+            notes.insert(.atOwnRequest)
+            caps = .pass
+        }
+        if mandate(type, .caps), caps.verdict == .fail {
+            if caps.reason != .factMissing { notes.insert(.mandatoryPassed) }
+            caps = .pass
+        }
+
+        var wait: Instant?
+        if hours.reason == .quietHoursDeferred {
+            if hours.detail == .sendTime {
+                wait = facts.due
+            } else if case .inside(let end) = facts.quietHours {
+                wait = end
+            }
+        }
+
+        let results: [GateResult] = [
+            expiryGate(type, facts, wait: wait),
+            typeGate(type, facts),
+            callerGate(request, type),
+            criticalGate(request),
+            fallbackGate(request, type, facts),
+            destinationGate(facts),
+            permissionGate(request, type, category, facts),
+            preferences,
+            systemGate(request, facts),
+            hours,
+            caps,
+            keyGate(request, type, facts),
+            sizeGate(request, type, facts, form: form),
+        ]
+        var trace = Trace()
+        for gate in Gate.allCases { trace[gate] = results[Int(gate.rawValue)] }
+
+        let failed = results.filter { $0.verdict == .fail }
+        if let refusal = failed.first(where: { !$0.reason!.outcome.isPromise }) {
+            return Decision(
+                outcome: refusal.reason!.outcome, reason: refusal.reason!, detail: refusal.detail,
+                notBefore: nil, form: .never, interruption: .passive, notes: [], trace: trace)
+        }
+        let deciding = failed.first { $0.reason!.outcome != .forward } ?? failed.first
+        let reason = deciding?.reason ?? .allowed
+        var interruption = type?.interruption ?? .passive
+        if isCritical, request.channel == .push {
+            if facts.criticalAlerts == true {
+                interruption = .critical
+            } else {
+                interruption = .timeSensitive
+                notes.insert(.criticalDowngraded)
+            }
+        }
+        return Decision(
+            outcome: reason.outcome, reason: reason, detail: deciding?.detail,
+            notBefore: reason.outcome == .defer ? wait : nil, form: form, interruption: interruption,
+            notes: notes, trace: trace)
+    }
+
+    private func mandate(_ type: NotificationType?, _ pass: MandatoryPass) -> Bool {
+        type?.mandatory?.passes.contains(pass) ?? false
+    }
+
+    // MARK: 0 to 5
+
+    private func expiryGate(_ type: NotificationType?, _ facts: Facts, wait: Instant?) -> GateResult {
+        guard let now = facts.now else { return .fail(.factMissing, .now) }
+        guard let expiry = facts.expiry, let due = facts.due else { return .fail(.factMissing, .expiry) }
+        if now > expiry { return .fail(.expired) }
+        if due > expiry { return .fail(.expiresBeforeDue) }
+        if let wait, wait > expiry { return .fail(.expiresBeforeDue) }
+        if let type, type.dedupeBy != nil, type.mandatory == nil {
+            if facts.repetition == nil { return .fail(.factMissing, .repetition) }
+            if facts.repetition == .alreadySent { return .fail(.expired, .alreadySent) }
+            if facts.repetition == .acknowledged { return .fail(.expired, .acknowledged) }
+        }
+        return .pass
+    }
+
+    private func typeGate(_ type: NotificationType?, _ facts: Facts) -> GateResult {
+        guard let type else { return .fail(.unknownType) }
+        if !type.isEnabled { return .fail(.typeDisabled) }
+        if facts.params == nil { return .fail(.factMissing, .params) }
+        if facts.params == .invalid { return .fail(.invalidParams) }
+        return .pass
+    }
+
+    private func callerGate(_ request: AttestedRequest, _ type: NotificationType?) -> GateResult {
+        if request.caller == .gateway {
+            let isSummary = bundle.categories.values.contains { $0.summary == request.type }
+            return type == nil || isSummary ? .pass : .fail(.callerNotPermitted, .typeNotGranted)
+        }
+        guard let caller = bundle.callers[request.caller] else {
+            return .fail(.callerNotPermitted, .callerUnknown)
+        }
+        var isGranted = caller.grants.contains(.send)
+        if let type {
+            if !caller.types.categories.contains(type.category) { isGranted = false }
+            if let only = caller.types.only, !only.contains(type.id) { isGranted = false }
+            if caller.types.except.contains(type.id) { isGranted = false }
+        }
+        return isGranted ? .pass : .fail(.callerNotPermitted, .typeNotGranted)
+    }
+
+    private func isListed(_ request: AttestedRequest) -> Bool {
+        bundle.types[request.type] != nil && bundle.critical.contains { $0.type == request.type }
+    }
+
+    private func isNamed(_ request: AttestedRequest) -> Bool {
+        bundle.critical.contains { $0.type == request.type && $0.callers.contains(request.caller) }
+            && bundle.callers[request.caller]?.grants.contains(.sendCritical) == true
+    }
+
+    private func criticalGate(_ request: AttestedRequest) -> GateResult {
+        if !request.critical { return .notApplicable }
+        if !isListed(request) { return .fail(.criticalNotPermitted, .notOnAllowList) }
+        return isNamed(request) ? .pass : .fail(.criticalNotPermitted, .callerLacksGrant)
+    }
+
+    private func fallbackGate(
+        _ request: AttestedRequest, _ type: NotificationType?, _ facts: Facts
+    ) -> GateResult {
+        guard let type else { return .notApplicable }
+        if facts.fallback == .mismatch { return .fail(.smsFallbackForbidden, .fallbackMismatch) }
+        if facts.fallback == .replacesOwnSend, request.channel == .sms {
+            if type.category == .marketing, bundle.channels.smsFallbackForMarketing == .forbidden {
+                return .fail(.smsFallbackForbidden, .marketing)
+            }
+            if type.category != .marketing, bundle.channels.smsFallbackForOthers == .forbidden {
+                return .fail(.smsFallbackForbidden)
+            }
+        }
+        if type.body[request.channel] == .never { return .fail(.channelNotAllowed) }
+        return facts.fallback == nil ? .fail(.factMissing, .fallback) : .pass
+    }
+
+    private func destinationGate(_ facts: Facts) -> GateResult {
+        if facts.recipient == nil { return .fail(.factMissing, .recipient) }
+        if facts.recipient == .unknown { return .fail(.unknownRecipient) }
+        guard let destination = facts.destination else { return .fail(.factMissing, .destination) }
+        if destination == .active { return .pass }
+        let details: [DestinationFact: Detail] = [
+            .noneRegistered: .noneRegistered, .unknown: .destinationUnknown, .inactive: .destinationInactive,
+            .unverified: .addressUnverified,
+        ]
+        return .fail(.noDestination, details[destination])
+    }
+
+    // MARK: 6
+
+    /// From the weakest to the strictest.
+    private static let rules: [PermissionRule] = [
+        .noneNeeded, .optOut, .optInOrExistingCustomer, .optIn, .expressConsent, .writtenConsent,
+    ]
+
+    private static func strictest(_ rules: [PermissionRule]) -> PermissionRule {
+        Self.rules.last { rules.contains($0) } ?? .writtenConsent
+    }
+
+    /// From the weakest to the strictest.
+    private static let regimes: [Regime] = [.other, .gdprLike, .ukGDPR, .gdpr]
+
+    private struct Place {
+        var regime: Regime
+        var isKnown: Bool
+        var isGDPROnlyForWantOfKnowing: Bool
+        var rule: PermissionRule
+    }
+
+    private func isFresh(_ observation: RegionObservation, _ now: Instant?) -> Bool {
+        guard let days = bundle.regions.freshnessDays[observation.source] ?? nil else { return true }
+        guard let now else { return false }
+        return now.milliseconds - observation.observedAt.milliseconds <= Int64(days) * 86_400_000
+    }
+
+    private func regime(of region: RegionCode) -> Regime? {
+        bundle.regions.regions[region]?.regime ?? bundle.regions.regions[region.country]?.regime
+    }
+
+    private func place(
+        _ request: AttestedRequest, _ type: NotificationType, _ category: CategoryRule, _ facts: Facts
+    ) -> Place {
+        var seen: [Regime] = []
+        var isKnown = true
+        var own: Regime?
+        if let account = facts.accountRegion, isFresh(account, facts.now) { own = regime(of: account.code) }
+        if let own { seen.append(own) } else { isKnown = false }
+        if let devices = facts.deviceRegions {
+            for device in devices {
+                if isFresh(device, facts.now) {
+                    if let regime = regime(of: device.code) { seen.append(regime) } else { isKnown = false }
+                } else if facts.now == nil {
+                    isKnown = false
+                }
+            }
+        } else {
+            isKnown = false
+        }
+        let strictest = Self.regimes.last { seen.contains($0) }
+        let table = category.permission[request.channel]
+        let rows = bundle.regions.permissionRows.filter {
+            guard $0.channel == request.channel, $0.categories.contains(type.category) else { return false }
+            guard let from = $0.from, let now = facts.now else { return true }
+            return from.instant <= now
+        }
+        guard isKnown, let own, let strictest, let region = facts.accountRegion?.code else {
+            return Place(
+                regime: .gdpr, isKnown: false, isGDPROnlyForWantOfKnowing: strictest != .gdpr,
+                rule: Self.strictest(Self.regimes.map { table[$0] } + rows.map(\.rule)))
+        }
+        var rule = table[own]
+        // The subdivision's rows are read last, so that they win; and of one region the latest.
+        for code in region == region.country ? [region] : [region.country, region] {
+            var latest: Int64?
+            for row in rows where row.region == code {
+                let from = row.from?.instant.milliseconds ?? .min
+                if latest.map({ from > $0 }) ?? true {
+                    latest = from
+                    rule = row.rule
+                }
+            }
+        }
+        if strictest != own { rule = Self.strictest([rule, table[strictest]]) }
+        return Place(regime: strictest, isKnown: true, isGDPROnlyForWantOfKnowing: false, rule: rule)
+    }
+
+    private enum Verdict: Equatable {
+        case enough
+        case missing(Detail)
+        case lacking(Detail)
+    }
+
+    private func weigh(_ consent: ConsentFact?, _ rule: PermissionRule, _ now: Instant?) -> Verdict {
+        if rule == .noneNeeded { return .enough }
+        guard let consent else { return .missing(.consent) }
+        switch consent.state {
+        case .refused: return .lacking(.refused)
+        case .withdrawn: return .lacking(.withdrawn)
+        case .neverAsked: return rule == .optOut ? .enough : .lacking(.neverAsked)
+        case .otherChannel: return rule == .optOut ? .enough : .lacking(.otherChannel)
+        case .otherAddress: return rule == .optOut ? .enough : .lacking(.otherAddress)
+        case .given: break
+        }
+        if rule == .optOut { return .enough }
+        if let end = consent.expiresAt {
+            guard let now else { return .missing(.now) }
+            if end <= now { return .lacking(.expired) }
+        }
+        if rule == .optInOrExistingCustomer { return .enough }
+        guard let method = consent.method else { return .missing(.consent) }
+        if method == .existingCustomer { return .lacking(.methodInsufficient) }
+        if rule == .writtenConsent, method != .writtenConsent { return .lacking(.methodInsufficient) }
+        return .enough
+    }
+
+    private func permissionGate(
+        _ request: AttestedRequest, _ type: NotificationType?, _ category: CategoryRule?, _ facts: Facts
+    ) -> GateResult {
+        guard let type, let category else { return .notApplicable }
+        if category.refusesMinors, facts.age == .minor { return .fail(.minor) }
+        let place = place(request, type, category, facts)
+        var rule = place.rule
+        if request.channel == .sms, facts.fallback == .replacesOwnSend {
+            rule = Self.strictest([rule, .optIn])
+        }
+        var reason: Reason
+        if type.category == .marketing {
+            reason = place.regime == .other ? .noMarketingOptIn : .noGDPRConsent
+        } else {
+            switch request.channel {
+            case .push: reason = .noGDPRConsent
+            case .sms: reason = .noSMSConsent
+            case .email: reason = .noEmailConsent
+            }
+        }
+        switch weigh(facts.consent, rule, facts.now) {
+        case .enough: break
+        case .missing(let detail): return .fail(.factMissing, detail)
+        case .lacking(.neverAsked) where reason == .noGDPRConsent && place.isGDPROnlyForWantOfKnowing:
+            return .fail(reason, .regionUnknown)
+        case .lacking(let detail): return .fail(reason, detail)
+        }
+        if type.purpose != nil {
+            reason = .noGDPRConsent
+            switch weigh(facts.purposeConsent, .optIn, facts.now) {
+            case .enough: break
+            case .missing(let detail): return .fail(.factMissing, detail)
+            case .lacking(let detail): return .fail(reason, detail)
+            }
+        }
+        if category.refusesMinors, facts.age == nil { return .fail(.factMissing, .age) }
+        return .pass
+    }
+
+    private func isAskedFor(_ facts: Facts) -> Bool {
+        facts.ownRequest != nil && weigh(facts.ownRequest, .optIn, facts.now) == .enough
+    }
+
+    // MARK: 7 and 8
+
+    private func preferencesGate(
+        _ request: AttestedRequest, _ type: NotificationType?, _ category: CategoryRule?, _ facts: Facts,
+        isCritical: Bool
+    ) -> GateResult {
+        guard let type, let category else { return .notApplicable }
+        let onlyStepUp = category.switchOff == .stepUp || isCritical
+        if !onlyStepUp, request.channel == .push, facts.pushEnabled == false { return .fail(.pushDisabled) }
+        func isOff(_ state: PreferenceState?) -> Bool {
+            state == .userOffStepUp || !onlyStepUp && state == .userOff
+        }
+        if isOff(facts.accountPreference) { return .fail(.userPreference, .accountOff) }
+        if isOff(facts.destinationPreference) { return .fail(.userPreference, .destinationOff) }
+        var choices = [facts.accountPreference, facts.destinationPreference]
+        if type.isMutableAlone {
+            let own = [facts.accountTypePreference, facts.destinationTypePreference]
+            if own.contains(where: isOff) { return .fail(.userPreference, .typeOff) }
+            choices += own
+        }
+        if choices.contains(nil) { return .fail(.factMissing, .preferences) }
+        if onlyStepUp { return .pass }
+        if request.channel == .push, facts.pushEnabled == nil { return .fail(.factMissing, .preferences) }
+        if category.isOnByDefault || choices.contains(where: { $0 != .default }) { return .pass }
+        // Off by default and nobody touched a switch: silence counts only where a law lets it, or a consent speaks.
+        let place = place(request, type, category, facts)
+        if place.isKnown, place.rule == .optOut { return .pass }
+        if type.category == .marketing, let consent = facts.consent, consent.state == .given {
+            guard let end = consent.expiresAt else { return .pass }
+            if let now = facts.now, now < end { return .pass }
+        }
+        return .fail(.userPreference, .accountOff)
+    }
+
+    private func systemGate(_ request: AttestedRequest, _ facts: Facts) -> GateResult {
+        if request.channel != .push { return .notApplicable }
+        switch facts.osPermission {
+        case nil: return .fail(.factMissing, .osPermission)
+        case .denied, .notDetermined: return .fail(.blockedAtOSLevel)
+        case .granted, .provisional: return .pass
+        }
+    }
+
+    // MARK: 9 and 10
+
+    private func hoursGate(
+        _ type: NotificationType?, _ category: CategoryRule?, _ facts: Facts, isCritical: Bool
+    ) -> GateResult {
+        guard let type, let category else { return .notApplicable }
+        if type.timing != nil, !isCritical, let now = facts.now, let due = facts.due, now < due {
+            return .fail(.quietHoursDeferred, .sendTime)
+        }
+        if category.quietHours == .pass { return .notApplicable }
+        if isCritical { return .pass }
+        switch (facts.quietHours, category.quietHours) {
+        case (nil, _): return .fail(.factMissing, .quietHours)
+        case (.inside, .drop): return .fail(.quietHoursDropped)
+        case (.inside, _): return .fail(.quietHoursDeferred)
+        case (.zoneMissing, .drop): return .fail(.quietHoursZoneMissing)
+        default: return .pass
+        }
+    }
+
+    private func capsGate(
+        _ request: AttestedRequest, _ type: NotificationType?, _ category: CategoryRule?, _ facts: Facts,
+        isCritical: Bool
+    ) -> GateResult {
+        guard let type, let category else { return .notApplicable }
+        let ofType = bundle.limits.types[type.id]?.count
+        let ofCategory = bundle.limits.categories[type.category]?.count
+        if ofType == nil, ofCategory == nil { return .notApplicable }
+        if category.overflow == .allow { return .notApplicable }
+        if isCritical { return .pass }
+        var reason = Reason.frequencyCap
+        if category.overflow == .digest, let summary = category.summary,
+            bundle.types[summary]?.body[request.channel] != .never, bundle.types[summary] != nil
+        {
+            reason = .digested
+        }
+        if ofType != nil && facts.typeCount == nil || ofCategory != nil && facts.categoryCount == nil {
+            return .fail(.factMissing, .counts)
+        }
+        if let ofType, facts.typeCount! >= ofType { return .fail(reason, .typeCap) }
+        if let ofCategory, facts.categoryCount! >= ofCategory { return .fail(reason, .categoryCap) }
+        return .pass
+    }
+
+    // MARK: 11 and 12
+
+    private func form(_ type: NotificationType?, on channel: Channel, _ facts: Facts) -> BodyForm {
+        guard let type else { return .never }
+        let body = type.body[channel]
+        if body == .sealed {
+            let isKnownToLackKey = facts.deviceKey != nil && facts.deviceKey != .usable
+            return isKnownToLackKey && type.withoutKey == .generic ? .generic : .sealed
+        }
+        if body == .full {
+            if type.sensitivity == .high || facts.privacy == .hidden { return .generic }
+            if type.sensitivity == .personal, facts.privacy != .full { return .generic }
+        }
+        return body
+    }
+
+    private func keyGate(
+        _ request: AttestedRequest, _ type: NotificationType?, _ facts: Facts
+    ) -> GateResult {
+        guard let type, request.channel == .push, type.body.push == .sealed else { return .notApplicable }
+        let reason: Reason = type.withoutKey == .generic ? .genericOnly : .noDeviceKey
+        switch facts.deviceKey {
+        case nil: return .fail(.factMissing, .deviceKey)
+        case .usable?: return .pass
+        case DeviceKeyFact.none?: return .fail(reason, .noKey)
+        case .unconfirmed?: return .fail(reason, .keyUnconfirmed)
+        case .revoked?: return .fail(reason, .keyRevoked)
+        }
+    }
+
+    private func sizeGate(
+        _ request: AttestedRequest, _ type: NotificationType?, _ facts: Facts, form: BodyForm
+    ) -> GateResult {
+        guard let type, form != .never else { return .notApplicable }
+        let most = bundle.channels.rules[request.channel].payloadByteCountMax
+        func size(_ form: BodyForm) -> Int? {
+            switch form {
+            case .sealed: facts.sizes?.sealed
+            case .generic: facts.sizes?.generic
+            case .full: facts.sizes?.full
+            case .never: nil
+            }
+        }
+        guard let leaving = size(form) else { return .fail(.factMissing, .size) }
+        if leaving > most { return .fail(.payloadTooLarge) }
+        if type.body[request.channel] == .full, facts.privacy == nil {
+            guard let full = size(.full), let generic = size(.generic) else {
+                return .fail(.factMissing, .size)
+            }
+            if full > most || generic > most { return .fail(.payloadTooLarge) }
+        }
+        return .pass
+    }
+}
