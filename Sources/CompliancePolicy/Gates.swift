@@ -16,8 +16,6 @@ func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) ->
     guard let expiry = facts.expiry, let due = facts.due else { return .fail(.factMissing, .expiry) }
     if now.milliseconds > expiry.milliseconds { return .fail(.expired) }
     if due.milliseconds > expiry.milliseconds { return .fail(.expiresBeforeDue) }
-    // The rest is about the recipient, and a send that is wrong itself learns nothing of them.
-    guard isInOrder(facts, behaviour) else { return .pass }
     if let waitsUntil, waitsUntil.milliseconds > expiry.milliseconds { return .fail(.expiresBeforeDue) }
     guard behaviour.marks.contains(.toldOnce) else { return .pass }
     switch facts.repetition {
@@ -26,14 +24,6 @@ func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) ->
     case .acknowledged: return .fail(.expired, .acknowledged)
     case nil: return .fail(.factMissing, .repetition)
     }
-}
-
-/// Whether gates 1 to 3 have nothing against it.
-private func isInOrder(_ facts: Facts, _ behaviour: Behaviour) -> Bool {
-    guard case .valid = facts.params else { return false }
-    let marks = behaviour.marks
-    return marks.contains(.typeEnabled) && marks.contains(.typeGranted)
-        && (!marks.contains(.criticalAsked) || behaviour.isCriticalPermitted)
 }
 
 /// 1. The type is in the registry and enabled; params fit its schema.
