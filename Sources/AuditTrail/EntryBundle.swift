@@ -25,6 +25,16 @@ package enum EntryBundle {
         return start..<offset
     }
 
+    /// Where the entries lie, up to the first that is not there whole.
+    package static func ranges(in bytes: [UInt8]) -> [Range<Int>] {
+        bytes.withUnsafeBytes { buffer in
+            var offset = 0
+            var ranges: [Range<Int>] = []
+            while let range = next(in: buffer, at: &offset) { ranges.append(range) }
+            return ranges
+        }
+    }
+
     /// Where the entries lie, or `nil` when `bytes` are not exactly `count` of them.
     package static func ranges(in bytes: [UInt8], count: Int) -> [Range<Int>]? {
         bytes.withUnsafeBytes { buffer in

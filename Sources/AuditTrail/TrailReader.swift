@@ -39,7 +39,7 @@ extension TrailReader {
     /// A tile of exactly its width; cut from the full one where only that is left.
     ///
     /// - Throws: ``TrailDamage`` when it is missing or has another length.
-    func readTile(_ path: TrailPath) throws -> [UInt8] {
+    package func readTile(_ path: TrailPath) throws -> [UInt8] {
         var bytes: [UInt8] = []
         guard let found = try readAnyWidth(path, into: &bytes) else { throw TrailDamage.missing(path) }
         let expected = path.byteCountMax

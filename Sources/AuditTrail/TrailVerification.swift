@@ -196,15 +196,20 @@ package struct TrailVerifier<Reader: TrailReader> {
         return walk.report
     }
 
-    /// What has to hold before anything may be appended, in a time that hardly grows with the trail: the
-    /// checkpoint is signed, all tiles above level 0 and the right edge down to its entries give its root,
-    /// and every other tile and bundle is there.
+    /// What has to hold before anything may be appended: the checkpoint is signed, **every** tile leads to its
+    /// root, the entries of the newest bundles are the ones that were signed, and every older bundle is there.
     ///
+    /// Costs 8 KiB of reading for 256 old entries, and all bytes of the newest.
+    ///
+    /// - Parameter newestBundleCount: How many bundles are rehashed.
     /// - Returns: A report with ``TrailFact/signed(keyNames:)`` as its only fact, or with the damage.
-    package func checkStructure() throws -> TrailReport {
-        var walk = TrailWalk(reader: reader, examination: .hashing, isStructureOnly: true)
+    package func checkTiles(andNewest newestBundleCount: UInt64) throws -> TrailReport {
+        var walk = TrailWalk(reader: reader, examination: .hashing)
         do {
-            try walk.run(under: try openCheckpoint(&walk))
+            let checkpoint = try openCheckpoint(&walk)
+            let bundleCount = (checkpoint.size + 255) >> 8
+            walk.firstRehashedBundle = bundleCount - min(bundleCount, newestBundleCount)
+            try walk.run(under: checkpoint)
         } catch let damage as TrailDamage {
             walk.report.damage = damage
         }
@@ -271,8 +276,8 @@ struct TrailWalk<Reader: TrailReader> {
     let examination: EntryExamination
     let visit: ((VerifiedEntry) throws -> Void)?
     let progress: ((UInt64, UInt64) -> Void)?
-    /// Whether below level 1 only the right edge is read, and of the rest only the lengths.
-    let isStructureOnly: Bool
+    /// Of the bundles before this one only the lengths are looked at.
+    var firstRehashedBundle: UInt64 = 0
     var report = TrailReport()
 
     private var size: UInt64 = 0
@@ -281,10 +286,9 @@ struct TrailWalk<Reader: TrailReader> {
     private var bundle: [UInt8] = []
 
     init(
-        reader: Reader, examination: EntryExamination, isStructureOnly: Bool = false,
+        reader: Reader, examination: EntryExamination,
         visit: ((VerifiedEntry) throws -> Void)? = nil, progress: ((UInt64, UInt64) -> Void)? = nil
     ) {
-        self.isStructureOnly = isStructureOnly
         self.reader = reader
         self.examination = examination
         self.visit = visit
@@ -390,7 +394,6 @@ struct TrailWalk<Reader: TrailReader> {
     /// - Parameter hash: From the parent, already authenticated.
     private mutating func checkTile(level: Int, index: UInt64, gives hash: SHA256Digest) throws {
         let path = TrailPath.tile(level: level, index: index, width: TrailPath.fullWidth)
-        if isStructureOnly, level == 0 { return try checkPresence(of: path) }
         // The level's buffer is taken out while its children, which use the others, are looked at.
         var tile: [UInt8] = []
         swap(&tile, &tiles[level])
@@ -411,6 +414,7 @@ struct TrailWalk<Reader: TrailReader> {
             throw TrailDamage.tile(path, hash: offset)
         }
         if level == 0 {
+            if index < firstRehashedBundle { return try checkPresence(ofBundle: index) }
             try checkBundle(index, against: tile)
         } else {
             for child in 0..<UInt64(TrailPath.fullWidth) {
@@ -421,14 +425,9 @@ struct TrailWalk<Reader: TrailReader> {
         }
     }
 
-    /// That a full tile of level 0 and its bundle are there, as long as they must be at least.
-    private func checkPresence(of tile: TrailPath) throws {
-        guard let tileByteCount = try reader.byteCount(of: tile) else { throw TrailDamage.missing(tile) }
-        guard tileByteCount == tile.byteCountMax else {
-            throw TrailDamage.wrongLength(tile, byteCount: tileByteCount, expected: tile.byteCountMax)
-        }
-        let bundle = TrailPath.entries(
-            index: tile.entryRange.lowerBound >> 8, width: TrailPath.fullWidth)
+    /// That a full bundle is there, as long as it must be at least.
+    private func checkPresence(ofBundle index: UInt64) throws {
+        let bundle = TrailPath.entries(index: index, width: TrailPath.fullWidth)
         guard let bundleByteCount = try reader.byteCount(of: bundle) else {
             throw TrailDamage.missing(bundle)
         }

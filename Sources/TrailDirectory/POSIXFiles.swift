@@ -138,22 +138,33 @@ final class POSIXFiles: DurableFiles, Sendable {
             throw .notTrailFile(path: path)
         }
         let byteCount = Int(status.st_size)
-        if buffer.count < byteCount {
-            buffer.append(contentsOf: repeatElement(0, count: byteCount - buffer.count))
-        }
         var done = 0
-        while done < byteCount {
-            let count = buffer.withUnsafeMutableBytes {
-                Glibc.read(descriptor, $0.baseAddress.unsafelyUnwrapped + done, byteCount - done)
+        var failure: Int32?
+        func fill(_ bytes: UnsafeMutableRawBufferPointer) {
+            while done < byteCount {
+                let count = Glibc.read(
+                    descriptor, bytes.baseAddress.unsafelyUnwrapped + done, byteCount - done)
+                if count < 0 {
+                    if errno == EINTR { continue }
+                    failure = errno
+                    return
+                }
+                // Cut while it was read: what is there is what it has.
+                if count == 0 { return }
+                done += count
             }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw .failed(.read, path: path, code: errno)
-            }
-            // Cut while it was read: what is there is what it has.
-            if count == 0 { break }
-            done += count
         }
+        if buffer.count < byteCount {
+            // A buffer filled with zeros first would be written twice. Only what `read` has written counts as
+            // initialised, so nothing unwritten can be seen.
+            buffer = [UInt8](unsafeUninitializedCapacity: byteCount) { bytes, count in
+                fill(UnsafeMutableRawBufferPointer(bytes))
+                count = done
+            }
+        } else {
+            buffer.withUnsafeMutableBytes(fill)
+        }
+        if let failure { throw .failed(.read, path: path, code: failure) }
         return done
     }
 

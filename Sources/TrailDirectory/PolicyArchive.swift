@@ -5,8 +5,9 @@ import OpenSSLCrypto
 /// Where policy bundles are kept by digest, so that any decision can be replayed with the policy of its day.
 enum PolicyArchive {
     static let directory = "policies"
-    /// The canonical form of a bundle; 1,000 types take about 2 MB.
-    static let byteCountMax = 16 * 1_024 * 1_024
+    /// The canonical form of a bundle. As much as a folder of pages can come to (`PolicyFileLimits`), so that what can
+    /// come into force can also be archived; 1,000 types take about 2 MB.
+    static let byteCountMax = 128 * 1_024 * 1_024
 
     /// - Precondition: `digest` is a digest's spelling; ``isDigest(_:)`` tells.
     static func path(of digest: PolicyDigest) -> String {

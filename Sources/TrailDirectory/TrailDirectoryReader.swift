@@ -12,6 +12,7 @@ package struct TrailFile: Hashable, Sendable {
 /// Reads a trail directory: for verification, for replay, for serving. Needs no lock and never writes.
 package struct TrailDirectoryReader: TrailReader, Sendable {
     private let files: POSIXFiles
+    private let bundles = BundleCache()
 
     /// - Parameter path: An existing directory.
     package init(openingAt path: String) throws {
@@ -45,26 +46,15 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
     /// - Throws: ``TrailError/damaged(_:)`` when the entry is not what its tile says. The tile itself is not
     ///   authenticated here; ``TrailVerifier`` does that.
     package func entry(_ index: UInt64) throws -> [UInt8]? {
-        guard let size = try signedSize(), index < size else { return nil }
-        let path = TileLayout.bundle(holding: index, size: size)
-        guard let bundle = try read(path) ?? read(path.full) else { throw TrailError.damaged(.missing(path)) }
-        var offset = 0
-        var range: Range<Int>?
-        for _ in 0...(index & 255) {
-            range = bundle.withUnsafeBytes { EntryBundle.next(in: $0, at: &offset) }
-            guard range != nil else { break }
-        }
-        guard let range else { throw TrailError.damaged(.entry(index: index, in: path)) }
-        let entry = Array(bundle[range])
-        var hashes = TileHashes(self, size: size)
         do {
-            guard try hashes.hash(of: TreeNode(height: 0, index: index)) == TreeHash.leaf(entry) else {
-                throw TrailDamage.entry(index: index, in: path)
-            }
+            if let held = bundles.bundle(index >> 8) { return try held.entry(index) }
+            guard let size = try signedSize(), index < size else { return nil }
+            let bundle = try HeldBundle(of: index, in: self, size: size)
+            bundles.hold(bundle)
+            return try bundle.entry(index)
         } catch let damage as TrailDamage {
             throw TrailError.damaged(damage)
         }
-        return entry
     }
 
     /// A policy bundle's canonical form; `nil` when none is filed under the digest.

@@ -25,21 +25,32 @@ package final class TrailDirectoryWriter {
 
     static let lockPath = ".lock"
 
-    /// Opens a directory, making it when it is not there, and checks what the last checkpoint signed: the
-    /// tiles above level 0 and the right edge by their hashes, all others by being there.
+    /// Bundles whose entries are rehashed when a directory is opened: the newest 262,144 entries, about 400 MB.
+    /// Older ones are looked at by `sendgate audit verify`, which takes as long as it takes.
+    package static let rehashedBundleCount: UInt64 = 1_024
+
+    /// Opens a directory, making it when it is not there, and checks what the last checkpoint signed: every
+    /// tile up to the root, the entries of the newest ``rehashedBundleCount`` bundles, and that older bundles
+    /// are there.
     ///
     /// - Parameters:
     ///   - path: The trail's directory; its parent exists.
     ///   - trust: The origin and the keys; the last checkpoint must be signed by one of them.
     ///   - publishedSize: What the store remembers of the last published checkpoint. A directory that ends
     ///     before it is an old copy, and refused.
+    ///   - entryCount: How many entries the store has ever had. A directory with more means that the store is the
+    ///     old copy: its next entries would be a second history.
     package convenience init(
-        openingAt path: String, trusting trust: TrailTrust, publishedSize: UInt64 = 0
+        openingAt path: String, trusting trust: TrailTrust, publishedSize: UInt64 = 0,
+        entryCount: UInt64 = .max
     ) throws {
         try POSIXFiles.makeRoot(path)
         let files = try POSIXFiles(path)
         try self.init(
             files, trusting: trust, publishedSize: publishedSize, lock: try files.lock(Self.lockPath))
+        guard edge.size <= entryCount else {
+            throw TrailError.aheadOfStore(size: edge.size, entryCount: entryCount)
+        }
     }
 
     init(
@@ -55,8 +66,15 @@ package final class TrailDirectoryWriter {
             try files.remove("\(DurableBatch.temporaryDirectory)/\(name)")
         }
         let reader = FilesReader(files: files)
-        if try reader.byteCount(of: .checkpoint) != nil {
-            let report = try TrailVerifier(reader, trusting: trust).checkStructure()
+        if let bytes = try reader.read(.checkpoint) {
+            // Looked at before the signature, whose key is named after the origin: a changed name is no damage.
+            if let found = try? Checkpoint(parsing: SignedNote(parsing: bytes).text).origin,
+                found != trust.origin
+            {
+                throw TrailError.otherOrigin(expected: trust.origin, found: found)
+            }
+            let report = try TrailVerifier(reader, trusting: trust)
+                .checkTiles(andNewest: Self.rehashedBundleCount)
             if let damage = report.damage { throw TrailError.damaged(damage) }
             checkpoint = report.checkpoint?.checkpoint
         }

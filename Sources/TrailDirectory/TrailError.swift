@@ -18,10 +18,14 @@ package enum TrailError: Error, Hashable, Sendable {
     case inUse
     /// A file is longer than any of its name can be, or no regular file.
     case notTrailFile(path: String)
+    /// The directory holds another trail than the one that is to be written.
+    case otherOrigin(expected: String, found: String)
     /// What the last checkpoint signed is not all there. Appending would build on it, so nothing starts.
     case damaged(TrailDamage)
     /// The directory ends before what was published from it once: it is an old copy.
     case rolledBack(size: UInt64, publishedSize: UInt64)
+    /// The directory has entries that the store does not know: the store is an old copy.
+    case aheadOfStore(size: UInt64, entryCount: UInt64)
     /// Entries were handed over that do not follow the last one.
     case gap(expected: UInt64, found: UInt64)
     /// An entry that is already in the tree was handed over with other bytes.
@@ -45,10 +49,14 @@ package enum TrailError: Error, Hashable, Sendable {
             "cannot make `\(path)` durable: \(Self.reason(code)); the process has to stop, and its restart reads what is on the disk"
         case .inUse: "another process is writing to the trail directory"
         case .notTrailFile(let path): "`\(path)` is not a file of this trail: too long, or no regular file"
+        case .otherOrigin(let expected, let found):
+            "the directory holds the trail `\(found)`, and `origin` says `\(expected)`; an origin names one trail for ever: set it back, or give the new one an empty state and trail directory"
         case .damaged(let damage):
             "the trail is damaged: \(damage.message); restore the directory from a copy and check it with `sendgate audit verify`"
         case .rolledBack(let size, let publishedSize):
             "the trail directory holds \(size) entries, but \(publishedSize) were published from it; an old copy was put in its place"
+        case .aheadOfStore(let size, let entryCount):
+            "the trail directory holds \(size) entries, and the databases know \(entryCount): an old copy of them was put in place; restore the newer one, or start with a new `origin` and an empty trail directory"
         case .gap(let expected, let found): "entry \(found) was to be published before entry \(expected)"
         case .conflict(let index):
             "entry \(index) is already published with other bytes; the store or the directory was changed"

@@ -234,8 +234,9 @@ private func report(
 }
 
 @Suite struct StructureTests {
-    private func structure(_ trail: MemoryTrail) throws -> TrailReport {
-        try TrailVerifier(trail, trusting: MemoryTrail.trust).checkStructure()
+    /// - Parameter newest: Bundles whose entries are rehashed.
+    private func structure(_ trail: MemoryTrail, newest: UInt64 = 1) throws -> TrailReport {
+        try TrailVerifier(trail, trusting: MemoryTrail.trust).checkTiles(andNewest: newest)
     }
 
     @Test(arguments: [0, 1, 256, 300, 600])
@@ -245,16 +246,22 @@ private func report(
         #expect(report.facts == [.signed(keyNames: [MemoryTrail.origin])])
     }
 
-    @Test func `a missing file is noticed anywhere, a changed one on the right edge`() throws {
+    @Test func `a missing file is noticed anywhere, a changed one but for the entries of old bundles`() throws
+    {
         let trail = try MemoryTrail(count: 600)
         for path in trail.files.keys {
             var changed = trail
             changed.files[path] = nil
             #expect(try structure(changed).damage == .missing(path))
-            let isFullAtLevel0 = path.width == 256 && path != .checkpoint
             changed = trail
             changed.files[path]?[20] ^= 1
-            #expect((try structure(changed).damage == nil) == isFullAtLevel0)
+            let isOldBundle = if case .entries(0...1, _) = path { true } else { false }
+            #expect((try structure(changed).damage == nil) == isOldBundle, "`\(path)`")
+            #expect(try structure(changed, newest: 3).damage != nil, "`\(path)`")
+            guard case .entries(let index, let width) = path else { continue }
+            #expect(
+                try structure(changed, newest: 3).damage
+                    == .entry(index: index << 8, in: .entries(index: index, width: width)))
         }
         var cut = trail
         cut.files[.tile(level: 0, index: 1, width: 256)]?.removeLast()

@@ -380,7 +380,7 @@ struct Life {
         }
     }
 
-    @Test func `a larger trail cut anywhere is refused or noticed, and what was not published is mended`()
+    @Test func `a larger trail cut anywhere is refused, and what was not published is mended`()
         throws
     {
         let disk = SimulatedDisk()
@@ -396,9 +396,6 @@ struct Life {
                 let comment: Comment = "`\(path)` cut to \(count)"
                 if !published.contains(path) {
                     #expect(outcome == .intact, comment)
-                } else if path == "tile/entries/000" {
-                    // Of a full bundle only the length is looked at on opening; an audit reads it.
-                    #expect(outcome == (count < 768 ? .refused : .noticed), comment)
                 } else {
                     #expect(outcome == .refused, comment)
                 }
@@ -425,6 +422,28 @@ struct Life {
                 #expect(writer.size == 3)
             }
             #expect(try TrailDirectoryWriter(openingAt: path, trusting: TestTrail.trust).size == 3)
+        }
+    }
+
+    @Test func `a trail with more than the store ever had is not written on`() throws {
+        try TestTrail.withDirectory { path in
+            do { _ = try published(3, at: path) }
+            let error = TrailError.aheadOfStore(size: 3, entryCount: 2)
+            #expect(throws: error) {
+                try TrailDirectoryWriter(openingAt: path, trusting: TestTrail.trust, entryCount: 2)
+            }
+            #expect(
+                try TrailDirectoryWriter(openingAt: path, trusting: TestTrail.trust, entryCount: 3).size == 3)
+        }
+    }
+
+    @Test func `another origin is called that, not damage`() throws {
+        try TestTrail.withDirectory { path in
+            do { _ = try published(3, at: path) }
+            let other = TrailTrust(origin: "other.example/trail", keys: TestTrail.trust.keys)
+            let error = TrailError.otherOrigin(expected: other.origin, found: TestTrail.origin)
+            #expect(throws: error) { try TrailDirectoryWriter(openingAt: path, trusting: other) }
+            #expect(!error.message.contains("damaged") && error.message.contains("`origin`"))
         }
     }
 
@@ -463,6 +482,33 @@ struct Life {
                 try reader.entry(256)
             }
             #expect(try reader.entry(257) == TestTrail.entry(257))
+        }
+    }
+
+    @Test func `an entry comes from the files the first time and from memory after that`() throws {
+        try TestTrail.withDirectory { path in
+            _ = try published(600, at: path)
+            let reader = try TrailDirectoryReader(openingAt: path)
+            #expect(try reader.entry(3) == TestTrail.entry(3))
+            #expect(try reader.entry(599) == TestTrail.entry(599))
+            // A full bundle never changes, so it may be kept; a partial one is about to be replaced.
+            try #require(unlink(path + "/tile/entries/000") == 0)
+            try #require(unlink(path + "/tile/entries/002.p/88") == 0)
+            #expect(try reader.entry(255) == TestTrail.entry(255))
+            let partial = TrailPath.entries(index: 2, width: 88)
+            #expect(throws: TrailError.damaged(.missing(partial))) { try reader.entry(599) }
+        }
+    }
+
+    @Test(arguments: ["tile/entries/001", "tile/0/001", "tile/1/000.p/2"])
+    func `a trail that was damaged below its checkpoint is not opened again`(file: String) throws {
+        try TestTrail.withDirectory { path in
+            do { _ = try published(600, at: path) }
+            try overwrite(path + "/" + file, at: 40)
+            let error = #expect(throws: TrailError.self) {
+                try TrailDirectoryWriter(openingAt: path, trusting: TestTrail.trust)
+            }
+            #expect(error?.message.contains("`\(file)`") == true, "\(error?.message ?? "")")
         }
     }
 
