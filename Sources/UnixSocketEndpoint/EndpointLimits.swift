@@ -68,9 +68,10 @@ package struct EndpointLimits: Hashable, Sendable {
     package var answerMilliseconds: Int64 = 30_000
     /// After the last answer of a refused request, what the client still sends is thrown away for so
     /// long and up to so many bytes, because closing with unread bytes resets a Unix socket and the
-    /// client may then never read the answer.
-    package var lingerMilliseconds: Int64 = 1_000
-    package var lingerByteCountMax = 1024 * 1024
+    /// client may then never read the answer. Ordinary clients write a whole body before they look at what came
+    /// back: twice the largest body, so that one just over its bound still reads its 413.
+    package var lingerMilliseconds: Int64 = 5_000
+    package var lingerByteCountMax = 32 * 1024 * 1024
     /// At shutdown: how long requests under way may take before their connections are cut.
     package var drainMilliseconds: Int64 = 10_000
 

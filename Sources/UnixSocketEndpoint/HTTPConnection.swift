@@ -330,7 +330,7 @@ final class HTTPConnection: ChannelInboundHandler {
     // MARK: Handing over and answering
 
     /// How many requests or lines one call may hand over before other connections of the loop have their turn.
-    private static let pumpBudget = 256
+    private static let pumpBudget = 64
 
     /// Hands over what may be handed over, writes what may be written, reads on if there is room.
     func pump() {
@@ -347,9 +347,11 @@ final class HTTPConnection: ChannelInboundHandler {
         if isClosed { return }
         if budget <= 0 && !isPumpScheduled {
             isPumpScheduled = true
-            context.eventLoop.assumeIsolated().execute {
-                self.isPumpScheduled = false
-                self.pump()
+            let key = key
+            desk.afterSockets { [desk] in
+                guard let connection = desk.table[key] else { return }
+                connection.isPumpScheduled = false
+                connection.pump()
             }
         }
         if isLingering { return }

@@ -63,6 +63,8 @@ struct RequestFraming: Equatable {
         var wantsClose = false
         var isLive = false
         var upgrades = false
+        var isLines = true
+        var isEncoded = false
         expectsContinue = false
         headers = []
         headers.reserveCapacity(head.headers.count)
@@ -85,6 +87,10 @@ struct RequestFraming: Equatable {
                     }
                 }
             case "upgrade": upgrades = true
+            // What is not lines is no stream, however it is addressed; the handler says what was expected.
+            case "content-type":
+                isLines = Self.lowercased(Self.trimmed(value[...])).hasPrefix("application/x-ndjson")
+            case "content-encoding": isEncoded = true
             case "expect":
                 guard Self.lowercased(Self.trimmed(value[...])) == "100-continue" else { throw .malformed }
                 expectsContinue = true
@@ -108,7 +114,7 @@ struct RequestFraming: Equatable {
         closes = wantsClose || isHTTP10 || upgrades
 
         let path = target.prefix { $0 != "?" }
-        if head.method == .POST, path == Self.streamTarget {
+        if head.method == .POST, path == Self.streamTarget, isLines, !isEncoded {
             route = isLive && body == .chunked ? .live : .batch
         } else {
             route = .single

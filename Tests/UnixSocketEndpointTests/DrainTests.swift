@@ -40,10 +40,15 @@ import Testing
             try late.send(get())
             let held = await handler.next()[0]
             let idle = try RawClient(path)
+            let readBefore = endpoint.metrics().bytesRead
             let stopping = Task { await endpoint.shutDown() }
             _ = try await idle.receiveToEnd()
             try begun.send("whole")
             try late.send(get())
+            // A connection whose next request has not been read yet is told that its answer is the last.
+            await eventually {
+                endpoint.metrics().bytesRead == readBefore + UInt64("whole\(get())".utf8.count)
+            }
             await handler.next()[0].echo()
             #expect(try await begun.receiveResponse().body == "whole")
             // Behind the request that is still under way: only then is the next one refused.

@@ -152,6 +152,17 @@ import Testing
         }
     }
 
+    @Test func `a batch of one byte too many is written whole and its 413 read`() async throws {
+        try await withEndpoint(limits: EndpointLimits()) { path, _ in
+            let client = try RawClient(path)
+            let byteCount = EndpointLimits().batchByteCountMax + 1
+            try client.send(
+                "POST /v1/sends/stream HTTP/1.1\r\nHost: a\r\nContent-Length: \(byteCount)\r\n\r\n")
+            try client.send([UInt8](repeating: 120, count: byteCount))
+            #expect(try await client.receiveResponse().status == 413)
+        }
+    }
+
     @Test func `a client that never stops sending after 413 is cut off`() async throws {
         var limits = EndpointLimits.test
         limits.lingerByteCountMax = 500_000

@@ -36,6 +36,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        "Content-Type: application/json", "Content-Type: application/x-ndjson\r\nContent-Encoding: gzip",
+        "Content-Encoding: gzip\r\nContent-Type: application/x-ndjson",
+    ])
+    func `what calls itself something else than lines is no stream`(header: String) async throws {
+        let handler = HoldingHandler()
+        try await withEndpoint(handler) { path, _ in
+            let client = try RawClient(path)
+            try client.send(
+                "POST /v1/sends/stream HTTP/1.1\r\nHost: a\r\n\(header)\r\nContent-Length: 3\r\n\r\none")
+            let held = await handler.next()
+            #expect(held[0].request.kind == .single)
+            held[0].answer("no")
+            #expect(try await client.receiveResponse().body == "no")
+        }
+    }
+
     @Test(arguments: ["chunked", "empty", "no body"])
     func `every framing of a batch is taken`(framing: String) async throws {
         try await withEndpoint { path, _ in
