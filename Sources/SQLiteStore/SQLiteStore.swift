@@ -36,6 +36,7 @@ package final class SQLiteStore: GateStore {
         limits: SQLiteStoreLimits = SQLiteStoreLimits()
     ) throws {
         let directory = try StateDirectory(path: path)
+        try Self.requireSubjects(in: directory)
         let gatePath = try directory.prepareFile(Schema.gate.file)
         let subjectsPath = try directory.prepareFile(Schema.subjects.file)
         try directory.synchronize()
@@ -76,6 +77,16 @@ package final class SQLiteStore: GateStore {
         self.limits = limits
         self.directory = directory
         try finishErasures()
+    }
+
+    /// `subjects.db` is made first and filled first, so a `gate.db` with anything in it has never been without it.
+    /// Opened anew, everybody would be a stranger: nobody's withdrawal or "no" would be known any more.
+    private static func requireSubjects(in directory: StateDirectory) throws {
+        let (gate, subjects) = (Schema.gate.file, Schema.subjects.file)
+        guard directory.isDatabase(Schema.gate), directory.byteCount(of: subjects) == 0,
+            directory.byteCount(of: subjects + "-wal") == 0
+        else { return }
+        throw StoreOpeningError.subjectsMissing(file: subjects, besides: gate, path: directory.path)
     }
 
     private static let keyCheck = SealedColumn("key_check", "sealed")

@@ -112,6 +112,19 @@ final class StateDirectory: Sendable {
         return Int64(clamping: status.f_bavail) * Int64(clamping: status.f_frsize)
     }
 
+    /// Whether there is a database of ours with something in it. Its application id stands at byte 68 of the
+    /// header (sqlite.org/fileformat, section 1.3), or still in the log beside it.
+    ///
+    /// - Warning: As for ``prepareFile(_:)``.
+    func isDatabase(_ schema: Schema) -> Bool {
+        if byteCount(of: schema.file + "-wal") > 0 { return true }
+        let file = open(path + "/" + schema.file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var id: Int32 = 0
+        return pread(file, &id, 4, 68) == 4 && Int32(bigEndian: id) == schema.applicationID
+    }
+
     /// Size of one file in bytes; 0 when it does not exist. Asks by name: see the warning above.
     func byteCount(of name: String) -> Int64 {
         var status = stat()

@@ -17,6 +17,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case notOurs(file: String, applicationID: Int32)
     /// A newer build wrote this file; both are schema versions.
     case newerSchema(file: String, found: Int, newestKnown: Int)
+    /// There is a database of what people wanted, and none of who they are.
+    case subjectsMissing(file: String, besides: String, path: String)
     /// The index key is not the one the mappings were made with: every user would look unregistered.
     case wrongIndexKey
     /// The data key of this id is not the one the rows were sealed with.
@@ -43,6 +45,8 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` is a database of another program (application id \(applicationID))"
         case .newerSchema(let file, let found, let newestKnown):
             "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
+        case .subjectsMissing(let file, let gate, let path):
+            "`\(path)` has `\(gate)` but no `\(file)`: who everybody in it is would be lost"
         case .wrongIndexKey: "the index key is not the one this state directory was made with"
         case .wrongDataKey(let id): "the data key `\(id)` is not the one this state directory was sealed with"
         case .settingRefused(let file, let setting, let wanted, let found):
@@ -60,6 +64,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .foreignOwner: "run the gateway as that user, or `chown` the whole directory"
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
         case .newerSchema: "install the build that wrote it; schemas only go forward"
+        case .subjectsMissing(let file, let gate, _):
+            "restore `\(file)` and `\(gate)` together from one backup, or start with an empty state directory"
         case .wrongIndexKey: "configure the index key that belongs to this state directory"
         case .wrongDataKey: "configure the data key that belongs to this state directory under this id"
         case .settingRefused: "use a SQLite built with write-ahead logging and default durability"

@@ -27,6 +27,22 @@ import Testing
         for name in names { #expect(try mode(folder.state + "/" + name) == 0o600, "\(name)") }
     }
 
+    @Test func `what people wanted without who they are is refused, not opened as if nobody had ever come`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        _ = try openStore(folder.state)
+        for name in ["subjects.db", "subjects.db-wal", "subjects.db-shm"] {
+            try? FileManager.default.removeItem(atPath: folder.state + "/" + name)
+        }
+        let error = StoreOpeningError.subjectsMissing(
+            file: "subjects.db", besides: "gate.db", path: folder.state)
+        #expect(throws: error) { _ = try openStore(folder.state) }
+        // Refusing leaves nothing behind that a second try would take for a database.
+        #expect(throws: error) { _ = try openStore(folder.state) }
+        #expect(error.hint.contains("together from one backup"))
+    }
+
     @Test func `files that were opened to others are closed again`() throws {
         let folder = try TemporaryFolder()
         _ = try openStore(folder.state)
