@@ -59,15 +59,15 @@ package struct DeliveryRelay: Service {
                     await feed.waitForWork(lane: lane, after: version)
                     continue
                 }
-                guard await hop.isReachable() else {
-                    if health.set(isHopReachable: false) {
-                        logger.warning("the next hop does not answer; messages wait")
+                if let obstacle = await hop.obstacle() {
+                    if health.set(obstacle: obstacle) {
+                        logger.warning("the next hop cannot be used; messages wait: \(obstacle)")
                     }
                     failureCount += 1
                     await pause(afterFailures: failureCount)
                     continue
                 }
-                if health.set(isHopReachable: true) { logger.info("the next hop is back") }
+                if health.set(obstacle: nil) { logger.info("the next hop is back") }
                 do {
                     let batch = try await feed.claim(lane: lane, limit: room)
                     failureCount = 0
@@ -129,15 +129,17 @@ private final class UnderWayCount: Sendable {
 
 /// Whether the next hop answers, for readiness and `status`.
 package final class RelayHealth: Sendable {
-    private let state = Mutex(true)
+    private let state = Mutex<String?>(nil)
     package init() {}
-    package var isHopReachable: Bool { state.withLock { $0 } }
+    /// Why nothing can be handed over; `nil` while it can.
+    package var obstacle: String? { state.withLock { $0 } }
+    package var isHopReachable: Bool { obstacle == nil }
 
     /// - Returns: Whether that is news.
-    func set(isHopReachable: Bool) -> Bool {
+    func set(obstacle: String?) -> Bool {
         state.withLock { state in
-            defer { state = isHopReachable }
-            return state != isHopReachable
+            defer { state = obstacle }
+            return state != obstacle
         }
     }
 }

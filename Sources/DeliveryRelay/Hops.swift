@@ -9,8 +9,9 @@ import Synchronization
 /// - Concurrency: `deliver` may be called many times at once.
 /// - Retry: none inside; the relay decides from the result.
 package protocol Hop: Sendable {
-    /// Whether it is worth claiming work: a hop that is down should not make messages ambiguous.
-    func isReachable() async -> Bool
+    /// Why claiming work is not worth it, in words for the operator; `nil` when it is. A hop that is down should
+    /// not make messages ambiguous.
+    func obstacle() async -> String?
     func deliver(_ delivery: Delivery) async -> HopResult
 }
 
@@ -22,7 +23,7 @@ package final class FileHop: Hop {
 
     package init(path: String) { self.path = path }
 
-    package func isReachable() async -> Bool { true }
+    package func obstacle() async -> String? { nil }
 
     package func deliver(_ delivery: Delivery) async -> HopResult {
         do {

@@ -21,12 +21,18 @@ package final class UnixHop: Hop {
         configuration = UnixHTTPClientConfiguration(path: path, serverUserIDs: serverUserIDs)
     }
 
-    package func isReachable() async -> Bool {
-        guard mayBeDown.withLock({ $0 }) else { return true }
-        guard let connection = try? await UnixHTTPConnection.connect(configuration) else { return false }
-        await connection.close()
+    package func obstacle() async -> String? {
+        guard mayBeDown.withLock({ $0 }) else { return nil }
+        do {
+            await (try UnixHTTPConnection.connect(configuration)).close()
+        } catch {
+            guard case .serverNotTrusted(let found) = error.cause else { return error.description }
+            let expected = (configuration.serverUserIDs ?? []).sorted().map(String.init)
+            return
+                "`\(configuration.path)` is served by uid \(found), and `hop.users` allows \(expected.joined(separator: ", "))"
+        }
         mayBeDown.withLock { $0 = false }
-        return true
+        return nil
     }
 
     package func deliver(_ delivery: Delivery) async -> HopResult {

@@ -65,8 +65,9 @@ struct GatewayVitals: Sendable {
             depth.rowCount >= limits.outboxRowCountMax || depth.byteCount >= limits.outboxByteCountMax
         var detail: String?
         if isFull { detail = "\(depth.rowCount) messages wait, and no more are taken" }
-        if !health.isHopReachable {
-            detail = (detail ?? "\(depth.rowCount) messages wait") + "; the next hop does not answer"
+        if let obstacle = health.obstacle {
+            detail =
+                (detail ?? "\(depth.rowCount) messages wait") + "; the next hop cannot be used: \(obstacle)"
         }
         return .init(name: "outbox", isPassed: !isFull, detail: detail)
     }
@@ -93,7 +94,9 @@ struct GatewayVitals: Sendable {
             "policy_refused", "gauge", "Whether the last reload was refused.",
             reloads.lastRefusal == nil ? 0 : 1)
         text += "# HELP sendgate_policy_info The bundle in force.\n# TYPE sendgate_policy_info gauge\n"
-        text += "sendgate_policy_info{digest=\"\(policy.current.digest)\"} 1\n"
+        let bundle = policy.current.bundle
+        text +=
+            "sendgate_policy_info{digest=\"\(bundle.digest)\",reviewed=\"\(PolicyLoading.reviewedDigest(of: bundle))\"} 1\n"
         if let free = try? DiskSpace.freeByteCount(at: stateDirectory) {
             add("disk_free_bytes", "gauge", "Bytes free where the store lives.", free)
         }
