@@ -162,6 +162,22 @@ package final class CompiledPolicy: Sendable {
     /// A consent text that was shown; `nil` for one the bundle does not hold.
     package func notice(_ key: Notice.Key) -> Notice? { bundle.notices[key] }
 
+    /// Whether somebody who read the notice was asked about the purpose.
+    package func asks(_ notice: Notice.Key, about purpose: Purpose) -> Bool {
+        bundle.noticePurposes[notice.id]?.contains(purpose) == true
+    }
+
+    /// Everything consent can be recorded for, sorted: the categories, what types ask for besides, what notices ask.
+    package var purposes: [Purpose] {
+        var all = Set(GateVocabulary.Category.allCases.map { Purpose($0.rawValue) })
+        for type in typeList {
+            if let purpose = type.purpose { all.insert(purpose) }
+            if let purpose = type.ownRequest?.purpose { all.insert(purpose) }
+        }
+        for purposes in bundle.noticePurposes.values { all.formUnion(purposes) }
+        return all.sorted { $0.text < $1.text }
+    }
+
     /// The behaviours of the bundle, each once, with a request that shows it: what a proof goes through.
     package func behaviours(asking critical: [Bool] = [false, true]) -> [Behaviour: AttestedRequest] {
         var found: [Behaviour: AttestedRequest] = [:]

@@ -88,6 +88,12 @@ extension BadLine {
         BadLine(
             "callers.yaml", ["callers", "app", "types", "categories"], ["social"], "holds `consents.write`"),
         BadLine("callers.yaml", ["callers", "payments", "grants"], ["send.critical"], "without `send`"),
+        BadLine(
+            "callers.yaml", ["callers", "payments", "grants"], ["send", "consents.import"],
+            "without `consents.write`"),
+        BadLine(
+            "callers.yaml", ["callers", "payments", "grants"], ["send", "preferences.step_up"],
+            "may not assert the source"),
         BadLine("callers.yaml", ["callers", "payments", "types", "only"], ["gift"], "not in the registry"),
         BadLine(
             "callers.yaml", ["callers", "payments", "types", "except"], ["promo"],
@@ -189,6 +195,14 @@ extension BadLine {
         BadLine("messages/en.yaml", ["generic", "important", "body"], "{amount}", "the same for everybody"),
         BadLine("messages/nb.yaml", ["fallback"], "da", "which has no file"),
         BadLine("messages/nb.yaml", ["fallback"], "nb", "leads back to `nb`"),
+
+        BadLine("notices.yaml", ["notices", "promo"], nil, "does not say what the notice `promo` asks for"),
+        BadLine("notices.yaml", ["notices", "promo"], ["asks_for": []], "asks for nothing"),
+        BadLine(
+            "notices.yaml", ["notices", "promo"], ["asks_for": ["marketing", "social"]],
+            "together with something else"),
+        BadLine(
+            "notices.yaml", ["notices", "gone"], ["asks_for": ["social"]], "is no notice of this bundle"),
 
         BadLine("cases/first.yaml", ["cases", "0", "given", "facts_of"], "all", "none of that name"),
         BadLine(

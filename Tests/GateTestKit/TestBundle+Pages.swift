@@ -24,6 +24,7 @@ extension TestBundle {
             ],
             "messages/en.yaml": messages(all: true),
             "messages/nb.yaml": messages(all: false),
+            "notices.yaml": ["notices": ["promo": ["asks_for": ["marketing"]]]],
             "notices/promo.1.en.txt": "May we write to you about offers?\n",
             "types/payment.yaml": type(
                 "payment", "transactional", "high",

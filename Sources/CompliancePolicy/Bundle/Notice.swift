@@ -27,6 +27,27 @@ package struct Notice: Hashable, Sendable {
     }
 }
 
+extension Notice {
+    /// The page that says what each notice asks for, by the notice's id: `{promo: [marketing]}`. It stands apart from
+    /// the texts, because a text is archived exactly as somebody saw it.
+    package static let purposesPage = "notices.yaml"
+
+    static func purposes(_ reader: NodeReader) -> [String: [Purpose]] {
+        let members = reader.members()
+        var purposes: [String: [Purpose]] = [:]
+        for (id, node) in members.required("notices")?.members().others() ?? [] {
+            let row = node.members()
+            purposes[id] = row.texts("asks_for").map { Purpose($0) }
+            if purposes[id]?.isEmpty == true { node.problem("asks for nothing") }
+            row.ignoreRationale()
+            row.refuseOthers()
+        }
+        members.ignoreRationale()
+        members.refuseOthers()
+        return purposes
+    }
+}
+
 extension Notice.Key {
     /// - Parameter path: `notices/promo.3.nb.txt`; `nil` for a name of any other form.
     package init?(path: String) {

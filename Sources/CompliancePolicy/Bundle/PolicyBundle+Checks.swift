@@ -14,6 +14,7 @@ extension PolicyBundle {
         for type in types.values { checker.check(type) }
         checker.checkAcrossTypes()
         checker.checkMessages()
+        checker.checkNotices()
         checker.checkCases()
         return checker.list.problems
     }
@@ -228,6 +229,15 @@ private struct BundleChecker {
             }
             if rule.grants.contains(.sendCritical), !rule.grants.contains(.send) {
                 problem(file, path + ["grants"], "has `send.critical` without `send`")
+            }
+            if rule.grants.contains(.consentsImport), !rule.grants.contains(.consentsWrite) {
+                problem(file, path + ["grants"], "has `consents.import` without `consents.write`")
+            }
+            if rule.grants.contains(.preferencesStepUp), !rule.sources.contains(.inAppStepUp) {
+                problem(
+                    file, path + ["grants"],
+                    "has `preferences.step_up` and may not assert the source `in_app_step_up`",
+                    hint: "a grant that no request can use is one that somebody believes in")
             }
             if !rule.types.categories.isEmpty, !rule.grants.contains(.send) {
                 problem(file, path + ["types"], "names types to a caller that may not send")
@@ -565,6 +575,38 @@ private struct BundleChecker {
                 if case .integer = schema.kind { continue }
                 problem(file, [key, name], "counts by {\(param)}, which is no integer")
             }
+        }
+    }
+
+    // MARK: notices/
+
+    /// A consent is to what somebody read; so every text says what it asks for, and nothing else is taken from it.
+    func checkNotices() {
+        let file = Notice.purposesPage
+        let ids = Set(bundle.notices.keys.map(\.id))
+        if !ids.isEmpty, bundle.documents[file] == nil {
+            return list.add(
+                PolicyProblem(
+                    file: file, message: "the file is missing",
+                    hint:
+                        "it says what each notice of notices/ asks for: `notices: {promo: {asks_for: [marketing]}}`"
+                ))
+        }
+        for id in ids.sorted() where bundle.noticePurposes[id] == nil {
+            problem(
+                file, ["notices"], "does not say what the notice `\(id)` asks for",
+                hint: "add `\(id): {asks_for: […]}` with a category or a type's `purpose`")
+        }
+        let marketing = Purpose(GateVocabulary.Category.marketing.rawValue)
+        for (id, purposes) in bundle.noticePurposes where purposes.contains(marketing) && purposes.count > 1 {
+            problem(
+                file, ["notices", id], "asks for marketing together with something else",
+                hint: "consent is asked for each purpose apart (GDPR Art. 7(2) and 7(4), recital 43)")
+        }
+        for id in bundle.noticePurposes.keys.sorted() where !ids.contains(id) {
+            problem(
+                file, ["notices", id], "is no notice of this bundle",
+                hint: "add notices/\(id).<version>.<language>.txt or remove the line")
         }
     }
 

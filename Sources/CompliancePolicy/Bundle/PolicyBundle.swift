@@ -22,6 +22,8 @@ package struct PolicyBundle: Sendable {
     package let limits: LimitRules
     package let types: [TypeID: NotificationType]
     package let notices: [Notice.Key: Notice]
+    /// What each notice asks for, by its id.
+    package let noticePurposes: [String: [Purpose]]
     /// By locale, the file's name without `.yaml`.
     package let messages: [String: LocaleMessages]
     /// In the order of files and lines.
@@ -195,12 +197,18 @@ package struct PolicyBundle: Sendable {
                     continue
                 }
                 notices[key] = Notice(key: key, text: reader.text(byteCountMax: 65_536))
-            } else if !Self.pages.contains(file), file != DevelopmentCaller.page {
+            } else if !Self.pages.contains(file), file != DevelopmentCaller.page,
+                file != Notice.purposesPage
+            {
                 list.add(PolicyProblem(file: file, message: "is no file a bundle has"))
             }
         }
         self.types = types
         self.notices = notices
+        noticePurposes =
+            documents[Notice.purposesPage].map {
+                Notice.purposes(NodeReader($0, file: Notice.purposesPage, list: list))
+            } ?? [:]
         self.messages = messages
         cases = casePages.flatMap { PolicyCase.read($0, types: types) }
     }
