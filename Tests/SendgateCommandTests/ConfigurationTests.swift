@@ -1,4 +1,5 @@
 import AuditTrail
+import CompliancePolicy
 import Foundation
 import GateVocabulary
 import GatewayPipeline
@@ -53,6 +54,50 @@ import UnixSocketEndpoint
         } catch let error as ConfigurationProblems {
             return error.problems
         }
+    }
+
+    @Test func `the handbook's example is read, and the handbook knows every key`() throws {
+        let page = try String(
+            contentsOf: CommandLineRun.repository.appending(
+                path: "Sources/sendgate/Sendgate.docc/Configuration.md"), encoding: .utf8)
+        let block = try #require(page.components(separatedBy: "```yaml\n").last)
+        let example = try #require(block.components(separatedBy: "```").first)
+        let configuration = try read(example)
+        #expect(configuration.listeners.count == 3 && configuration.callers.count == 2)
+        // What the example says for a bound is what holds when nobody says it.
+        var bare = configuration
+        (bare.limits, bare.endpoint) = (EngineLimits(), EndpointLimits())
+        bare.reserveForSecurity()
+        #expect(configuration.limits == bare.limits && configuration.endpoint == bare.endpoint)
+        let tables = page.components(separatedBy: "```").last ?? ""
+        for setting in Setting.allCases {
+            let name =
+                setting.rawValue.hasPrefix("limits.")
+                ? String(setting.rawValue.dropFirst("limits.".count)) : setting.rawValue
+            #expect(tables.contains("`\(name)`"), "`\(name)` is in no table of Configuration.md")
+        }
+        for key in ["path", "systemd", "directory_mode", "mode", "owner", "group", "caller", "users"] {
+            #expect(tables.contains("`\(key)`"), "`\(key)` is in no table of Configuration.md")
+        }
+    }
+
+    @Test func `a caller the rule book does not know is named with its line`() throws {
+        let policy = CompiledPolicy(try PolicyLoading.bundle(at: CommandLineRun.policies))
+        try read(Self.complete).requireCallers(in: policy)
+        let misspelled = Self.complete.replacingOccurrences(of: "payments:", with: "paymens:")
+            .replacingOccurrences(of: "caller: marketing", with: "caller: newsletter")
+        let error = #expect(throws: ConfigurationProblems.self) {
+            try read(misspelled).requireCallers(in: policy)
+        }
+        let problems = try #require(error?.problems)
+        #expect(
+            problems.map(\.message) == [
+                "the rule book knows no caller `newsletter`", "the rule book knows no caller `paymens`",
+            ])
+        #expect(problems[0].place?.contains("gate.yaml:13:") == true, "\(problems[0])")
+        #expect(problems[0].hint?.contains("marketing, payments") == true, "\(problems[0].hint ?? "")")
+        #expect(problems[1].place?.contains("gate.yaml:16:") == true, "\(problems[1])")
+        #expect(problems[1].hint == "did you mean `payments`?")
     }
 
     @Test func `a complete file is read into numbers and names`() throws {

@@ -39,6 +39,10 @@ extension GatewayConfiguration {
         policySigning = Self.policySigning(&sources)
         listeners = Self.listeners(&sources)
         callers = Self.callers(&sources)
+        for word in sources.file.listeners.compactMap(\.caller) + sources.file.callers.map(\.name) {
+            let name = CallerName(word.text)
+            callerPlaces[name] = callerPlaces[name] ?? word.place
+        }
         readLimits(&sources)
     }
 

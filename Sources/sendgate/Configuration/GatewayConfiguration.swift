@@ -17,6 +17,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     var trailOrigin: String
     var listeners: [Listener]
     var callers: [CallerBinding]
+    /// Where each caller is named first, for messages.
+    var callerPlaces: [CallerName: String] = [:]
     var hop: NextHop
     /// Where a one-tap unsubscribe lands; the message id is appended.
     var unsubscribeURL: String
