@@ -200,6 +200,11 @@ package struct ConsentFact: Hashable, Sendable {
         self.method = method
         self.expiresAt = expiresAt
     }
+
+    /// Whether it was given and does not count any more.
+    package func hasExpired(at moment: Instant) -> Bool {
+        state == .given && (expiresAt.map { moment >= $0 } ?? false)
+    }
 }
 
 package enum ConsentState: String, CaseIterable, Sendable, Hashable {

@@ -69,6 +69,13 @@ package final class Gateway: RequestHandler {
                 Problem(.grantMissing, detail: "caller `\(caller)` lacks what `\(route.template.path)` needs")
             )
         }
+        let encoding = request.headers.first { $0.name == "content-encoding" }?.value
+        if !isStreamLine, let encoding, encoding.lowercased() != "identity" {
+            return refuse(
+                Problem(
+                    .unsupportedMediaType,
+                    detail: "send the body as it is, without `Content-Encoding`; nothing is unpacked here"))
+        }
         let contentType = request.headers.first { $0.name == "content-type" }?.value
         if !isStreamLine,
             let problem = Problem.refusing(
@@ -110,7 +117,8 @@ package final class Gateway: RequestHandler {
                     request: request, attested: attested, peer: peer,
                     idHash: surroundings.keys.idHash(request.id, of: caller),
                     contentMAC: surroundings.keys.contentMAC(read.canonicalContent),
-                    lane: isSecurity ? .security : .general, isStreamLine: isStreamLine, reply: reply))
+                    lane: isSecurity ? .security : .general, isStreamLine: isStreamLine, readers: readers,
+                    reply: reply))
         }
     }
 
@@ -173,15 +181,21 @@ extension Problem {
 
     init(_ problem: WireProblem) {
         switch problem {
-        case .malformedRequest: self.init(ProblemName.malformedRequest)
+        case .malformedRequest:
+            self.init(
+                .malformedRequest,
+                detail:
+                    "send HTTP/1.1 as RFC 9112 has it: one `Host`, one framing of the body, no folded header lines"
+            )
         case .bodyTooLarge(let most):
             self.init(.bodyTooLarge, detail: "at most \(most) bytes are accepted")
         case .headersTooLarge(let most):
             self.init(.headersTooLarge, detail: "at most \(most) bytes are accepted")
         case .requestTimeout(let milliseconds):
             self.init(.requestTimeout, detail: "the request was not complete after \(milliseconds) ms")
-        case .tooManyInFlight: self.init(ProblemName.tooManyInFlight)
-        case .draining: self.init(ProblemName.draining)
+        case .tooManyInFlight:
+            self.init(.tooManyInFlight, detail: "wait for answers before asking for more")
+        case .draining: self.init(.draining, detail: "send the same id again when the gateway is back")
         case .tooManyLines(let most): self.init(.tooManyLines, detail: "at most \(most) lines are accepted")
         }
     }

@@ -67,7 +67,7 @@ package struct GatewayOperations: Sendable {
 extension Gateway {
     /// Puts the configured bundle in force, when it is the one that was named and passes its checks.
     func activate(_ body: PolicyActivateBody, _ context: RouteContext) {
-        let isTaken = readers.submit { [self] in
+        let isTaken = readers.submit(for: context.caller, lane: .security) { [self] in
             loadPolicy(reviewedAs: body.digest, by: context.caller, answer: context.answer)
         }
         if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }

@@ -88,10 +88,14 @@ extension Gateway {
             read(context) { try $0.consents(of: user, query) }
         case .putPreference(let user, let scope):
             context.reading(PreferenceBody.self) { body in
-                if let needed = body.neededGrant, !context.grants.contains(needed) {
+                let needed = body.neededGrant
+                guard context.grants.contains(needed) else {
                     return context.answer(
-                        Problem(.grantMissing, detail: "this source needs the grant `\(needed.rawValue)`")
-                            .answer)
+                        Problem(
+                            .grantMissing,
+                            detail:
+                                "the source `\(body.source.rawValue)` needs the grant `\(needed.rawValue)`"
+                        ).answer)
                 }
                 edit(context, lane: body.storedState.isOff ? .security : .general) {
                     try $0.setPreference(body, scope: scope, of: user, by: caller, at: $1).answer
@@ -142,10 +146,13 @@ extension Gateway {
     func read(
         _ context: RouteContext, _ look: @escaping @Sendable (GatewayReading) throws -> Answer
     ) {
-        let isTaken = readers.submit { [self] in
+        let isTaken = readers.submit(for: context.caller) { [self] in
             do {
                 let answer = try store.read { store in
-                    try look(GatewayReading(store: store, library: library, policy: policy.current))
+                    try look(
+                        GatewayReading(
+                            store: store, library: library, policy: policy.current,
+                            now: surroundings.clock.now()))
                 }
                 context.answer(answer)
             } catch let problem as Problem {
@@ -162,7 +169,7 @@ extension Gateway {
         let caller = context.caller
         let finish: @Sendable (Answer) -> Void = { [self] answer in
             guard answer.status < 300 else { return context.answer(answer) }
-            let isTaken = readers.submit { [self] in
+            let isTaken = readers.submit(for: caller, lane: .security) { [self] in
                 do {
                     try store.finishErasures()
                     context.answer(answer)
@@ -197,7 +204,7 @@ extension Gateway {
     }
 
     private func file(_ path: String, _ mediaType: String, _ context: RouteContext) {
-        let isTaken = readers.submit { [self] in
+        let isTaken = readers.submit(for: context.caller) { [self] in
             do {
                 guard let bytes = try library.file(path) else {
                     return context.answer(

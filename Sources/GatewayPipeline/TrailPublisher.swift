@@ -53,10 +53,10 @@ package final class TrailPublisher: Sendable {
 
     package func start() {
         let thread = Thread { [self] in
+            Thread.current.name = "publisher"
             run()
             stopped.signal()
         }
-        thread.name = "publisher"
         thread.start()
         entriesWereCommitted()
     }

@@ -28,6 +28,13 @@ extension GateReading {
     private static let newestSends = StatementText(
         "history",
         "SELECT number FROM history WHERE person = ? AND kind = 0 ORDER BY at DESC, number DESC LIMIT ?")
+    private static let olderSends = StatementText(
+        "history",
+        """
+        SELECT number FROM history WHERE person = ?1 AND kind = 0 AND (at, number) <
+            (SELECT received_at, number FROM send WHERE id = ?2 AND subject = ?3)
+        ORDER BY at DESC, number DESC LIMIT ?4
+        """)
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         guard let callerNumber = try words.number(of: caller.text, in: gate) else { return nil }
@@ -43,10 +50,14 @@ extension GateReading {
         try gate.first(Self.sendByID, { $0.add(id) }) { try send(from: &$0) }
     }
 
-    final func sends(of subject: SubjectID, limit: Int) throws -> [SendRecord] {
+    final func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord] {
         guard let person = try person(subject) else { return [] }
-        let numbers = try gate.every(Self.newestSends) {
+        let numbers = try gate.every(before == nil ? Self.newestSends : Self.olderSends) {
             $0.add(person)
+            if let before {
+                $0.add(before)
+                $0.add(subject)
+            }
             $0.add(Int64(max(limit, 0)))
         } read: {
             $0.integer()

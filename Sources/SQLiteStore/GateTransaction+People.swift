@@ -143,8 +143,14 @@ extension GateTransaction {
         try putOnly(PreferenceRecord.sealedFields(of: inForce), as: .preferences, of: record.subject)
     }
 
-    func appendPermissionPrompt(_ prompt: PermissionPrompt) throws {
-        _ = try append(prompt.sealedFields, to: .permissionPrompt, of: prompt.subject)
+    func putPermissionPrompt(_ prompt: PermissionPrompt) throws {
+        let known = try held(.permissionPrompt, of: prompt.subject).first { row in
+            try PermissionPrompt(
+                sealedFields: try row.open(of: prompt.subject, with: cipher), subject: prompt.subject
+            ).device == prompt.device
+        }
+        let id = try known?.id ?? nextID(.permissionPrompt, of: prompt.subject)
+        try put(prompt.sealedFields, as: .permissionPrompt, id: id, tag: nil, of: prompt.subject)
     }
 
     // MARK: Forgetting

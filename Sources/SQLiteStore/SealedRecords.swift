@@ -87,7 +87,7 @@ extension AddressRecord {
 
 extension DeviceKeyRecord {
     var sealedFields: [UInt8] {
-        var fields = FieldWriter(version: 1, capacity: 256)
+        var fields = FieldWriter(version: 2, capacity: 256)
         fields.put(key)
         fields.put(suite)
         fields.put(publicKey)
@@ -99,12 +99,15 @@ extension DeviceKeyRecord {
             fields.put(challenge.expectedOldKeyProof) { $0.put($1) }
             fields.put(challenge.oldKey) { $0.put($1) }
             fields.put(challenge.expiresAt)
+            fields.put(Int64(challenge.triesLeft))
         }
         return fields.bytes
     }
 
     init(sealedFields: [UInt8], subject: SubjectID, device: Tag) throws {
-        var fields = try FieldReader(sealedFields, version: 1, table: "device_key")
+        // Layout 1 did not count tries: its challenges were void after one.
+        let countsTries = sealedFields.first != 1
+        var fields = try FieldReader(sealedFields, version: countsTries ? 2 : 1, table: "device_key")
         let key = try fields.id(KeyID.self)
         let suite = try fields.text()
         let publicKey = try fields.byteArray()
@@ -115,7 +118,8 @@ extension DeviceKeyRecord {
             PendingChallenge(
                 expectedProof: try fields.byteArray(),
                 expectedOldKeyProof: try fields.optional { try $0.byteArray() },
-                oldKey: try fields.optional { try $0.id() }, expiresAt: try fields.instant())
+                oldKey: try fields.optional { try $0.id() }, expiresAt: try fields.instant(),
+                triesLeft: countsTries ? Int(try fields.integer()) : 1)
         }
         try fields.finish()
         self.init(

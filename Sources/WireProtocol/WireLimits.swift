@@ -53,8 +53,9 @@ package enum WireLimits {
     /// Events in one answer of `GET /v1/events`, and how many when the caller does not say.
     package static let eventCountMax: Int64 = 1_000
     package static let eventCountDefault: Int64 = 100
-    /// Decisions in one answer of `GET …/decisions`, and how many when the caller does not say.
-    package static let decisionCountMax: Int64 = 100
+    /// Decisions in one answer of `GET …/decisions` and `GET /v1/recipients/{user}`, about 1 KB each, and how many
+    /// `…/decisions` gives when the caller does not say.
+    package static let decisionCountMax: Int64 = 1_000
     package static let decisionCountDefault: Int64 = 20
 
     // MARK: Answers

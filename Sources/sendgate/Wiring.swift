@@ -56,6 +56,7 @@ struct Wiring {
 
         let load: @Sendable () throws -> PolicySource.Loaded = { try PolicyLoading.configured(configuration) }
         let first = try load().policy
+        try configuration.requireCallers(in: first)
         let policy = PolicyInForce(first)
         self.policy = policy
 
@@ -69,7 +70,8 @@ struct Wiring {
         let library = try PublishedTrail(
             at: configuration.trailDirectory, signer: trailSigner,
             olderKeys: Self.olderTrailKeys(keys, origin: configuration.trailOrigin),
-            publishedSize: store.read { try $0.publishedSize() })
+            publishedSize: store.read { try $0.publishedSize() },
+            entryCount: store.read { try $0.entryCount() })
         // Archived before it decides anything, or replay would miss it.
         try library.archivePolicy(first.digest, first.bundle.canonicalJSON)
 
@@ -88,7 +90,7 @@ struct Wiring {
         let surroundings = EngineSurroundings(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
             sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
-            trailOrigin: configuration.trailOrigin, keys: gateKeys, sealingKeys: SealingKeys(),
+            trailOrigin: configuration.trailOrigin, keys: gateKeys,
             unsubscribeURL: configuration.unsubscribeURL,
             publishLagMilliseconds: { publisher.lagMilliseconds() },
             freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },

@@ -62,8 +62,11 @@ final class MemoryLibrary: TrailLibrary {
         }
     }
     func publish() throws {}
+    /// Called before an entry is looked up, on the thread that looks.
+    let willRead = Mutex<(@Sendable () -> Void)?>(nil)
     func entry(_ index: UInt64) throws -> [UInt8]? {
-        entries.withLock { index < $0.count ? $0[Int(index)] : nil }
+        willRead.withLock { $0 }?()
+        return entries.withLock { index < $0.count ? $0[Int(index)] : nil }
     }
     func file(_ path: String) throws -> [UInt8]? { nil }
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {
@@ -117,7 +120,7 @@ final class GatewayHarness: Sendable {
             limits: limits, clock: clock, identifiers: RandomIdentifiers(),
             sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
             keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
-            sealingKeys: SealingKeys(), unsubscribeURL: "https://example.com/u/",
+            unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
             alarm: { alarms.add($0) },
@@ -151,7 +154,8 @@ final class GatewayHarness: Sendable {
     }
 
     func call(
-        _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil
+        _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil,
+        headers: [(name: String, value: String)] = []
     ) async throws -> Reply {
         let peer = Peer(
             credentials: PeerCredentials(
@@ -159,7 +163,7 @@ final class GatewayHarness: Sendable {
             boundCaller: nil, listener: 0)
         let request = WireRequest(
             kind: .single, method: method, target: target,
-            headers: body == nil ? [] : [("content-type", "application/json")],
+            headers: (body == nil ? [] : [("content-type", "application/json")]) + headers,
             body: body.map { CanonicalJSON.write(.object($0)) } ?? [])
         let reply = await withCheckedContinuation { continuation in
             gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
@@ -252,6 +256,13 @@ final class GatewayHarness: Sendable {
             ["proof": .string(proof)])
         try #require(confirmed.status == 200, "\(confirmed.json)")
         return (pair, keyID)
+    }
+
+    /// Publishes everything, so that the store lets go of what stands in full bundles.
+    func publishAll() throws {
+        let entries = try store.read { try $0.entries(from: 0, limit: Int(try $0.entryCount())) }
+        let size = try library.integrate(entries)
+        try store.write { try $0.setPublishedSize(size) }
     }
 
     func claim(_ lane: DeliveryLane = .general) async throws -> [Delivery] {

@@ -161,7 +161,7 @@ import WireProtocol
         while !isGone, looksLeft > 0 {
             looksLeft -= 1
             let events = try await gate.ask("GET", "/v1/events?after=0").object["events"]?.arrayValue ?? []
-            isGone = events.contains { $0["event"]?.stringValue == "accepted_by_provider" }
+            isGone = events.contains { $0["event"]?.stringValue == "handed_over" }
         }
         #expect(isGone, "the message was never handed over")
         let before = gate.wiring.core.engine.load.batchCount

@@ -43,6 +43,25 @@ extension EndToEnd {
             }
         }
 
+        @Test func `what a first gateway prints leads to a first notification when pasted`() throws {
+            let scratch = try Scratch()
+            let script = """
+                '\(Machine.sendgate)' serve --dev '\(scratch.path("gate"))' --policies '\(Machine.policies)' 2>said &
+                until grep -q 'security.new_login' said; do sleep 0.1; done
+                until '\(Machine.sendgate)' status --socket '\(scratch.path("gate"))/gate.sock' >/dev/null; do :; done
+                sed -n '/^Register somebody/,$p' said | grep '^  ' >pasted
+                bash -eu -o pipefail pasted
+                status=$?
+                kill %1; wait
+                exit $status
+                """
+            let finished = try Finished.run(
+                ["/bin/bash", "-m", "-u", "-c", "cd '\(scratch.folder)'\n\(script)"], in: scratch, within: 120
+            )
+            #expect(finished.ending == .exit(0), "\(finished.output)\n\(finished.errors)")
+            #expect(finished.output.contains("forward: "), "\(finished.output)")
+        }
+
         @Test func `the demo tells its story and ends well`() throws {
             let scratch = try Scratch()
             let finished = try Finished.run(

@@ -34,7 +34,7 @@ import Testing
             #expect(try store.preferences(of: gone).isEmpty)
             #expect(try store.preferenceHistory(of: gone).isEmpty)
             #expect(try store.permissionPrompts(of: gone).isEmpty)
-            #expect(try store.sends(of: gone, limit: 9).isEmpty)
+            #expect(try store.sends(of: gone, before: nil, limit: 9).isEmpty)
             #expect(try store.send(.sample(1)) == nil)
             #expect(try store.outbox(of: gone).isEmpty)
             #expect(try store.outbox(MessageID.sample(1)) == nil)

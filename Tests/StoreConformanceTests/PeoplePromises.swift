@@ -69,7 +69,7 @@ import Testing
             try transaction.putAddress(address)
             try transaction.putDeviceKey(key)
             try transaction.appendConsent(consent)
-            try transaction.appendPermissionPrompt(prompt)
+            try transaction.putPermissionPrompt(prompt)
         }
         consent.sequence = 1
         try opened.read { (store) throws in

@@ -150,7 +150,7 @@ extension StoreTransaction {
         try putDeviceKey(key)
         try appendConsent(.sample(subject))
         try appendPreference(.sample(subject))
-        try appendPermissionPrompt(
+        try putPermissionPrompt(
             PermissionPrompt(subject: subject, device: .sample(1), shownAt: .sample(), answer: "granted"))
         return subject
     }

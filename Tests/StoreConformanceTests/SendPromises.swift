@@ -53,10 +53,20 @@ import Testing
         }
         try opened.read { (store) throws in
             #expect(
-                try store.sends(of: .sample(1), limit: 3).map(\.id) == [.sample(5), .sample(4), .sample(3)])
-            #expect(try store.sends(of: .sample(1), limit: 99).count == 5)
-            #expect(try store.sends(of: .sample(9), limit: 99).isEmpty)
-            #expect(try store.sends(of: .sample(1), limit: 0).isEmpty)
+                try store.sends(of: .sample(1), before: nil, limit: 3).map(\.id) == [
+                    .sample(5), .sample(4), .sample(3),
+                ])
+            #expect(try store.sends(of: .sample(1), before: nil, limit: 99).count == 5)
+            #expect(try store.sends(of: .sample(9), before: nil, limit: 99).isEmpty)
+            // A page begins where the one before it ended.
+            #expect(
+                try store.sends(of: .sample(1), before: .sample(4), limit: 2).map(\.id) == [
+                    .sample(3), .sample(2),
+                ])
+            #expect(try store.sends(of: .sample(1), before: .sample(1), limit: 2).isEmpty)
+            #expect(try store.sends(of: .sample(9), before: .sample(4), limit: 2).isEmpty)
+            #expect(try store.sends(of: .sample(1), before: .sample(99), limit: 2).isEmpty)
+            #expect(try store.sends(of: .sample(1), before: nil, limit: 0).isEmpty)
         }
     }
 
@@ -182,7 +192,8 @@ import Testing
             #expect(try store.send(caller: payments, idHash: SendRecord.sample(1).idHash) == nil)
             #expect(try store.send(.sample(2)) != nil)
             #expect(try store.send(.sample(4)) != nil)
-            #expect(try store.sends(of: subject, limit: 9).map(\.id) == [.sample(3), .sample(2)])
+            #expect(
+                try store.sends(of: subject, before: nil, limit: 9).map(\.id) == [.sample(3), .sample(2)])
             #expect(
                 try store.events(of: payments, after: 0, limit: 9).map(\.send) == [
                     .sample(2), .sample(3), .sample(4),

@@ -103,7 +103,7 @@ import Testing
         delivery.keyID = RouteTests.keyID
         #expect(
             String(decoding: answer([delivery]).answer().body, as: UTF8.self)
-                == #"{"deliveries":[{"destination":"d_1","key_id":"5b1d9f0477aa4c318c02f3d190be6a55","not_before":"2026-11-21T05:00:00Z","outcome":"defer","reason":"quiet_hours_deferred"}],"id":"1","outcome":"defer","policy":"\#(String(repeating: "0", count: 64))","reason":"quiet_hours_deferred","send_id":"7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11","trail":{"index":7,"leaf":"\#(String(repeating: "0", count: 64))","origin":"test/trail"},"who_can_fix":"nobody"}"#
+                == #"{"deliveries":[{"destination":"d_1","key_id":"5b1d9f0477aa4c318c02f3d190be6a55","not_before":"2026-11-21T05:00:00Z","outcome":"defer","reason":"quiet_hours_deferred"}],"detail":null,"id":"1","outcome":"defer","policy":"\#(String(repeating: "0", count: 64))","reason":"quiet_hours_deferred","send_id":"7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11","trail":{"index":7,"leaf":"\#(String(repeating: "0", count: 64))","origin":"test/trail"},"who_can_fix":"nobody"}"#
         )
     }
 

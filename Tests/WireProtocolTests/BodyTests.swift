@@ -104,7 +104,7 @@ import Testing
         #expect(try state("user_off", "in_app_step_up").storedState == .userOffStepUp)
         #expect(try state("user_on", "in_app_step_up").storedState == .userOn)
         #expect(try state("user_off", "in_app_step_up").neededGrant == .preferencesStepUp)
-        #expect(try state("user_off", "unsubscribe_link").neededGrant == nil)
+        #expect(try state("user_off", "unsubscribe_link").neededGrant == .preferencesWrite)
         #expect(throws: BodyError.self) { try state("user_off_step_up", "in_app_settings") }
     }
 

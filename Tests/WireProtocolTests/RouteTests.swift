@@ -161,7 +161,7 @@ import Testing
         ("/v1/recipients/u/consents?as_of=2026-11-21T06:00:00+0100", ["as_of"]),
         ("/v1/recipients/u/consents?as_of=2026-11-21", ["as_of"]),
         ("/v1/recipients/%00/consents?as_of=x&known_at=y&z=1", ["user", "as_of", "known_at", "z"]),
-        ("/v1/recipients/u/decisions?limit=101", ["limit"]),
+        ("/v1/recipients/u/decisions?limit=1001", ["limit"]),
         ("/v1/trail/tile/64/000", ["tile"]), ("/v1/trail/tile/../checkpoint", ["tile"]),
     ])
     func `everything wrong with a path or a query is told at once`(_ target: String, _ names: [String]) throws

@@ -49,15 +49,6 @@ extension CallerName {
 
 /// What one caller may do (`callers.yaml`). Everything not said is denied.
 package struct CallerRule: Hashable, Sendable {
-    /// Where a preference came from (S1's list, and the step-up flow).
-    package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
-        case inAppSettings = "in_app_settings"
-        case osSettingsSync = "os_settings_sync"
-        case inAppStepUp = "in_app_step_up"
-        case unsubscribeLink = "unsubscribe_link"
-        case adminOverride = "admin_override"
-    }
-
     package var means: String
     package var grants: GrantSet
     package var types: TypeScope

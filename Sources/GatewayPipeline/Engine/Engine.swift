@@ -34,10 +34,10 @@ package final class Engine: Sendable {
     /// Starts the engine's thread. Call it once.
     package func start() {
         let thread = Thread { [self] in
+            Thread.current.name = "engine"
             run()
             stopped.signal()
         }
-        thread.name = "engine"
         thread.start()
     }
 
@@ -194,7 +194,6 @@ package struct EngineSurroundings: Sendable {
     /// The name in the checkpoint's first line.
     package var trailOrigin: String
     package var keys: GateKeys
-    package var sealingKeys: SealingKeys
     /// Where a one-tap unsubscribe lands; the message id is appended.
     package var unsubscribeURL: String
     /// How far the published trail is behind, in milliseconds.
@@ -212,7 +211,7 @@ package struct EngineSurroundings: Sendable {
 
     package init(
         limits: EngineLimits, clock: any Clock, identifiers: any IdentifierSource, sealers: SealerPool,
-        trailOrigin: String, keys: GateKeys, sealingKeys: SealingKeys, unsubscribeURL: String,
+        trailOrigin: String, keys: GateKeys, unsubscribeURL: String,
         publishLagMilliseconds: @escaping @Sendable () -> Int64,
         freeDiskByteCount: @escaping @Sendable () throws -> Int64,
         publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
@@ -225,7 +224,6 @@ package struct EngineSurroundings: Sendable {
         self.sealers = sealers
         self.trailOrigin = trailOrigin
         self.keys = keys
-        self.sealingKeys = sealingKeys
         self.unsubscribeURL = unsubscribeURL
         self.publishLagMilliseconds = publishLagMilliseconds
         self.freeDiskByteCount = freeDiskByteCount

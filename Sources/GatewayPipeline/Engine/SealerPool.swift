@@ -41,6 +41,7 @@ package final class SealerPool: Sendable {
         let ready = DispatchSemaphore(value: 0)
         for number in 0..<threadCount {
             let thread = Thread { [self] in
+                Thread.current.name = "sealer-\(number)"
                 do {
                     var sealer = try makeSealer()
                     ready.signal()
@@ -50,7 +51,6 @@ package final class SealerPool: Sendable {
                     ready.signal()
                 }
             }
-            thread.name = "sealer-\(number)"
             thread.start()
         }
         for _ in 0..<threadCount { ready.wait() }

@@ -20,8 +20,40 @@ extension BatchContext {
                 .assertionNotPermitted,
                 detail: "caller `\(caller)` may not assert the method `\(body.method.rawValue)`")
         }
+        let address = try body.address.map { id in
+            guard let address = person.destination(id, on: body.channel) else {
+                throw Problem(
+                    .notFound, detail: "the recipient has no \(body.channel.rawValue) address of this name")
+            }
+            return address.tag
+        }
+        let shown = ConsentEvent.NoticeReference(
+            id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
+            language: body.notice.language)
+        let idTag = person.subject.tag(.consent, body.id)
+        if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
+            // The same record again, after a lost answer, is no new event.
+            guard earlier.purpose == body.purpose, earlier.channel == body.channel,
+                earlier.address == address, earlier.eventTime == body.eventTime,
+                earlier.state == body.state.ledgerState, earlier.method == body.method,
+                earlier.jurisdiction == body.jurisdiction.description, earlier.expiresAt == body.expiresAt,
+                earlier.notice == shown
+            else {
+                throw Problem(
+                    .idConflict,
+                    detail: "this consent id was used for a record of other content; use a new id")
+            }
+            return RecordedAnswer(trail: try reference(to: earlier), isReplayed: true)
+        }
         guard body.eventTime <= now else {
             throw Problem(.eventInFuture, detail: "`event_time` is in the future")
+        }
+        if let expiry = body.expiresAt, expiry <= body.eventTime {
+            throw Problem(
+                .invalidRequest,
+                violations: [
+                    Violation(.body(JSONPointer(["expires_at"])), "expected a time after `event_time`")
+                ])
         }
         let age = now.milliseconds - body.eventTime.milliseconds
         guard age <= Self.freshEventMilliseconds || grants.contains(.consentsImport) else {
@@ -37,32 +69,24 @@ extension BatchContext {
                     "no notice `\(body.notice.id)` version `\(body.notice.version)` in `\(body.notice.language)` has this SHA-256"
             )
         }
+        guard policy.purposes.contains(body.purpose) else {
+            let known = policy.purposes.map(\.text).joined(separator: ", ")
+            throw Problem(.unknownPurpose, detail: "`\(body.purpose)` is none of \(known)")
+        }
+        guard policy.asks(notice, about: body.purpose) else {
+            let asked = policy.bundle.noticePurposes[notice.id]?.map(\.text).joined(separator: ", ") ?? ""
+            throw Problem(
+                .otherPurpose,
+                detail: "the notice `\(notice.id)` asks about \(asked), not about `\(body.purpose)`")
+        }
         try store.archiveNotice(known)
-        let address = try body.address.map { id in
-            guard let address = person.destination(id, on: body.channel) else {
-                throw Problem(
-                    .notFound, detail: "the recipient has no \(body.channel.rawValue) address of this name")
-            }
-            return address.tag
-        }
-        let idTag = person.subject.tag(.consent, body.id)
-        if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
-            // The same record again, after a lost answer, is no new event.
-            guard earlier.purpose == body.purpose, earlier.channel == body.channel,
-                earlier.address == address, earlier.eventTime == body.eventTime,
-                earlier.state == body.state.ledgerState
-            else { throw Problem(.idConflict, detail: "this consent id was used for another record") }
-            return RecordedAnswer(trail: try reference(to: earlier), isReplayed: true)
-        }
         let event = ConsentEvent(
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
             channel: body.channel, address: address, state: body.state.ledgerState,
             eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
             jurisdiction: body.jurisdiction.description,
-            notice: ConsentEvent.NoticeReference(
-                id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
-                language: body.notice.language),
-            expiresAt: body.expiresAt, withdraws: nil, previousHash: person.consents.last.map(Self.hash) ?? ""
+            notice: shown, expiresAt: body.expiresAt, withdraws: nil,
+            previousHash: person.consents.last.map(Self.hash) ?? ""
         )
         return try append(event, of: person, by: caller, at: now)
     }
@@ -125,8 +149,8 @@ extension BatchContext {
         guard var person = try RecipientSnapshot.load(user, from: store) else {
             throw Problem(.notFound, detail: "register the recipient first")
         }
-        let source = body.source.storedSource
-        guard policy.caller(caller)?.mayAssert(source) == true else {
+        let source = body.source
+        guard policy.caller(caller)?.sources.contains(source) == true else {
             throw Problem(
                 .assertionNotPermitted,
                 detail: "caller `\(caller)` may not assert the source `\(source.rawValue)`")
@@ -306,15 +330,6 @@ extension ConsentBody.State {
     }
 }
 
-extension PreferenceBody.Source {
-    fileprivate var storedSource: PreferenceSource {
-        guard let source = PreferenceSource(rawValue: rawValue) else {
-            preconditionFailure("the body knows the source `\(rawValue)` and the store does not")
-        }
-        return source
-    }
-}
-
 extension ConsentMethod {
     /// Where the choice was made, when consent and preference are recorded in one step.
     fileprivate var preferenceSource: PreferenceSource {
@@ -322,12 +337,5 @@ extension ConsentMethod {
         case .inAppToggle, .webForm, .doubleOptIn, .smsKeyword: .inAppSettings
         case .paperForm, .phoneCall, .existingCustomer, .expressConsent, .writtenConsent: .adminOverride
         }
-    }
-}
-
-extension CallerRule {
-    /// Whether the caller may say that a choice was made there.
-    fileprivate func mayAssert(_ source: GatewayPipeline.PreferenceSource) -> Bool {
-        sources.contains { $0.rawValue == source.rawValue }
     }
 }

@@ -66,7 +66,9 @@ extension BatchContext {
             record.device == device.tag
         else { throw Problem(.notFound, detail: "the device has no key of this id") }
         guard KeyState(rawValue: record.state) == .preActivation, let challenge = record.challenge else {
-            throw Problem(.wrongState, detail: "the key is `\(record.state)`, with no challenge open")
+            throw Problem(
+                .wrongState,
+                detail: "the key is `\(record.state)`, with no challenge open; register the key again")
         }
         guard now <= challenge.expiresAt else {
             throw Problem(
@@ -78,10 +80,14 @@ extension BatchContext {
             challenge.expectedOldKeyProof.map { expected in
                 body.oldKeyProof.map { HMACKey.constantTimeEqual($0, expected) } ?? false
             } ?? true
-        // One answer per challenge, right or wrong: a second guess needs a new registration.
         record.challenge = nil
         record.changedAt = now
         guard isProved, isOldProved else {
+            let triesLeft = challenge.triesLeft - 1
+            if triesLeft > 0 {
+                record.challenge = challenge
+                record.challenge?.triesLeft = triesLeft
+            }
             try store.putDeviceKey(record)
             try recordKey(
                 key, of: person, device: device.tag, by: caller, state: .preActivation, suite: record.suite,
@@ -89,8 +95,11 @@ extension BatchContext {
             throw ProofWrong(
                 problem: Problem(
                     .proofWrong,
-                    detail: isProved
-                        ? "the proof of the key before this one is wrong or missing" : "the proof is wrong"))
+                    detail: (isProved
+                        ? "the proof of the key before this one is wrong or missing" : "the proof is wrong")
+                        + (triesLeft > 0
+                            ? "; \(triesLeft) more tries before the challenge expires"
+                            : "; register the key again for a new challenge")))
         }
         record.state = KeyState.active.rawValue
         for var other in try store.deviceKeys(of: person.subject.id, device: device.tag)

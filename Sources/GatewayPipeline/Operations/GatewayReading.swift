@@ -10,6 +10,7 @@ struct GatewayReading {
     let store: any StoreReading
     let library: any TrailLibrary
     let policy: CompiledPolicy
+    let now: Instant
 
     // MARK: Sends
 
@@ -26,14 +27,11 @@ struct GatewayReading {
         guard let send = try store.send(id),
             send.caller == caller || grants.contains(.receiptsWrite) || grants.contains(.subjectsRead)
         else { throw Problem(.notFound, detail: "no send of this id is yours") }
-        let entry = try SendEntry.read(entry(send.entryIndex)).entry
-        let names = send.destinationNames
-        let waiting = try store.outbox(of: id).map { names[$0.destination] ?? $0.destination.hexadecimal }
-        let events = try store.events(of: id).map { SendEvent($0, names: names) }
         let answer = SendStatusAnswer(
-            decision: SendAnswer(entry, of: send, trail: try reference(send.entryIndex), isReplayed: false),
-            type: send.type, channel: send.channel, receivedAt: send.receivedAt, waiting: waiting,
-            events: events)
+            decision: try decision(on: send),
+            type: send.type, channel: send.channel, receivedAt: send.receivedAt,
+            waiting: try waiting(of: send),
+            events: try events(of: send))
         return Answer(json: answer.json)
     }
 
@@ -57,25 +55,40 @@ struct GatewayReading {
         guard let subject = try store.subject(of: user) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
-        return Answer(
-            json: DecisionsAnswer(rows: try decisionRows(of: subject.id, limit: Int(query.limit))).json)
+        return Answer(json: try decisions(of: subject.id, query).json)
     }
 
-    private func decisionRows(of subject: SubjectID, limit: Int) throws -> [DecisionsAnswer.Row] {
-        try store.sends(of: subject, limit: limit).map { send in
-            let trail = try reference(send.entryIndex)
-            let answer = SendAnswer(
-                try SendEntry.read(entry(send.entryIndex)).entry, of: send, trail: trail, isReplayed: false)
+    private func decisions(of subject: SubjectID, _ query: DecisionsQuery) throws -> DecisionsAnswer {
+        let limit = Int(query.limit)
+        // One more tells whether there are older ones.
+        let sends = try store.sends(of: subject, before: query.before, limit: limit + 1)
+        let rows = try sends.prefix(limit).map { send in
+            let answer = try decision(on: send)
             return DecisionsAnswer.Row(
                 send: send.id, caller: send.caller, type: send.type, channel: send.channel,
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
                 sentence: Explanation.sentence(answer.reason, answer.detail), deliveries: answer.deliveries,
-                trail: trail)
+                waiting: try waiting(of: send), events: try events(of: send), trail: answer.trail)
+        }
+        return DecisionsAnswer(rows: rows, next: sends.count > limit ? rows.last?.send : nil)
+    }
+
+    /// Destinations whose message still waits here.
+    private func waiting(of send: SendRecord) throws -> [String] {
+        try store.outbox(of: send.id).map {
+            send.destinationNames[$0.destination] ?? $0.destination.hexadecimal
         }
     }
 
-    private func reference(_ index: UInt64) throws -> TrailReference {
-        TrailReference(entry: try entry(index), index: index, origin: library.origin)
+    private func events(of send: SendRecord) throws -> [SendEvent] {
+        try store.events(of: send.id).map { SendEvent($0, names: send.destinationNames) }
+    }
+
+    /// What was answered, rebuilt from its entry.
+    private func decision(on send: SendRecord) throws -> SendAnswer {
+        let bytes = try entry(send.entryIndex)
+        let trail = TrailReference(entry: bytes, index: send.entryIndex, origin: library.origin)
+        return SendAnswer(try SendEntry.read(bytes).entry, of: send, trail: trail, isReplayed: false)
     }
 
     // MARK: People
@@ -115,7 +128,8 @@ struct GatewayReading {
                 RecipientAnswer.Prompt(
                     device: names[$0.device] ?? $0.device.hexadecimal, shownAt: $0.shownAt, answer: $0.answer)
             },
-            decisions: try decisionRows(of: person.subject.id, limit: Int(WireLimits.decisionCountMax)))
+            decisions: try decisions(
+                of: person.subject.id, DecisionsQuery(limit: WireLimits.decisionCountMax)))
         return Answer(json: answer.json)
     }
 
@@ -140,7 +154,8 @@ struct GatewayReading {
             standing.append(
                 ConsentsAnswer.Standing(
                     purpose: event.purpose, channel: event.channel,
-                    address: event.address.map { names[$0] ?? $0.hexadecimal }, consent: fact))
+                    address: event.address.map { names[$0] ?? $0.hexadecimal }, consent: fact,
+                    hasExpired: fact.hasExpired(at: query.asOf ?? now)))
         }
         let records = try events.map { event in
             var record = ConsentsAnswer.Record(event, names: names, among: person.consents)
@@ -162,12 +177,14 @@ struct GatewayReading {
                 $0.scope == scope && $0.channel == channel && $0.destination == destination?.tag
             }
             let effect = PreferenceEffect(
-                scope: scope, channel: channel, destination: destination, person: person, policy: policy)
+                scope: scope, channel: channel, destination: destination, person: person, policy: policy,
+                now: now)
             rows.append(
                 PreferencesAnswer.Row(
                     scope: scope, channel: channel, destination: destination?.id.text,
                     chosen: record?.state ?? .default, isEffectivelyOn: effect.isOn, why: effect.why,
-                    howToFix: effect.howToFix, source: record?.source.rawValue, at: record?.at))
+                    detail: effect.detail, howToFix: effect.howToFix, source: record?.source.rawValue,
+                    at: record?.at))
         }
         for category in Category.allCases {
             for channel in Channel.allCases {
@@ -201,11 +218,13 @@ struct PreferenceEffect {
     var isOn: Bool
     /// A reason's name, or `default`, `chosen`.
     var why: String
+    /// What exactly is missing, for a consent.
+    var detail: Detail?
     var howToFix: String?
 
     init(
         scope: String, channel: Channel, destination: Destination?, person: RecipientSnapshot,
-        policy: CompiledPolicy
+        policy: CompiledPolicy, now: Instant
     ) {
         let category = Category(rawValue: scope) ?? policy.type(TypeID(scope))?.category
         let own = person.preference(scope, channel, at: destination?.tag)
@@ -242,10 +261,19 @@ struct PreferenceEffect {
             let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
             let consent = ConsentLedger.fact(
                 purpose: .marketing, channel: channel, address: address, in: person.consents)
-            let isGiven = consent.state == .given
+            let objection: Detail? =
+                switch consent.state {
+                case .given: consent.hasExpired(at: now) ? .expired : nil
+                case .neverAsked: .neverAsked
+                case .refused: .refused
+                case .withdrawn: .withdrawn
+                case .otherChannel: .otherChannel
+                case .otherAddress: .otherAddress
+                }
             self.init(
-                isOn: isGiven, why: isGiven ? "chosen" : Reason.noMarketingOptIn.rawValue,
-                howToFix: isGiven ? nil : "Give consent to offers on this channel")
+                isOn: objection == nil, why: objection == nil ? "chosen" : Reason.noMarketingOptIn.rawValue,
+                detail: objection,
+                howToFix: objection == nil ? nil : "Give consent to offers on this channel")
         } else {
             let isOnByDefault = category.map { policy.category($0).isOnByDefault } ?? false
             let isChosen = own == .userOn || account == .userOn
@@ -253,9 +281,10 @@ struct PreferenceEffect {
         }
     }
 
-    private init(isOn: Bool, why: String, howToFix: String?) {
+    private init(isOn: Bool, why: String, detail: Detail? = nil, howToFix: String?) {
         self.isOn = isOn
         self.why = why
+        self.detail = detail
         self.howToFix = howToFix
     }
 }

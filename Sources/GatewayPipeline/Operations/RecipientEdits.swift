@@ -152,26 +152,35 @@ extension BatchContext {
             trail: try record(.address, at: now, addressMembers(person, tag, caller, "removed")))
     }
 
-    /// The OS prompt was shown: never again on this device (S1, "never prompt twice").
+    /// The OS prompt was shown: never again on this device (S1, "never prompt twice"). What the person answered may
+    /// be reported with it or later, once; it is the device's permission from then on.
     func addPermissionPrompt(
         _ body: PermissionPromptBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
         let person = try person(user)
         let tag = person.subject.tag(.device, body.device.text)
-        guard person.devices.contains(where: { $0.tag == tag }) else {
+        guard var device = person.devices.first(where: { $0.tag == tag }) else {
             throw Problem(.notFound, detail: "the recipient has no device of this name")
         }
         let shownAt = body.shownAt ?? now
         guard shownAt <= now else { throw Problem(.eventInFuture, detail: "`shown_at` is in the future") }
-        guard try !store.permissionPrompts(of: person.subject.id).contains(where: { $0.device == tag }) else {
+        let earlier = try store.permissionPrompts(of: person.subject.id).first { $0.device == tag }
+        guard earlier == nil || earlier?.answer == nil && body.answer != nil else {
             throw Problem(.alreadyPrompted, detail: "lead the person to the OS settings instead")
         }
-        try store.appendPermissionPrompt(
+        try store.putPermissionPrompt(
             PermissionPrompt(
-                subject: person.subject.id, device: tag, shownAt: shownAt, answer: body.answer?.rawValue))
-        var members = deviceMembers(person, tag, caller, "prompted")
+                subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
+                answer: body.answer?.rawValue))
+        var members = deviceMembers(person, tag, caller, earlier == nil ? "prompted" : "answered")
         if let answer = body.answer { members["answer"] = .string(answer.rawValue) }
-        return RecordedAnswer(trail: try record(.permissionPrompt, at: now, members))
+        let trail = try record(.permissionPrompt, at: now, members)
+        if let answer = body.answer {
+            device.osPermission = answer == .granted ? .granted : .denied
+            try store.putDevice(device)
+            try reconsider(person.subject, because: .recipientChanged, at: now)
+        }
+        return RecordedAnswer(trail: trail)
     }
 
     // MARK: What the edits share

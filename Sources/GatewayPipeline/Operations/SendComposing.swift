@@ -171,11 +171,12 @@ extension BatchContext {
             row.body = try plan.filled(with: nil)
             return try enqueue(row, sealing: nil, fill: nil)
         }
-        let sealingKey = try surroundings.sealingKeys.key(for: key)
+        let publicKey = DevicePublicKey(validatedBefore: key.publicKey, suite: try Self.suite(key.suite))
         let origin = surroundings.keys.origin
         let ticket = surroundings.sealers.submit { sealer in
             try sealer.seal(
-                order.content, to: sealingKey, purpose: order.purpose, app: order.app, device: order.device,
+                order.content, to: try DeviceSealingKey(publicKey), purpose: order.purpose, app: order.app,
+                device: order.device,
                 keyID: order.key.id, messageID: order.message, expiresAt: order.expiresAt, origin: origin)
         }
         try enqueue(row, sealing: ticket, insteadOf: waiting) { envelope in

@@ -31,6 +31,14 @@ extension BatchContext {
             let (tag, _) = send.destinationNames.first(where: { $0.value == body.destination.text })
         else { throw Problem(.notFound, detail: "no send of this id went to this destination") }
         guard body.at <= now else { throw Problem(.eventInFuture, detail: "`at` is in the future") }
+        // Who writes whole seconds cuts off what makes it later.
+        guard body.at.seconds >= send.receivedAt.seconds else {
+            throw Problem(
+                .invalidRequest,
+                violations: [
+                    Violation(.body(JSONPointer(["at"])), "expected a time at or after the send's own")
+                ])
+        }
         var members: JSONObject = [
             "send_id": .string(body.send.uuidText), "destination": .string(tag.hexadecimal),
             "event": .string(body.event.rawValue), "at": .integer(body.at.milliseconds),
@@ -42,6 +50,26 @@ extension BatchContext {
             EventRecord(
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.rawValue,
                 destination: tag, at: body.at, reason: body.reason))
+        if body.event == .unregistered, let subject = send.subject {
+            try deactivate(tag, of: subject, unregisteredAt: body.at, by: caller, at: now)
+        }
         return RecordedAnswer(trail: trail)
+    }
+
+    /// Forgets a token the provider does not know any more, unless the app has registered one since: the provider
+    /// speaks of what it saw at its own time, and the report may be late.
+    private func deactivate(
+        _ tag: Tag, of subject: SubjectID, unregisteredAt: Instant, by caller: CallerName, at now: Instant
+    ) throws {
+        guard let subject = try store.subject(subject),
+            let person = try RecipientSnapshot.load(subject, from: store),
+            var device = person.devices.first(where: { $0.tag == tag }), device.isActive,
+            device.seenAt <= unregisteredAt
+        else { return }
+        device.isActive = false
+        device.token = ""
+        try store.putDevice(device)
+        try record(.device, at: now, deviceMembers(person, tag, caller, "unregistered"))
+        try reconsider(subject, because: .recipientChanged, at: now)
     }
 }

@@ -15,6 +15,7 @@ struct SendOperation: EngineOperation {
     let contentMAC: [UInt8]
     let lane: EngineLane
     let isStreamLine: Bool
+    let readers: ReaderThreads
     let reply: @Sendable (WireReply) -> Void
 
     var caller: CallerName? { attested.caller }
@@ -74,7 +75,10 @@ struct SendOperation: EngineOperation {
                 type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
         }
         if let person { try release(drafts, of: person, entry: entry, in: batch, at: now) }
-        let answer = SendAnswer(entry, of: record, trail: trail, isReplayed: false)
+        let answer = SendAnswer(
+            entry, of: record, trail: trail, isReplayed: false,
+            violations: verdict.answered,
+            hint: entry.overall.reason == .typeDisabled ? type?.disabledHint : nil)
         let isStreamLine = isStreamLine
         let reply = reply
         return { reply(WireReply(answer.answer(isStreamLine: isStreamLine))) }
@@ -85,6 +89,9 @@ struct SendOperation: EngineOperation {
     }
 
     /// The first answer again: the same id with the same content sends nothing twice.
+    ///
+    /// The writer only finds out that it is a repeat. Reading the entry and rebuilding the answer from it happens
+    /// on a reader's thread, so that somebody who repeats a whole campaign does not hold up everybody else's sends.
     private func answerAgain(
         _ earlier: SendRecord, in batch: BatchContext
     ) throws -> @Sendable () -> Void {
@@ -94,19 +101,44 @@ struct SendOperation: EngineOperation {
                 .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
             return { reply(WireReply(problem.answer)) }
         }
-        guard
-            let bytes = try batch.store.entry(earlier.entryIndex)?.bytes
-                ?? batch.surroundings.publishedEntry(earlier.entryIndex)
-        else {
-            throw StoreError.damaged(
-                table: "entries", "entry \(earlier.entryIndex) is neither held nor published")
+        // What the store does not hold any more is published, and stays so.
+        let held = try batch.store.entry(earlier.entryIndex)?.bytes
+        let surroundings = batch.surroundings
+        let policy = batch.policy
+        return { [self] in
+            let isTaken = readers.submit(for: attested.caller, lane: lane) { [self] in
+                do {
+                    guard let bytes = try held ?? surroundings.publishedEntry(earlier.entryIndex) else {
+                        throw StoreError.damaged(
+                            table: "entries", "entry \(earlier.entryIndex) is neither held nor published")
+                    }
+                    let entry = try SendEntry.read(bytes).entry
+                    let trail = TrailReference(
+                        entry: bytes, index: earlier.entryIndex, origin: surroundings.trailOrigin)
+                    let answer = SendAnswer(
+                        entry, of: earlier, trail: trail, isReplayed: true,
+                        violations: violations(in: entry, under: policy),
+                        hint: entry.overall.reason == .typeDisabled
+                            ? policy.type(request.type)?.disabledHint : nil)
+                    reply(WireReply(answer.answer(isStreamLine: isStreamLine)))
+                } catch {
+                    refuse(.unavailable("\(error)"))
+                }
+            }
+            if !isTaken { refuse(.overloaded) }
         }
-        let entry = try SendEntry.read(bytes).entry
-        let trail = TrailReference(
-            entry: bytes, index: earlier.entryIndex, origin: batch.surroundings.trailOrigin)
-        let answer = SendAnswer(entry, of: earlier, trail: trail, isReplayed: true)
-        let isStreamLine = isStreamLine
-        return { reply(WireReply(answer.answer(isStreamLine: isStreamLine))) }
+    }
+
+    /// What was wrong with the params, in the words of the first answer as long as the same rule book is in
+    /// force; after that the entry still says where, and not what it should have been.
+    private func violations(in entry: SendEntry, under policy: CompiledPolicy) -> [Violation] {
+        guard entry.overall.reason == .invalidParams else { return [] }
+        guard entry.policy == policy.digest else {
+            return entry.paramsVerdict.map {
+                Violation(.body(JSONPointer(["params"] + $0.tokens)), "did not fit the type at the time")
+            }
+        }
+        return ParamsVerdict(request.params, of: request.type, under: policy).answered
     }
 
     /// Whether the send was in order, and it is for want of a way to the recipient that nobody gets it.
@@ -162,6 +194,7 @@ struct SendOperation: EngineOperation {
             return ([one], .unknown)
         }
         let all = person.destinations(on: request.channel)
+        if all.isEmpty, request.channel == .push, !person.devices.isEmpty { return ([], .inactive) }
         return (
             all.sorted { $0.id.text.utf8.lexicographicallyPrecedes($1.id.text.utf8) }, .noneRegistered
         )
@@ -195,7 +228,12 @@ struct SendOperation: EngineOperation {
 
 extension SendAnswer {
     /// The same answer, the first time and every time after.
-    init(_ entry: SendEntry, of send: SendRecord, trail: TrailReference, isReplayed: Bool) {
+    ///
+    /// - Parameter violations: Of the params; listed when they are what the send was refused for.
+    init(
+        _ entry: SendEntry, of send: SendRecord, trail: TrailReference, isReplayed: Bool,
+        violations: [Violation] = [], hint: String? = nil
+    ) {
         let hides = entry.deliveries.contains { SendAnswer.refusedBeforeRecipient($0.decision.trace) }
         self.init(
             id: RequestID(send.requestID), sendID: entry.send, policy: entry.policy,
@@ -203,6 +241,14 @@ extension SendAnswer {
                 Delivery(
                     destination: record.destination.map { send.destinationNames[$0] ?? $0.hexadecimal },
                     decision: record.decision, messageID: record.message, keyID: record.key)
-            }, hidesRecipient: hides, trail: trail, isReplayed: isReplayed)
+            }, hidesRecipient: hides, trail: trail, isReplayed: isReplayed,
+            violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint)
+    }
+}
+
+extension ParamsVerdict {
+    /// For the producer, seen from the body of the send.
+    fileprivate var answered: [Violation] {
+        violations.map { Violation(.body(JSONPointer(["params"] + $0.pointer.tokens)), $0.message) }
     }
 }

@@ -34,7 +34,9 @@ extension TypeAnswer {
 
     private static func example(of type: NotificationType) -> JSONObject {
         var params = JSONObject()
-        for (name, param) in type.params where !param.isOptional { params[name] = param.kind.example }
+        for (name, param) in type.params where !param.isOptional {
+            params[name] = param.kind.example(of: name)
+        }
         var example: JSONObject = [
             "id": .string("example-\(type.id.text)"), "type": .string(type.id.text),
             "recipient": ["user": "u_42"], "params": .object(params),
@@ -72,12 +74,13 @@ extension ParamSchema.Kind {
         }
     }
 
-    fileprivate var example: JSONValue {
+    /// - Parameter name: The param's; a text that belongs to it says more than any text.
+    fileprivate func example(of name: String) -> JSONValue {
         switch self {
         case .uuid: "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
         case .money: ["minor": 500_000, "currency": "NOK"]
         case .totals: [["minor": 500_000, "currency": "NOK"]]
-        case .text: "Ahmad Karimi"
+        case .text(let most): .string(Self.exampleText(of: name, byteCountMax: most))
         case .integer(let least, _): .integer(max(least, 0))
         case .timestamp: "2026-11-21T05:00:00Z"
         case .country: "RS"
@@ -85,5 +88,16 @@ extension ParamSchema.Kind {
         case .url: "https://example.com/"
         case .oneOf(let values): .string(values[0])
         }
+    }
+
+    private static func exampleText(of name: String, byteCountMax: Int) -> String {
+        let texts = [
+            ("headline", "No fees this week"), ("device", "Pixel 9"), ("app", "Drop"),
+            ("bank", "Sparebanken"),
+            ("merchant", "Kaffebrenneriet"), ("payee", "Kaffebrenneriet"), ("venue", "Casino"),
+            ("account", "Savings"), ("name", "Ahmad Karimi"), ("sender", "Ahmad Karimi"),
+        ]
+        let text = texts.first { name.contains($0.0) }?.1 ?? "An example"
+        return text.utf8.count <= byteCountMax ? text : "x"
     }
 }

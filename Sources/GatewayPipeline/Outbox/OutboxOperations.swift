@@ -94,33 +94,50 @@ struct ReportOperation: EngineOperation {
         var members: JSONObject = [
             "send_id": .string(row.send.uuidText), "message_id": .string(message.uuidText),
             "subject": .string(row.subject.hexadecimal), "destination": .string(row.destination.hexadecimal),
-            "result": .string(event), "attempts": .integer(Int64(row.attemptCount)),
+            "result": .string(event.rawValue), "attempts": .integer(Int64(row.attemptCount)),
         ]
         if let status { members["status"] = .integer(Int64(status)) }
         try batch.record(.delivery, at: now, members)
         try batch.store.appendEvent(
             EventRecord(
-                caller: row.request.caller, send: row.send, subject: row.subject, event: event,
+                caller: row.request.caller, send: row.send, subject: row.subject, event: event.rawValue,
                 destination: row.destination, at: now, reason: nil))
-        if event != "accepted_by_provider", event != "ambiguous" { try batch.cameToNothing(row, at: now) }
+        if !event.mayHaveArrived { try batch.cameToNothing(row, at: now) }
         return done
     }
 
     func refuse(_ failure: EngineFailure) { reply(failure) }
 
-    /// "Delivered" does not exist: receipts lie (S1). Accepted is what the next hop says.
-    private func outcome(of row: OutboxRecord) -> (event: String, status: Int?) {
+    private func outcome(of row: OutboxRecord) -> (event: HandOver, status: Int?) {
         switch result {
         // An earlier try may have got through, whatever the last one says.
-        case .busy where row.mayHaveArrived, .notWritten where row.mayHaveArrived: ("ambiguous", nil)
-        case .accepted(let status): ("accepted_by_provider", status)
-        case .seenBefore: ("accepted_by_provider", 409)
-        case .refused(let status): ("refused_by_provider", status)
-        case .busy(let status, _): ("expired_unsent", status)
-        case .notWritten: ("expired_unsent", nil)
-        case .ambiguous: ("ambiguous", nil)
+        case .busy where row.mayHaveArrived, .notWritten where row.mayHaveArrived: (.ambiguous, nil)
+        case .accepted(let status): (.handedOver, status)
+        case .seenBefore: (.handedOver, 409)
+        case .refused(let status): (.refusedByHop, status)
+        case .busy(let status, _): (.expiredUnsent, status)
+        case .notWritten: (.expiredUnsent, nil)
+        case .ambiguous: (.ambiguous, nil)
         }
     }
+}
+
+/// How the hand-over of one message to the next hop ended: an event's name, and the `result` of its entry.
+///
+/// The hop is the company's own delivery layer. That it took a message says nothing about APNs, FCM or a carrier:
+/// `accepted_by_provider` comes from a receipt only, and "delivered" does not exist, because receipts lie (S1).
+package enum HandOver: String, CaseIterable, Sendable, Hashable {
+    /// The hop has it: a 2xx, or a 409 because it had it already.
+    case handedOver = "handed_over"
+    /// The hop will never take it.
+    case refusedByHop = "refused_by_hop"
+    /// Its time was over before the hop took it.
+    case expiredUnsent = "expired_unsent"
+    /// The hop may have it: the connection broke after the request was written, and its time is over.
+    case ambiguous
+
+    /// What nobody knows the end of may have arrived.
+    package var mayHaveArrived: Bool { self == .handedOver || self == .ambiguous }
 }
 
 extension BatchContext {

@@ -110,9 +110,12 @@ extension BatchContext {
         // Another of its messages may wait, or be on its way into the store in this very batch.
         guard try store.outbox(of: row.send).isEmpty, !staged.contains(where: { $0.record.send == row.send })
         else { return false }
-        // What nobody knows the end of may have arrived.
-        let arrived: Set = ["accepted_by_provider", "ambiguous", "summarised"]
-        guard try !store.events(of: row.send).contains(where: { arrived.contains($0.event) }) else {
+        let arrived: Set = ["summarised", "accepted_by_provider", "user_observed"]
+        guard
+            try !store.events(of: row.send).contains(where: {
+                HandOver(rawValue: $0.event)?.mayHaveArrived == true || arrived.contains($0.event)
+            })
+        else {
             return false
         }
         if let event = row.event, try store.told(event, to: row.subject)?.send == row.send {

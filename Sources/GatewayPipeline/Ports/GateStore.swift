@@ -72,8 +72,8 @@ package protocol StoreReading {
 
     func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
     func send(_ id: SendID) throws -> SendRecord?
-    /// Newest first, at most `limit`.
-    func sends(of subject: SubjectID, limit: Int) throws -> [SendRecord]
+    /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
+    func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
     /// Forwards to this person since a moment, this type and this category counted apart.
     ///
     /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
@@ -141,7 +141,8 @@ package protocol StoreTransaction: StoreReading {
     @discardableResult
     func appendConsent(_ event: ConsentEvent) throws -> Int64
     func appendPreference(_ record: PreferenceRecord) throws
-    func appendPermissionPrompt(_ prompt: PermissionPrompt) throws
+    /// Replaces what was on record about the same device.
+    func putPermissionPrompt(_ prompt: PermissionPrompt) throws
     /// Removes everything held of a person from this database and marks the mapping for destruction.
     func eraseSubject(_ subject: SubjectID) throws
 

@@ -143,14 +143,21 @@ package struct DeviceKeyRecord: Hashable, Sendable {
         package var expectedOldKeyProof: [UInt8]?
         package var oldKey: KeyID?
         package var expiresAt: Instant
+        /// Wrong proofs still forgiven; the challenge is void at 0.
+        package var triesLeft: Int
+
+        /// A phone that mixed up two challenges may answer again; guessing 32 bytes is hopeless either way.
+        package static let tryCountMax = 5
 
         package init(
-            expectedProof: [UInt8], expectedOldKeyProof: [UInt8]?, oldKey: KeyID?, expiresAt: Instant
+            expectedProof: [UInt8], expectedOldKeyProof: [UInt8]?, oldKey: KeyID?, expiresAt: Instant,
+            triesLeft: Int = tryCountMax
         ) {
             self.expectedProof = expectedProof
             self.expectedOldKeyProof = expectedOldKeyProof
             self.oldKey = oldKey
             self.expiresAt = expiresAt
+            self.triesLeft = triesLeft
         }
     }
 
@@ -276,15 +283,6 @@ package struct PreferenceRecord: Hashable, Sendable {
         self.at = at
         self.caller = caller
     }
-}
-
-/// Where a choice was made (S1; `in_app_step_up` is the only one that can switch security off).
-package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
-    case inAppSettings = "in_app_settings"
-    case osSettingsSync = "os_settings_sync"
-    case inAppStepUp = "in_app_step_up"
-    case unsubscribeLink = "unsubscribe_link"
-    case adminOverride = "admin_override"
 }
 
 /// The operating system's permission prompt was shown; it must never be shown twice.
@@ -464,7 +462,7 @@ package struct EventRecord: Hashable, Sendable {
     package var caller: CallerName
     package var send: SendID
     package var subject: SubjectID?
-    /// `accepted_by_provider`, `failed`, `withdrawn`, `user_observed`, ….
+    /// `handed_over`, `withdrawn`, `accepted_by_provider`, `failed`, `user_observed`, ….
     package var event: String
     package var destination: Tag?
     package var at: Instant

@@ -34,6 +34,8 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
     case invalidRequest = "invalid_request"
     case tooManyLines = "too_many_lines"
     case unknownNotice = "unknown_notice"
+    case unknownPurpose = "unknown_purpose"
+    case otherPurpose = "other_purpose"
     case eventInFuture = "event_in_future"
     case unknownTimeZone = "unknown_time_zone"
     case unknownScope = "unknown_scope"
@@ -65,7 +67,8 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
             409
         case .bodyTooLarge: 413
         case .unsupportedMediaType: 415
-        case .invalidRequest, .tooManyLines, .unknownNotice, .eventInFuture, .unknownTimeZone,
+        case .invalidRequest, .tooManyLines, .unknownNotice, .unknownPurpose, .otherPurpose, .eventInFuture,
+            .unknownTimeZone,
             .unknownScope, .invalidPublicKey, .policyRefused:
             422
         case .tooManyInFlight, .outboxFull, .rateLimited: 429
@@ -97,6 +100,8 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         case .invalidRequest: "The request is well-formed but not of the right shape"
         case .tooManyLines: "The stream has more lines than one request may carry"
         case .unknownNotice: "No bundle in force or in the archive holds this notice"
+        case .unknownPurpose: "Nothing in the rule book asks consent for this purpose"
+        case .otherPurpose: "The notice that was shown asks about another purpose"
         case .eventInFuture: "The event lies in the future"
         case .unknownTimeZone: "The time zone is not in the gateway's tzdata"
         case .unknownScope: "The scope is neither a category nor a type that can be muted alone"
@@ -180,19 +185,9 @@ package struct Problem: Hashable, Sendable, Error {
             .required("status", .integer(400...599), "The HTTP status."),
             .optional("detail", .anyText, "What happened this time, and what to do."),
             .optional(
-                "violations", .list(of: violation, countMax: WireLimits.violationCountMax),
+                "violations", .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
                 "Everything in the request that is not what it should be."),
             .optional("retry_after", .integer(0...86_400), "Seconds, as in `Retry-After`."),
-        ])
-
-    private static let violation = Shape.answer(
-        "Violation",
-        "One thing that is not what it should be: a member of the body, or a part of the target.",
-        [
-            .optional("pointer", .anyText, "The member of the body (RFC 6901)."),
-            .optional("parameter", .anyText, "The part of the path or the query parameter."),
-            .optional("in", .choice(["path", "query"]), "Where the parameter stands."),
-            .required("message", .anyText, "What would be right."),
         ])
 }
 

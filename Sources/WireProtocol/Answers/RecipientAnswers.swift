@@ -122,15 +122,15 @@ package struct RecipientAnswer: Hashable, Sendable {
     package var consents: [ConsentsAnswer.Record]
     package var preferences: [PreferencesAnswer.Transition]
     package var prompts: [Prompt]
-    /// Newest first.
-    package var decisions: [DecisionsAnswer.Row]
+    /// Newest first, at most ``WireLimits/decisionCountMax``.
+    package var decisions: DecisionsAnswer
 
     package init(
         user: UserID, registeredAt: Instant, updatedAt: Instant, region: RegionObservation?, age: AgeFact?,
         locale: String?, timeZone: String?, privacy: PrivacyLevel, pushEnabled: Bool,
         quietHours: QuietHoursBody?, devices: [Device], addresses: [Address],
         consents: [ConsentsAnswer.Record], preferences: [PreferencesAnswer.Transition], prompts: [Prompt],
-        decisions: [DecisionsAnswer.Row]
+        decisions: DecisionsAnswer
     ) {
         self.user = user
         self.registeredAt = registeredAt
@@ -164,7 +164,8 @@ package struct RecipientAnswer: Hashable, Sendable {
         object["consents"] = .array(consents.map { .object($0.json) })
         object["preferences"] = .array(preferences.map { .object($0.json) })
         object["permission_prompts"] = .array(prompts.map { .object($0.json) })
-        object["decisions"] = .array(decisions.map { .object($0.json) })
+        object["decisions"] = .array(decisions.rows.map { .object($0.json) })
+        if let next = decisions.next { object["decisions_next"] = .string(next.uuidText) }
         return object
     }
 
@@ -231,7 +232,13 @@ package struct RecipientAnswer: Hashable, Sendable {
             .required("consents", .all(ConsentsAnswer.Record.shape), "The consent ledger, oldest first."),
             .required("preferences", .all(PreferencesAnswer.Transition.shape), "Every choice, oldest first."),
             .required("permission_prompts", .all(prompt), "Prompts shown."),
-            .required("decisions", .all(DecisionsAnswer.Row.shape), "What was decided, newest first."),
+            .required(
+                "decisions",
+                .list(of: DecisionsAnswer.Row.shape, countMax: Int(WireLimits.decisionCountMax)),
+                "What was decided and what became of it, newest first."),
+            .optional(
+                "decisions_next", .uuid,
+                "There are older ones: give it as `before` to `GET …/decisions`. Absent when these are all."),
         ])
 }
 
@@ -355,22 +362,30 @@ package struct ConsentsAnswer: Hashable, Sendable {
         package var channel: Channel
         package var address: String?
         package var consent: ConsentFact
+        /// It was given, and at the moment that was asked about it does not count any more.
+        package var hasExpired: Bool
 
-        package init(purpose: Purpose, channel: Channel, address: String?, consent: ConsentFact) {
+        package init(
+            purpose: Purpose, channel: Channel, address: String?, consent: ConsentFact, hasExpired: Bool
+        ) {
             self.purpose = purpose
             self.channel = channel
             self.address = address
             self.consent = consent
+            self.hasExpired = hasExpired
         }
 
         var json: JSONObject {
             JSONObject(present: [
                 "purpose": .string(purpose.text), "channel": .string(channel.rawValue),
-                "address": address.map { .string($0) }, "state": .string(consent.state.rawValue),
+                "address": address.map { .string($0) },
+                "state": .string(hasExpired ? Self.expired : consent.state.rawValue),
                 "method": consent.method.map { .string($0.rawValue) },
                 "expires_at": consent.expiresAt.map { .string($0.rfc3339) },
             ])
         }
+
+        private static let expired = "expired"
 
         static let shape = Shape.answer(
             "ConsentStanding",
@@ -379,7 +394,9 @@ package struct ConsentsAnswer: Hashable, Sendable {
                 .required("purpose", .anyText, "What for."),
                 .required("channel", .choice(of: Channel.self), "Which channel."),
                 .optional("address", .anyText, "Which number or e-mail address."),
-                .required("state", .choice(of: ConsentState.self), "Where it stands."),
+                .required(
+                    "state", .choice(ConsentState.allCases.map(\.rawValue) + [expired]),
+                    "Where it stands; `expired` for what was given and does not count any more."),
                 .optional("method", .choice(of: ConsentMethod.self), "How it was given."),
                 .optional("expires_at", .anyText, "RFC 3339; when it stops counting."),
             ])
@@ -471,6 +488,8 @@ package struct PreferencesAnswer: Hashable, Sendable {
         package var isEffectivelyOn: Bool
         /// Why, when that is not what was chosen or nothing was: a reason's name, or `default`, `chosen`.
         package var why: String
+        /// What exactly is missing, for a consent.
+        package var detail: Detail?
         /// What the person can do about it, in a sentence.
         package var howToFix: String?
         package var source: String?
@@ -478,7 +497,8 @@ package struct PreferencesAnswer: Hashable, Sendable {
 
         package init(
             scope: String, channel: Channel, destination: String?, chosen: PreferenceState,
-            isEffectivelyOn: Bool, why: String, howToFix: String?, source: String?, at: Instant?
+            isEffectivelyOn: Bool, why: String, detail: Detail? = nil, howToFix: String?, source: String?,
+            at: Instant?
         ) {
             self.scope = scope
             self.channel = channel
@@ -486,6 +506,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
             self.chosen = chosen
             self.isEffectivelyOn = isEffectivelyOn
             self.why = why
+            self.detail = detail
             self.howToFix = howToFix
             self.source = source
             self.at = at
@@ -496,6 +517,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
                 "scope": .string(scope), "channel": .string(channel.rawValue),
                 "destination": destination.map { .string($0) }, "chosen": .string(chosen.rawValue),
                 "effective": .string(isEffectivelyOn ? "on" : "off"), "why": .string(why),
+                "detail": detail.map { .string($0.rawValue) },
                 "how_to_fix": howToFix.map { .string($0) }, "source": source.map { .string($0) },
                 "at": at.map { .string($0.rfc3339) },
             ])
@@ -512,6 +534,9 @@ package struct PreferencesAnswer: Hashable, Sendable {
                     "What was chosen; `default` when nothing was."),
                 .required("effective", .choice(["on", "off"]), "Whether notifications get through."),
                 .required("why", .anyText, "`chosen`, `default`, or the reason that stops them."),
+                .optional(
+                    "detail", .choice(of: Detail.self),
+                    "What a missing consent is: `expired`, `withdrawn`, …."),
                 .optional("how_to_fix", .anyText, "What the person can do about it."),
                 .optional("source", .anyText, "Where it was chosen."), .optional("at", .anyText, "RFC 3339."),
             ])
@@ -587,12 +612,16 @@ package struct DecisionsAnswer: Hashable, Sendable {
         /// One sentence a support agent can read out.
         package var sentence: String
         package var deliveries: [SendAnswer.Delivery]
+        /// Destinations whose message still waits here.
+        package var waiting: [String]
+        /// What became of it, oldest first: hand-overs, receipts, withdrawals.
+        package var events: [SendEvent]
         package var trail: TrailReference
 
         package init(
             send: SendID, caller: CallerName, type: TypeID, channel: Channel, at: Instant, outcome: Outcome,
             reason: Reason, detail: Detail?, sentence: String, deliveries: [SendAnswer.Delivery],
-            trail: TrailReference
+            waiting: [String], events: [SendEvent], trail: TrailReference
         ) {
             self.send = send
             self.caller = caller
@@ -604,6 +633,8 @@ package struct DecisionsAnswer: Hashable, Sendable {
             self.detail = detail
             self.sentence = sentence
             self.deliveries = deliveries
+            self.waiting = waiting
+            self.events = events
             self.trail = trail
         }
 
@@ -615,7 +646,9 @@ package struct DecisionsAnswer: Hashable, Sendable {
                 "outcome": .string(outcome.name), "reason": .string(reason.rawValue),
                 "detail": detail.map { .string($0.rawValue) },
                 "who_can_fix": .string(reason.whoCanFix.rawValue), "explanation": .string(sentence),
-                "deliveries": .array(listed.map { .object($0.json) }), "trail": .object(trail.json),
+                "deliveries": .array(listed.map { .object($0.json) }),
+                "waiting": .array(waiting.map { .string($0) }),
+                "events": .array(events.map { .object($0.json) }), "trail": .object(trail.json),
             ])
         }
 
@@ -637,23 +670,37 @@ package struct DecisionsAnswer: Hashable, Sendable {
                     "deliveries",
                     .list(of: SendAnswer.Delivery.shape, countMax: WireLimits.destinationCountMax),
                     "One per destination."),
+                .required(
+                    "waiting", .list(of: .anyText, countMax: WireLimits.destinationCountMax),
+                    "Destinations whose message still waits here."),
+                .required("events", .all(SendEvent.shape), "What became of it, oldest first."),
                 .required("trail", TrailReference.shape, "The evidence."),
             ])
     }
 
     /// Newest first.
     package var rows: [Row]
+    /// The oldest row, when there are older ones still.
+    package var next: SendID?
 
-    package init(rows: [Row]) { self.rows = rows }
+    package init(rows: [Row], next: SendID? = nil) {
+        self.rows = rows
+        self.next = next
+    }
 
-    package var json: JSONObject { ["decisions": .array(rows.map { .object($0.json) })] }
+    package var json: JSONObject {
+        JSONObject(present: [
+            "decisions": .array(rows.map { .object($0.json) }), "next": next.map { .string($0.uuidText) },
+        ])
+    }
 
     static let shape = Shape.answer(
         "Decisions", "Why things did and did not arrive, newest first.",
         [
             .required(
                 "decisions", .list(of: Row.shape, countMax: Int(WireLimits.decisionCountMax)), "Newest first."
-            )
+            ),
+            .optional("next", .uuid, "There are older ones: give it as `before`. Absent when these are all."),
         ])
 }
 

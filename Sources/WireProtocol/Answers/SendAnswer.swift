@@ -128,6 +128,10 @@ package struct SendAnswer: Hashable, Sendable {
     package var trail: TrailReference
     /// This answers an earlier request with the same id and content; nothing was sent again.
     package var isReplayed: Bool
+    /// Where the params do not fit their type, each with what would be right; never a value.
+    package var violations: [Violation]
+    /// What the registry says about a type that is switched off.
+    package var hint: String?
 
     /// - Parameters:
     ///   - deliveries: At least one; the one that ``Delivery/precedes(_:)`` all others gives the top level.
@@ -136,7 +140,7 @@ package struct SendAnswer: Hashable, Sendable {
     ///     then says nothing about the recipient, or a caller without rights could ask who has devices.
     package init(
         id: RequestID, sendID: SendID, policy: PolicyDigest, deliveries: [Delivery], hidesRecipient: Bool,
-        trail: TrailReference, isReplayed: Bool = false
+        trail: TrailReference, isReplayed: Bool = false, violations: [Violation] = [], hint: String? = nil
     ) {
         guard let best = deliveries.min(by: { $0.precedes($1) }) else {
             preconditionFailure("the send \(sendID) was answered without a single decision")
@@ -152,6 +156,8 @@ package struct SendAnswer: Hashable, Sendable {
             ? [] : deliveries.filter { $0.destination != nil }.sorted { $0.isListed(before: $1) }
         self.trail = trail
         self.isReplayed = isReplayed
+        self.violations = violations
+        self.hint = hint
     }
 
     /// Whether the send itself was refused, whoever it was for: gates 1 to 3.
@@ -167,7 +173,8 @@ package struct SendAnswer: Hashable, Sendable {
         let isRefusal = !outcome.isPromise
         return JSONObject(present: [
             "deliveries": .array(deliveries.map { .object($0.json) }),
-            "detail": detail.map { .string($0.rawValue) },
+            "detail": detail.map { .string($0.rawValue) } ?? .null,
+            "hint": hintText.map { .string($0) },
             "id": .string(id.text),
             "outcome": .string(outcome.name),
             "policy": .string(policy.text),
@@ -178,9 +185,22 @@ package struct SendAnswer: Hashable, Sendable {
             "title": isRefusal ? .string(reason.title) : nil,
             "trail": .object(trail.json),
             "type": isRefusal ? .string("urn:sendgate:reason:\(reason.rawValue)") : nil,
+            "violations": violations.isEmpty
+                ? nil : .array(violations.prefix(WireLimits.violationCountMax).map { .object($0.json) }),
             "who_can_fix": .string(reason.whoCanFix.rawValue),
         ])
     }
+
+    /// A refusal is repeated for as long as its id is remembered, whatever has changed since; a producer who is
+    /// not told so would wait for ever.
+    private var hintText: String? {
+        let isRepeatedRefusal = isReplayed && !outcome.isPromise
+        let parts = [hint, isRepeatedRefusal ? Self.repeatedRefusalHint : nil].compactMap { $0 }
+        return parts.isEmpty ? nil : parts.joined(separator: "; ")
+    }
+
+    package static let repeatedRefusalHint =
+        "this id was refused before and is answered the same way again; once the reason is gone, send with a new id"
 
     package func answer(isStreamLine: Bool = false) -> Answer {
         Answer(
@@ -191,7 +211,10 @@ package struct SendAnswer: Hashable, Sendable {
     private static let common: [ObjectShape.Member] = [
         .required("id", .anyText, "The caller's id."),
         .required("send_id", .uuid, "The gateway's id; paths and references use it."),
-        .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
+        .required(
+            "detail", .nullable(.choice(of: Detail.self)),
+            "What exactly was missing; `null` when the reason says it all."),
+        .optional("hint", .anyText, "What to do next, in words."),
         .required("who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
         .required("policy", .sha256, "Digest of the bundle that decided."),
         .required(
@@ -234,6 +257,9 @@ package struct SendAnswer: Hashable, Sendable {
             .required(
                 "reason", .choice(Reason.allCases.filter { !$0.outcome.isPromise }.map(\.rawValue)),
                 "The reason of the best."),
+            .optional(
+                "violations", .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
+                "For `invalid_params`: everything in `params` that does not fit the type. Never a value."),
         ])
 }
 

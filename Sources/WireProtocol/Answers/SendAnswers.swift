@@ -29,7 +29,7 @@ package struct SendEvent: Hashable, Sendable {
     /// Rising per caller; `after=` takes the newest one seen.
     package var cursor: Int64
     package var send: SendID
-    /// `accepted_by_provider`, `failed`, `withdrawn`, `user_observed`, …
+    /// `handed_over`, `withdrawn`, `accepted_by_provider`, `failed`, `user_observed`, …
     package var event: String
     package var destination: String?
     package var at: Instant
@@ -59,7 +59,9 @@ package struct SendEvent: Hashable, Sendable {
         [
             .required("cursor", .count, "Rising; give the newest as `after`."),
             .required("send_id", .uuid, "The send."),
-            .required("event", .anyText, "`accepted_by_provider`, `failed`, `withdrawn`, `user_observed`, …"),
+            .required(
+                "event", .anyText,
+                "`handed_over`, `withdrawn`, `accepted_by_provider`, `failed`, `user_observed`, …"),
             .optional("destination", .anyText, "The device or address."),
             .required("at", .anyText, "RFC 3339."),
             .optional("reason", .anyText, "Why, for a failure or a withdrawal."),

@@ -169,16 +169,8 @@ package struct PreferenceBody: WireBody, Hashable {
         case userOff = "user_off"
     }
 
-    package enum Source: String, CaseIterable, Sendable, Hashable {
-        case inAppSettings = "in_app_settings"
-        case osSettingsSync = "os_settings_sync"
-        case inAppStepUp = "in_app_step_up"
-        case unsubscribeLink = "unsubscribe_link"
-        case adminOverride = "admin_override"
-    }
-
     package var state: State
-    package var source: Source
+    package var source: PreferenceSource
     /// `nil` for every channel at once: an objection (GDPR Art. 21(2)).
     package var channel: Channel?
     /// One device or address; `nil` for the account.
@@ -193,13 +185,14 @@ package struct PreferenceBody: WireBody, Hashable {
         }
     }
 
-    /// Beside `preferences.write`.
-    package var neededGrant: Grant? { source == .inAppStepUp ? .preferencesStepUp : nil }
+    /// Whoever reports what somebody chose behind a second confirmation need not be trusted with their everyday
+    /// choices, nor the other way round.
+    package var neededGrant: Grant { source == .inAppStepUp ? .preferencesStepUp : .preferencesWrite }
 
     private static let members: [ObjectShape.Member] = [
         .required("state", .choice(of: State.self), "The choice; `default` takes an earlier one back."),
         .required(
-            "source", .choice(of: Source.self),
+            "source", .choice(of: PreferenceSource.self),
             "Where it was made. Only `in_app_step_up` switches security off."),
     ]
 
@@ -232,7 +225,7 @@ package struct PreferenceBody: WireBody, Hashable {
                     "An objection (GDPR Art. 21): off on every channel, in one step. What is switched on is switched on channel by channel.",
                     [
                         .required("state", .choice([State.userOff.rawValue]), "Off."),
-                        .required("source", .choice(of: Source.self), "Where it was made."),
+                        .required("source", .choice(of: PreferenceSource.self), "Where it was made."),
                     ]))))
 
     package static let example: JSONValue = [

@@ -148,9 +148,13 @@ package struct ExplainBody: WireBody, Hashable {
                 rules: [.anyOf(["facts", "recipient"])])))
 
     package static let example: JSONValue = [
-        "type": "transaction.remittance_sent",
+        "type": "transaction.remittance_sent", "caller": "payments",
+        "params": [
+            "amount": ["minor": 500_000, "currency": "NOK"], "recipient_name": "Ahmad Karimi",
+            "transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
+        ],
         "facts": [
-            "now": 1_795_298_400_000, "due": 1_795_298_400_000, "expiry": 1_795_302_000_000,
+            "now": 1_795_298_400_000, "due": 1_795_298_400_000, "expiry": 1_795_384_800_000,
             "params": "valid", "fallback": "not_fallback", "recipient": "registered", "age": "adult",
             "account_region": ["code": "DE", "source": "kyc", "observed_at": 1_790_000_000_000],
             "device_regions": [], "privacy": "generic", "consent": ["state": "never_asked"],

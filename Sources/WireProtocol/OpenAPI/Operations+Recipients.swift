@@ -71,7 +71,10 @@ extension OpenAPIDocument {
                         ],
                     ]),
             answers: [.recorded],
-            problems: [.notFound, .idConflict, .unknownNotice, .eventInFuture, .assertionNotPermitted]),
+            problems: [
+                .notFound, .idConflict, .unknownNotice, .unknownPurpose, .otherPurpose, .eventInFuture,
+                .assertionNotPermitted,
+            ]),
         Operation(
             .listConsents, "Consents", "The consent ledger as it stood",
             query: [
@@ -105,7 +108,8 @@ extension OpenAPIDocument {
             query: [
                 .query(
                     "limit", .integer(1...WireLimits.decisionCountMax),
-                    default: .integer(WireLimits.decisionCountDefault), "At most so many, newest first.")
+                    default: .integer(WireLimits.decisionCountDefault), "At most so many, newest first."),
+                .query("before", .uuid, "Older ones than this send: the `next` of the page before."),
             ],
             answers: [
                 .ok("Decisions.", DecisionsAnswer.shape, DecisionsAnswer(rows: [Samples.decision]).json)

@@ -45,10 +45,16 @@ extension OpenAPIDocument {
             .explainSend, "Sends", "Explain a send without sending it",
             means:
                 "The decision with every gate and every fact it looked at. No effect: nothing is sent, counted or held. On a stored recipient it is rate-limited and leaves one aggregated entry.",
-            request: .body(ExplainBody.self, "With facts of one's own")
+            request: .body(ExplainBody.self, "Inside quiet hours, with facts of one's own")
                 .adding(
                     "About a stored recipient",
-                    ["type": "promo.offer", "recipient": ["user": "u_42"], "caller": "marketing"]),
+                    [
+                        "type": "promo.offer", "recipient": ["user": "u_42"], "caller": "marketing",
+                        "params": [
+                            "headline": "No fees this week",
+                            "offer_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
+                        ],
+                    ]),
             answers: [.ok("What the gate would decide.", ExplainAnswer.shape, Samples.explanation.json)],
             problems: [.grantMissing, .notFound, .rateLimited, .trailBehind]),
         Operation(

@@ -43,7 +43,7 @@ enum Samples {
         hidesRecipient: false, trail: trail)
 
     static let event = SendEvent(
-        cursor: 912, send: sendID, event: "accepted_by_provider", destination: "d_1", at: moment, reason: nil)
+        cursor: 912, send: sendID, event: "handed_over", destination: "d_1", at: moment, reason: nil)
 
     static let status = SendStatusAnswer(
         decision: forwarded, type: TypeID("transaction.remittance_sent"), channel: .push, receivedAt: moment,
@@ -72,7 +72,9 @@ enum Samples {
                     decision: Decision(
                         outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked, notBefore: nil,
                         form: .never, interruption: .passive, notes: [], trace: trace),
-                    sentence: "The person was never asked whether they want marketing by push.")
+                    sentence:
+                        "The law where the recipient lives asks for consent, and the recipient was never asked."
+                )
             }()
         ])
 
@@ -104,7 +106,7 @@ enum Samples {
         standing: [
             ConsentsAnswer.Standing(
                 purpose: .marketing, channel: .push, address: nil,
-                consent: ConsentFact(state: .given, method: .inAppToggle))
+                consent: ConsentFact(state: .given, method: .inAppToggle), hasExpired: false)
         ])
 
     static let transition = PreferencesAnswer.Transition(
@@ -128,8 +130,9 @@ enum Samples {
         send: sendID, caller: CallerName("marketing"), type: TypeID("promo.offer"), channel: .push,
         at: moment,
         outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked,
-        sentence: "The person was never asked whether they want marketing by push.",
-        deliveries: refused.deliveries, trail: trail)
+        sentence:
+            "The law where the recipient lives asks for consent, and the recipient was never asked.",
+        deliveries: refused.deliveries, waiting: [], events: [], trail: trail)
 
     static let recipient = RecipientAnswer(
         user: UserID("u_42"), registeredAt: moment, updatedAt: moment,
@@ -154,7 +157,7 @@ enum Samples {
         ],
         consents: [consent], preferences: [transition],
         prompts: [RecipientAnswer.Prompt(device: "d_1", shownAt: moment, answer: "granted")],
-        decisions: [decision])
+        decisions: DecisionsAnswer(rows: [decision]))
 
     static let challenge = KeyChallengeAnswer(
         key: keyID,

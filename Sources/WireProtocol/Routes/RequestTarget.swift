@@ -237,6 +237,12 @@ struct RouteArguments {
         }
     }
 
+    mutating func sendIDParameter(_ name: String) -> SendID? {
+        parameter(name, TextRule.uuid.expectation) { text in
+            TextRule.uuid.accepts(text) ? SendID(uuidText: text) : nil
+        }
+    }
+
     mutating func instant(_ name: String) -> Instant? {
         parameter(
             name, TextRule.instant.expectation + ", with `+` as `%2B` where a client would make it a space"

@@ -182,6 +182,7 @@ extension Route {
         case .listDecisions:
             let owner = user(&arguments)
             let query = DecisionsQuery(
+                before: arguments.sendIDParameter("before"),
                 limit: arguments.integer("limit", in: 1...WireLimits.decisionCountMax)
                     ?? WireLimits.decisionCountDefault)
             route = owner.map { .listDecisions($0, query) }
@@ -233,10 +234,13 @@ package struct ConsentsQuery: Hashable, Sendable {
 
 /// `GET …/decisions?limit=`, newest first.
 package struct DecisionsQuery: Hashable, Sendable {
+    /// Only older sends than this one; `nil` begins with the newest.
+    package var before: SendID?
     /// 1 to ``WireLimits/decisionCountMax``.
     package var limit: Int64
 
-    package init(limit: Int64) {
+    package init(before: SendID? = nil, limit: Int64) {
+        self.before = before
         self.limit = limit
     }
 }

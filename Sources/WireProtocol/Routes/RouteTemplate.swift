@@ -131,7 +131,8 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
         case .putDevice, .deleteDevice, .addDeviceKey, .confirmDeviceKey: .oneOf([.devicesWrite])
         case .addConsent, .withdrawConsent: .oneOf([.consentsWrite])
         case .listConsents: .oneOf([.consentsWrite, .subjectsRead])
-        case .putPreference, .addPermissionPrompt: .oneOf([.preferencesWrite])
+        case .putPreference: .oneOf([.preferencesWrite, .preferencesStepUp])
+        case .addPermissionPrompt: .oneOf([.preferencesWrite])
         case .listPreferences: .oneOf([.preferencesWrite, .subjectsRead])
         case .addReceipt: .oneOf([.receiptsWrite])
         case .listKeys: .oneOf([.keysRotate, .trailRead])
@@ -160,7 +161,10 @@ package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {
         case .addConsent:
             [(.consentsImport, "when `event_time` is more than 24 hours old")]
         case .putPreference:
-            [(.preferencesStepUp, "when `source` is `in_app_step_up`")]
+            [
+                (.preferencesStepUp, "when `source` is `in_app_step_up`"),
+                (.preferencesWrite, "when `source` is any other"),
+            ]
         default: []
         }
     }

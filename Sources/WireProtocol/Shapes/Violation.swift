@@ -59,3 +59,15 @@ package struct Violation: Hashable, Sendable, CustomStringConvertible {
         return kept + "…"
     }
 }
+
+extension Violation {
+    static let shape = Shape.answer(
+        "Violation",
+        "One thing that is not what it should be: a member of the body, or a part of the target.",
+        [
+            .optional("pointer", .anyText, "The member of the body (RFC 6901)."),
+            .optional("parameter", .anyText, "The part of the path or the query parameter."),
+            .optional("in", .choice(["path", "query"]), "Where the parameter stands."),
+            .required("message", .anyText, "What would be right."),
+        ])
+}

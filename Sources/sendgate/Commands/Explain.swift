@@ -17,7 +17,8 @@ struct Explain: GateCommand {
             """)
 
     static let example = """
-        sendgate explain --socket /tmp/gate/gate.sock --type promo.offer --user u_42 --as marketing
+        sendgate explain --socket /tmp/gate/gate.sock --type promo.offer --user u_42 --as marketing \\
+          --param headline='No fees this week' --param offer_id=0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10
         """
 
     @OptionGroup var socket: SocketOptions

@@ -37,14 +37,14 @@ struct PolicyCheck: GateCommand {
                 Terminal.print(object)
             } else {
                 Terminal.print(bundle.headline)
-                for remark in bundle.remarks { Terminal.warning("\(folder)/\(remark.placed)") }
+                for remark in bundle.remarks { Terminal.warning(remark.placed(in: folder)) }
             }
         } catch {
             if output.json {
                 Terminal.print(["problems": .array(error.problems.map { .object($0.json) })])
             } else {
                 for problem in error.problems {
-                    Terminal.error("\(folder)/\(problem.placed)", hint: problem.hint)
+                    Terminal.error(problem.placed(in: folder), hint: problem.hint)
                 }
                 let count = error.problems.count
                 Terminal.note(count == 1 ? "1 problem" : "\(count) problems")

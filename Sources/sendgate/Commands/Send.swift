@@ -17,9 +17,7 @@ struct Send: GateCommand {
             sends nothing twice.
             """)
 
-    static let example = """
-        sendgate send --socket /tmp/gate/gate.sock --id first --type security.new_login --user u_42
-        """
+    static let example = FirstNotification.commands(program: "sendgate", socket: "/tmp/gate/gate.sock")
 
     @OptionGroup var socket: SocketOptions
     @Option(help: ArgumentHelp("Your own id for this send; one is made up when absent.", valueName: "id"))
@@ -59,9 +57,11 @@ struct Send: GateCommand {
         var lines = [DecisionWords.headline(object)]
         if object["replayed"]?.booleanValue == true {
             lines.append("This repeats the first answer to this id; nothing was sent again.")
-            if object["status"]?.integerValue == 403 {
-                lines.append("Use a new id once the reason is gone.")
-            }
+        }
+        if let hint = object["hint"]?.stringValue { lines.append("hint: \(hint)") }
+        for violation in object["violations"]?.arrayValue ?? [] {
+            lines.append(
+                "\(violation["pointer"]?.stringValue ?? "?"): \(violation["message"]?.stringValue ?? "")")
         }
         lines += DecisionWords.deliveries(object["deliveries"]?.arrayValue ?? [])
         var evidence = "send \(object["send_id"]?.stringValue ?? "?")"

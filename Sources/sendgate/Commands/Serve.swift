@@ -148,13 +148,9 @@ struct Serve: GateCommand {
         Terminal.note("  \(development.gateSocket)  everything, for you")
         for (caller, path) in development.callerSockets { Terminal.note("  \(path)  as \(caller)") }
         Terminal.note("Register somebody, then notify them:")
-        Terminal.note(
-            """
-              curl --unix-socket \(development.gateSocket) -X PUT http://localhost/v1/recipients/u_42 \\
-                -H 'Content-Type: application/json' -d '{"region":"DE","region_source":"kyc","locale":"nb",\
-            "time_zone":"Europe/Berlin","privacy":"generic","age":"adult","push_enabled":true}'
-              sendgate explain --socket \(development.gateSocket) --type transaction.failed --user u_42
-            """)
+        let commands = FirstNotification.commands(
+            program: CommandLine.arguments[0], socket: development.gateSocket)
+        for line in commands.split(separator: "\n") { Terminal.note("  \(line)") }
     }
 
     /// One line of JSON when a program waits for it; nothing otherwise, the log has said it.

@@ -55,7 +55,13 @@ struct Status: GateCommand {
         for line in table.lines.dropFirst() { Terminal.print("  \(line)") }
         guard !counts.isEmpty else { return }
         func count(_ name: String) -> String { counts["sendgate_\(name)"] ?? "?" }
-        Terminal.print("policy    \(Self.label("digest", of: "sendgate_policy_info", in: counts) ?? "?")")
+        let digest = Self.label("digest", of: "sendgate_policy_info", in: counts) ?? "?"
+        Terminal.print("policy    \(digest)")
+        if let reviewed = Self.label("reviewed", of: "sendgate_policy_info", in: counts), reviewed != digest {
+            Terminal.print(
+                "          development adds a caller to it; the pages alone, as `policy check` says, are \(reviewed)"
+            )
+        }
         Terminal.print(
             "trail     \(count("trail_entries")) entries, \(count("publish_lag_milliseconds")) ms behind")
         Terminal.print("outbox    \(count("outbox_rows")) messages, \(count("outbox_bytes")) bytes")

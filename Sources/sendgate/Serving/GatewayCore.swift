@@ -85,11 +85,11 @@ struct GatewayCore: Service {
     private func stopThreads() async {
         await withCheckedContinuation { continuation in
             let thread = Thread {
+                Thread.current.name = "drain"
                 engine.drain()
                 publisher.drain()
                 continuation.resume()
             }
-            thread.name = "drain"
             thread.start()
         }
     }

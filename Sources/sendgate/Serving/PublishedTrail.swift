@@ -18,15 +18,18 @@ final class PublishedTrail: TrailLibrary {
     /// - Parameters:
     ///   - signer: Signs checkpoints; its name is the trail's.
     ///   - olderKeys: Keys that signed earlier checkpoints.
+    ///   - entryCount: How many entries the store has ever had.
     ///   - publishedSize: What the store remembers; a directory that ends before it is an old copy.
     init(
-        at path: String, signer: NoteSigner, olderKeys: [NoteVerifierKey], publishedSize: UInt64
+        at path: String, signer: NoteSigner, olderKeys: [NoteVerifierKey], publishedSize: UInt64,
+        entryCount: UInt64
     ) throws {
         origin = signer.verifierKey.name
         self.signer = signer
         let keys = [signer.verifierKey] + olderKeys
         let writer = try TrailDirectoryWriter(
-            openingAt: path, trusting: TrailTrust(origin: origin, keys: keys), publishedSize: publishedSize)
+            openingAt: path, trusting: TrailTrust(origin: origin, keys: keys), publishedSize: publishedSize,
+            entryCount: entryCount)
         try writer.writeVerifierKeys(keys)
         self.writer = Mutex(writer)
         reader = try TrailDirectoryReader(openingAt: path)

@@ -103,4 +103,7 @@ extension PolicyProblem {
         if line != nil, let column { place += ":\(column)" }
         return "\(place): \(message)"
     }
+
+    /// The same with the folder's path before the file's; a problem of the folder itself has that place already.
+    func placed(in folder: String) -> String { file == folder ? placed : "\(folder)/\(placed)" }
 }

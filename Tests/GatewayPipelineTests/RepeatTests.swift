@@ -1,0 +1,161 @@
+import CanonicalJSON
+import CompliancePolicy
+import Dispatch
+import GateVocabulary
+import GatewayPipeline
+import Synchronization
+import Testing
+import WireProtocol
+
+/// A producer that lost an answer asks again.
+@Suite struct RepeatTests {
+    @Test func `a repeat of a published send is answered without holding up anybody else's`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let promo = try await gate.promo("p0", to: "u_1")
+        let first = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        // Enough for a full bundle: the store lets go of it once it is published.
+        for number in 1...256 {
+            var other = promo
+            other["id"] = .string("p\(number)")
+            _ = try await gate.call("marketing", "POST", "/v1/sends", other)
+        }
+        try gate.publishAll()
+        let (reading, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        gate.library.willRead.withLock {
+            $0 = {
+                reading.signal()
+                release.wait()
+            }
+        }
+        // Both threads that are everybody's stand before the disk.
+        async let again = gate.call("marketing", "POST", "/v1/sends", promo)
+        async let status = gate.call(
+            "marketing", "GET", "/v1/sends/\(try #require(first["send_id"]))")
+        await Task.detached { for _ in 0..<2 { reading.wait() } }.value
+        // The writer takes another send meanwhile.
+        let alert = try await gate.example("security.new_login", "s1", to: "u_1", as: "security")
+        let sent = try await gate.call("security", "POST", "/v1/sends", alert)
+        #expect(sent.status == 202, "\(sent.json)")
+        gate.library.willRead.withLock { $0 = nil }
+        for _ in 0..<2 { release.signal() }
+        let answer = try await again
+        #expect(answer.json["replayed"] == true && answer["send_id"] == first["send_id"])
+        #expect(answer.json["trail"] == first.json["trail"])
+        #expect(try await status["send_id"] == first["send_id"])
+    }
+
+    @Test func `a security repeat does not wait for anybody's look-ups`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let alert = try await gate.example("security.new_login", "s1", to: "u_1", as: "security")
+        let first = try await gate.call("security", "POST", "/v1/sends", alert)
+        let promo = try await gate.promo("p0", to: "u_1")
+        for number in 0...256 {
+            var other = promo
+            other["id"] = .string("p\(number)")
+            _ = try await gate.call("marketing", "POST", "/v1/sends", other)
+        }
+        try gate.publishAll()
+        let (reading, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        gate.library.willRead.withLock {
+            $0 = {
+                reading.signal()
+                release.wait()
+            }
+        }
+        // A flood of repeats: two at the disk, the others behind them.
+        let flood = Task {
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<64 {
+                    var other = promo
+                    other["id"] = .string("p\(number)")
+                    group.addTask { [other] in
+                        try await gate.call("marketing", "POST", "/v1/sends", other).json["replayed"] == true
+                    }
+                }
+                return try await group.reduce(true) { $0 && $1 }
+            }
+        }
+        await Task.detached { for _ in 0..<2 { reading.wait() } }.value
+        gate.library.willRead.withLock { $0 = nil }
+        let again = try await gate.call("security", "POST", "/v1/sends", alert)
+        #expect(again.json["replayed"] == true && again["send_id"] == first["send_id"])
+        for _ in 0..<64 { release.signal() }
+        #expect(try await flood.value)
+    }
+
+    @Test func `a repeated refusal says that only a new id is decided anew`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let promo = try await gate.promo("p1", to: "u_1")
+        let first = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        try #require(first.status == 403)
+        #expect(first["hint"] == nil)
+        let again = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        #expect(again["hint"]?.contains("new id") == true)
+        try await gate.consent("u_1")
+        let fresh = try await gate.promo("p2", to: "u_1")
+        let sent = try await gate.call("marketing", "POST", "/v1/sends", fresh)
+        try #require(sent.status == 202)
+        #expect(try await gate.call("marketing", "POST", "/v1/sends", fresh)["hint"] == nil)
+    }
+
+    @Test func `both answers carry a detail, null when the reason says it all`() async throws {
+        let gate = try GatewayHarness()
+        let unknown = try await gate.call(
+            "marketing", "POST", "/v1/sends", gate.promo("p1", to: "nobody"))
+        #expect(unknown.status == 403 && unknown.json["detail"] == .null, "\(unknown.json)")
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        let sent = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p2", to: "u_1"))
+        #expect(sent.status == 202 && sent.json["detail"] == .null, "\(sent.json)")
+    }
+
+    @Test func `params that do not fit are listed with their pointers and without their values`() async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        var send = GatewayHarness.remittance("r1", to: "u_1")
+        send["params"] = [
+            "amount": ["minor": "lots", "currency": "NOK"], "transaction_id": "Zaphod",
+            "recipient_name": "Ahmad Karimi",
+        ]
+        let first = try await gate.call("payments", "POST", "/v1/sends", send)
+        #expect(first.status == 403 && first["reason"] == "invalid_params", "\(first.json)")
+        let violations = try #require(first.json["violations"]?.arrayValue).compactMap(\.objectValue)
+        #expect(
+            violations.compactMap { $0["pointer"]?.stringValue } == [
+                "/params/amount/minor", "/params/transaction_id",
+            ])
+        let text = String(decoding: CanonicalJSON.write(.object(first.json)), as: UTF8.self)
+        #expect(!text.contains("Zaphod") && !text.contains("lots"))
+        let again = try await gate.call("payments", "POST", "/v1/sends", send)
+        #expect(again.json["replayed"] == true && again.json["violations"] == first.json["violations"])
+    }
+
+    @Test func `a type that is switched off says what to do, whatever its params are`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let reply = try await gate.call(
+            "product", "POST", "/v1/sends",
+            [
+                "id": "a1", "type": "alert.rdc_account_status", "recipient": ["user": "u_1"],
+                "params": ["no": "such"],
+            ])
+        #expect(reply.status == 403 && reply["reason"] == "type_disabled", "\(reply.json)")
+        let hint = gate.policy.type(TypeID("alert.rdc_account_status"))?.disabledHint
+        #expect(hint != nil && reply["hint"] == hint)
+        #expect(reply.json["violations"] == nil)
+    }
+
+    @Test func `a packed body is refused before it is read`() async throws {
+        let gate = try GatewayHarness()
+        let reply = try await gate.call(
+            "marketing", "POST", "/v1/sends", ["id": "p1"], headers: [("content-encoding", "gzip")])
+        #expect(reply.status == 415, "\(reply.json)")
+        let plain = try await gate.call(
+            "marketing", "POST", "/v1/sends", ["id": "p1"], headers: [("content-encoding", "identity")])
+        #expect(plain.status == 422)
+    }
+}
