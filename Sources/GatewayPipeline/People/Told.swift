@@ -55,7 +55,7 @@ extension BatchContext {
         else {
             let needed = type.dedupeBy.map { "`params` needs a valid `\($0)`" }
             throw Problem(
-                .invalidRequest,
+                .unknownEvent,
                 detail: needed
                     ?? "every send of `\(type.id)` is told: it has no `dedupe_by`, or a law demands it")
         }
@@ -63,7 +63,7 @@ extension BatchContext {
             let person = try RecipientSnapshot.load(subject, from: store)
         else { throw Problem(.notFound, detail: "no recipient of this name") }
         guard let event = person.event(type.id, value: value, on: .push) else {
-            throw Problem(.invalidRequest, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
+            throw Problem(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
         }
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {

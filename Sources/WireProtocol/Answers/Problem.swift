@@ -39,6 +39,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
     case eventInFuture = "event_in_future"
     case unknownTimeZone = "unknown_time_zone"
     case unknownScope = "unknown_scope"
+    case unknownEvent = "unknown_event"
     case invalidPublicKey = "invalid_public_key"
     case policyRefused = "policy_refused"
     // 429
@@ -69,7 +70,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         case .unsupportedMediaType: 415
         case .invalidRequest, .tooManyLines, .unknownNotice, .unknownPurpose, .otherPurpose, .eventInFuture,
             .unknownTimeZone,
-            .unknownScope, .invalidPublicKey, .policyRefused:
+            .unknownScope, .unknownEvent, .invalidPublicKey, .policyRefused:
             422
         case .tooManyInFlight, .outboxFull, .rateLimited: 429
         case .headersTooLarge: 431
@@ -104,6 +105,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         case .otherPurpose: "The notice that was shown asks about another purpose"
         case .eventInFuture: "The event lies in the future"
         case .unknownTimeZone: "The time zone is not in the gateway's tzdata"
+        case .unknownEvent: "Nothing of this type is told once, or the params do not say which event is meant"
         case .unknownScope: "The scope is neither a category nor a type that can be muted alone"
         case .invalidPublicKey: "The public key is not a point of its curve"
         case .policyRefused: "The bundle does not pass its checks; the one in force stays"

@@ -65,7 +65,7 @@ extension OpenAPIDocument {
             answers: [
                 .ok("Nothing will tell it any more.", AcknowledgeAnswer.shape, Samples.acknowledged.json)
             ],
-            problems: [.notFound, .grantMissing]),
+            problems: [.notFound, .grantMissing, .unknownEvent]),
         Operation(
             .getSend, "Sends", "The recorded decision and what became of it",
             answers: [.ok("The send.", SendStatusAnswer.shape, Samples.status.json)],
