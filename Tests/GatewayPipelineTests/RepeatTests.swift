@@ -85,16 +85,18 @@ import WireProtocol
         #expect(try await flood.value)
     }
 
-    @Test func `a repeated refusal says that only a new id is decided anew`() async throws {
+    @Test func `a refusal is repeated word for word; only a new id is decided anew`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
         let promo = try await gate.promo("p1", to: "u_1")
         let first = try await gate.call("marketing", "POST", "/v1/sends", promo)
         try #require(first.status == 403)
-        #expect(first["hint"] == nil)
-        let again = try await gate.call("marketing", "POST", "/v1/sends", promo)
-        #expect(again["hint"]?.contains("new id") == true)
+        #expect(first["hint"]?.contains("new id") == true)
         try await gate.consent("u_1")
+        var again = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        #expect(again.json["replayed"] == true)
+        again.json["replayed"] = nil
+        #expect(again.status == 403 && again.json == first.json)
         let fresh = try await gate.promo("p2", to: "u_1")
         let sent = try await gate.call("marketing", "POST", "/v1/sends", fresh)
         try #require(sent.status == 202)
@@ -145,7 +147,7 @@ import WireProtocol
             ])
         #expect(reply.status == 403 && reply["reason"] == "type_disabled", "\(reply.json)")
         let hint = gate.policy.type(TypeID("alert.rdc_account_status"))?.disabledHint
-        #expect(hint != nil && reply["hint"] == hint)
+        #expect(try reply["hint"]?.hasPrefix(#require(hint)) == true)
         #expect(reply.json["violations"] == nil)
     }
 

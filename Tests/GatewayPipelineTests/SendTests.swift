@@ -77,18 +77,6 @@ import WireProtocol
         #expect(elsewhere.status == 403 && elsewhere["reason"] == "caller_not_permitted")
     }
 
-    @Test func `a refusal is repeated too, so a new id is needed once the reason is gone`() async throws {
-        let gate = try GatewayHarness()
-        try await gate.register("u_1")
-        let first = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p1", to: "u_1"))
-        try #require(first.status == 403)
-        try await gate.consent("u_1")
-        let again = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p1", to: "u_1"))
-        #expect(again.status == 403 && again.json["replayed"] == true)
-        let fresh = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p2", to: "u_1"))
-        #expect(fresh.status == 202)
-    }
-
     @Test func `equal ids side by side behave as if one had come after the other`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

@@ -192,15 +192,13 @@ package struct SendAnswer: Hashable, Sendable {
     }
 
     /// A refusal is repeated for as long as its id is remembered, whatever has changed since; a producer who is
-    /// not told so would wait for ever.
+    /// not told so would wait for ever. Said the first time too, so that both answers are the same.
     private var hintText: String? {
-        let isRepeatedRefusal = isReplayed && !outcome.isPromise
-        let parts = [hint, isRepeatedRefusal ? Self.repeatedRefusalHint : nil].compactMap { $0 }
-        return parts.isEmpty ? nil : parts.joined(separator: "; ")
+        guard !outcome.isPromise else { return hint }
+        return [hint, Self.boundIDHint].compactMap { $0 }.joined(separator: "; ")
     }
 
-    package static let repeatedRefusalHint =
-        "this id was refused before and is answered the same way again; once the reason is gone, send with a new id"
+    package static let boundIDHint = "this id keeps this answer; once the reason is gone, send with a new id"
 
     package func answer(isStreamLine: Bool = false) -> Answer {
         Answer(
