@@ -39,7 +39,7 @@ extension EndToEnd {
             try gate.start()
             // The stream's own sends are no ids of the flood; their entries are counted apart.
             let taken = answered.count { $0.status == 202 }
-            let promised = try flood.finish()
+            let promised = try flood.finish() + answered.reduce(0) { $0 + ($1.deliveries?.count ?? 0) }
             try layer.waitForMessages(promised)
             #expect(try gate.stop() == .exit(0))
             let evidence = try Evidence.check(
@@ -51,6 +51,10 @@ extension EndToEnd {
         private struct LineAnswer: Decodable {
             var status: Int
             var id: String?
+            /// Every one a message, for a send whose outcome is `forward` at each device.
+            var deliveries: [Delivery]?
+
+            struct Delivery: Decodable {}
         }
 
         @Test func `SIGINT is an orderly stop too and a client that idles does not hold it up`() throws {
