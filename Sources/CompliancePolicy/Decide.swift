@@ -17,6 +17,17 @@ package func decide(
     return decide(given: facts, in: policy.territory(of: facts, under: behaviour), under: behaviour)
 }
 
+extension CompiledPolicy {
+    /// Whether gates 1 to 3 let a send through: the ones that look at nothing about the recipient.
+    package func admits(_ request: AttestedRequest, params: ParamsFact) -> Bool {
+        let behaviour = behaviour(for: request)
+        var facts = Facts()
+        facts.params = params
+        return typeGate(facts, behaviour).verdict != .fail && callerGate(behaviour).verdict != .fail
+            && criticalGate(behaviour).verdict != .fail
+    }
+}
+
 /// The same, once the bundle has been asked everything it can say about the request and the place.
 ///
 /// Allocates nothing. Every gate is asked, whatever the ones before it found; then the first that rejects

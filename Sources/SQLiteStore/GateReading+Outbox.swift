@@ -8,9 +8,10 @@ extension GateReading {
         interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at, sealed
         """
     private static let byMessage = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE message = ?")
-    private static let byNumber = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE number = ?")
     private static let bySend = StatementText(
         "outbox", "SELECT \(columns) FROM outbox WHERE send = ? ORDER BY number")
+    private static let countBySubject = StatementText(
+        "outbox", "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE subject = ? LIMIT ?)")
     private static let bySubject = StatementText(
         "outbox", "SELECT \(columns) FROM outbox WHERE subject = ? ORDER BY number")
 
@@ -24,6 +25,16 @@ extension GateReading {
 
     final func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
         try gate.every(Self.bySubject, { $0.add(subject) }) { try outboxRecord(from: &$0) }
+    }
+
+    final func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
+        let count = try gate.first(
+            Self.countBySubject,
+            {
+                $0.add(subject)
+                $0.add(Int64(limit))
+            }, read: { Int($0.integer()) })
+        return count ?? 0
     }
 
     private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
@@ -68,11 +79,21 @@ extension GateReading {
         """)
     /// One caller's due rows of one rank, oldest first, fetched in small pieces.
     private struct Queue {
+        struct Head {
+            var time: Int64
+            var number: Int64
+            var message: MessageID
+
+            static func isDueEarlier(_ one: Head, _ other: Head) -> Bool {
+                (one.time, one.number) < (other.time, other.number)
+            }
+        }
+
         let rank: Int64
         let caller: Int64
         private var lastTime = Int64.min
         private var lastNumber = Int64.min
-        private var piece: [(time: Int64, number: Int64)] = []
+        private var piece: [Head] = []
         private var position = 0
         private var isExhausted = false
 
@@ -84,7 +105,7 @@ extension GateReading {
         /// The oldest row not yet taken.
         mutating func peek(
             at now: Instant, excluding: Set<MessageID>, pieceCount: Int, in gate: Connection
-        ) throws -> (time: Int64, number: Int64)? {
+        ) throws -> Head? {
             if position == piece.count, !isExhausted {
                 piece = []
                 position = 0
@@ -100,8 +121,9 @@ extension GateReading {
                 } read: { row in
                     lastTime = row.integer()
                     lastNumber = row.integer()
-                    if try !excluding.contains(row.id(MessageID.self)) {
-                        piece.append((lastTime, lastNumber))
+                    let message = try row.id(MessageID.self)
+                    if !excluding.contains(message) {
+                        piece.append(Head(time: lastTime, number: lastNumber, message: message))
                     }
                     isExhausted = piece.count < pieceCount
                     return isExhausted
@@ -116,36 +138,30 @@ extension GateReading {
     /// Rank by rank; inside a rank one row per caller in turn, the caller that waits longest first.
     final func dueOutbox(
         at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
-    ) throws -> [OutboxRecord] {
+    ) throws -> [MessageID] {
         let tally = try currentTally()
-        var numbers: [Int64] = []
+        var messages: [MessageID] = []
         for rank in Rank.all(in: lane) {
             var queues = tally.callers(in: rank).map { Queue(rank: rank, caller: $0) }
             guard !queues.isEmpty else { continue }
-            while numbers.count < limit {
-                let room = limit - numbers.count
+            while messages.count < limit {
+                let room = limit - messages.count
                 let pieceCount = max(room / queues.count, 4)
-                var round: [(head: (time: Int64, number: Int64), queue: Int)] = []
+                var round: [(head: Queue.Head, queue: Int)] = []
                 for index in queues.indices {
                     let head = try queues[index].peek(
                         at: now, excluding: excluding, pieceCount: pieceCount, in: gate)
                     if let head { round.append((head, index)) }
                 }
                 guard !round.isEmpty else { break }
-                round.sort { $0.head < $1.head }
+                round.sort { Queue.Head.isDueEarlier($0.head, $1.head) }
                 for turn in round.prefix(room) {
-                    numbers.append(turn.head.number)
+                    messages.append(turn.head.message)
                     queues[turn.queue].take()
                 }
             }
         }
-        return try numbers.map { number in
-            guard
-                let record = try gate.first(
-                    Self.byNumber, { $0.add(number) }, read: { try outboxRecord(from: &$0) })
-            else { throw StoreError.damaged(table: "outbox", "row \(number) of the index is missing") }
-            return record
-        }
+        return messages
     }
 
     final func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant? {

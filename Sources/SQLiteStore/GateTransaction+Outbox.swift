@@ -24,6 +24,8 @@ extension GateTransaction {
     private static let mark = StatementText(
         "outbox",
         "UPDATE outbox SET attempt_count = attempt_count + 1, attempted_at = ? WHERE message = ?")
+    private static let postpone = StatementText(
+        "outbox", "UPDATE outbox SET not_before = ? WHERE message = ?")
     private static let remove = StatementText(
         "outbox", "DELETE FROM outbox WHERE message = ? RETURNING rank, caller, byte_count")
 
@@ -87,6 +89,16 @@ extension GateTransaction {
             $0.add(message)
         }
         // Withdrawn in the meantime: handing it over all the same would be the very bug this prevents.
+        guard count == 1 else {
+            throw StoreConflict(table: "outbox", message: "there is no message \(message)")
+        }
+    }
+
+    func postponeOutbox(_ message: MessageID, until: Instant) throws {
+        let count = try gate.change(Self.postpone) {
+            $0.add(until)
+            $0.add(message)
+        }
         guard count == 1 else {
             throw StoreConflict(table: "outbox", message: "there is no message \(message)")
         }

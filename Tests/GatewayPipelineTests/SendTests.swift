@@ -221,4 +221,60 @@ import WireProtocol
         #expect(knocks.count == 2)
         #expect(knocks.last?.contains("\"count\":20") == true)
     }
+
+    @Test func `a message that cannot be handled is put off and holds up none behind it`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        var messages: [MessageID] = []
+        for id in ["r1", "r2"] {
+            let sent = try await gate.call(
+                "payments", "POST", "/v1/sends", GatewayHarness.remittance(id, to: "u_1"))
+            let delivery = try #require(
+                sent.json["deliveries"]?.arrayValue?.first?.objectValue, "\(sent.json)")
+            messages.append(try #require(MessageID(uuidText: delivery["message_id"]?.stringValue ?? "")))
+        }
+        func rewrite(_ change: (inout OutboxRecord) -> Void) throws {
+            var row = try #require(try gate.store.read { try $0.outbox(messages[0]) })
+            change(&row)
+            try gate.store.write { try $0.updateOutbox(row) }
+        }
+        var sound: [UInt8] = []
+        try rewrite {
+            sound = $0.headers
+            $0.headers = Array("[]".utf8)
+        }
+        #expect(try await gate.claim().map(\.message) == [messages[1]])
+        #expect(gate.alarms.all.count == 1 && gate.alarms.all[0].contains("\(messages[0]) is put off"))
+        #expect(try await gate.claim().isEmpty)
+        try rewrite { $0.headers = sound }
+        gate.clock.advance(seconds: 60)
+        #expect(try await gate.claim().map(\.message) == [messages[0]])
+    }
+
+    @Test func `more than may wait for one person is refused, with a share kept for security`() async throws {
+        var limits = EngineLimits()
+        limits.outboxRowCountPerPersonMax = 10
+        let gate = try GatewayHarness(limits: limits)
+        try await gate.register("u_1")
+        try await gate.register("u_2")
+        func send(_ caller: String, _ send: JSONObject) async throws -> GatewayHarness.Reply {
+            try await gate.call(caller, "POST", "/v1/sends", send)
+        }
+        for number in 0..<10 {
+            let sent = try await send("payments", GatewayHarness.remittance("r\(number)", to: "u_1"))
+            #expect(sent.status == 202, "\(sent.json)")
+        }
+        let full = try await send("payments", GatewayHarness.remittance("r10", to: "u_1"))
+        #expect(full.status == 429 && full["type"] == "urn:sendgate:problem:outbox_full", "\(full.json)")
+        #expect(try await send("payments", GatewayHarness.remittance("r11", to: "u_2")).status == 202)
+        let login = try await gate.example("security.new_login", "l1", to: "u_1", as: "security")
+        #expect(try await send("security", login).status == 202)
+        // Handed over, there is room again, and the same id is decided then.
+        while case let claimed = try await gate.claim(), !claimed.isEmpty {
+            for delivery in claimed {
+                try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            }
+        }
+        #expect(try await send("payments", GatewayHarness.remittance("r10", to: "u_1")).status == 202)
+    }
 }

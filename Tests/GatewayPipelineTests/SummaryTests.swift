@@ -237,11 +237,10 @@ import WireProtocol
         #expect(try await gate.claim().count == 2)
         // The first forward leaves the window, the second is still in it.
         gate.clock.advance(seconds: 3600 - 4 * 60 + 2)
-        _ = try await gate.claim()
-        #expect(try await gate.claim().count == 1)
+        // Which of the two goes first is not said; the one that does may go at once or at the next turn.
+        #expect(try await gate.claim().count + gate.claim().count == 1)
         gate.clock.advance(seconds: 3600)
-        _ = try await gate.claim()
-        #expect(try await gate.claim().count == 1)
+        #expect(try await gate.claim().count + gate.claim().count == 1)
     }
 
     @Test func `a held send with two devices does not count against itself`() async throws {

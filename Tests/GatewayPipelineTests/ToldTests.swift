@@ -41,6 +41,24 @@ import WireProtocol
         #expect(try await gate.call("payments", "POST", "/v1/sends", other).status == 202)
     }
 
+    @Test func `who may not send a type learns neither what was told nor when it is quiet`() async throws {
+        let gate = try GatewayHarness(at: "2026-11-21T23:00:00Z")
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        #expect(try await gate.call("payments", "POST", "/v1/sends", processing("a")).status == 202)
+        let told = try await gate.call("marketing", "POST", "/v1/sends", processing("b"))
+        #expect(told["reason"] == "caller_not_permitted", "\(told.json)")
+        // Too short a life for the recipient's quiet hours: payments is told so, marketing is not.
+        var short = GatewayHarness.remittance("c", to: "u_1")
+        short["ttl_seconds"] = 60
+        #expect(
+            try await gate.call("payments", "POST", "/v1/sends", short)["reason"] == "expires_before_due")
+        #expect(
+            try await gate.call("marketing", "POST", "/v1/sends", short)["reason"] == "caller_not_permitted")
+        short["params"] = ["no": "such"]
+        short["id"] = "d"
+        #expect(try await gate.call("payments", "POST", "/v1/sends", short)["reason"] == "invalid_params")
+    }
+
     @Test func `an acknowledgement takes back what waits`() async throws {
         let gate = try await gate()
         let sent = try await gate.call("payments", "POST", "/v1/sends", processing("a"))

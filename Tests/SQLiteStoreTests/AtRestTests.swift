@@ -137,6 +137,29 @@ import Testing
         }
     }
 
+    @Test func `a damaged message hides none of those that are due beside it and can be put off`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).write { transaction in
+            try transaction.putCanaries(1)
+            try transaction.putCanaries(2)
+        }
+        try tamper(folder.state + "/gate.db") {
+            try $0.script("UPDATE outbox SET sealed = x'' WHERE message = (SELECT min(message) FROM outbox)")
+        }
+        let store = try openStore(folder.state)
+        func due(at time: Instant) throws -> Int {
+            try store.read { store in
+                try DeliveryLane.allCases.reduce(0) {
+                    try $0 + store.dueOutbox(at: time, limit: 9, lane: $1, excluding: []).count
+                }
+            }
+        }
+        let later = Instant(milliseconds: .max)
+        #expect(try due(at: later) == 2)
+        try store.write { try $0.postponeOutbox(.sample(1), until: later) }
+        #expect(try due(at: Instant(milliseconds: later.milliseconds - 1)) == 1)
+    }
+
     // MARK: Erasure
 
     @Test func `an erasure leaves no trace of who the person was`() throws {

@@ -10,6 +10,7 @@ import Testing
         try opened.read { store in
             try DeliveryLane.allCases.flatMap {
                 try store.dueOutbox(at: .sample(seconds), limit: limit, lane: $0, excluding: excluding)
+                    .map { try #require(try store.outbox($0)) }
             }
         }
     }
@@ -60,6 +61,32 @@ import Testing
         try opened.write { try $0.removeOutbox(.sample(1)) }
         #expect(throws: (any Error).self) {
             try opened.write { try $0.markAttempt(.sample(1), at: .sample(6)) }
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a message put off waits and is otherwise as it was`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            try transaction.insertOutbox(.sample(1, notBefore: .sample(1)))
+            try transaction.postponeOutbox(.sample(1), until: .sample(60))
+        }
+        try opened.reopen()
+        #expect(try due(opened, at: 59).isEmpty)
+        #expect(try due(opened, at: 60) == [.sample(1, notBefore: .sample(60))])
+        #expect(throws: (any Error).self) {
+            try opened.write { try $0.postponeOutbox(.sample(2), until: .sample(60)) }
+        }
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `what waits for one person is counted as far as asked`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            for number in 1...3 { try transaction.insertOutbox(.sample(number)) }
+            #expect(try transaction.outboxCount(of: .sample(1), limit: 9) == 3)
+            #expect(try transaction.outboxCount(of: .sample(1), limit: 2) == 2)
+            #expect(try transaction.outboxCount(of: .sample(2), limit: 9) == 0)
         }
     }
 
@@ -126,7 +153,7 @@ import Testing
         }
         func order(_ lane: DeliveryLane, limit: Int) throws -> [MessageID] {
             try opened.read {
-                try $0.dueOutbox(at: .sample(9), limit: limit, lane: lane, excluding: []).map(\.message)
+                try $0.dueOutbox(at: .sample(9), limit: limit, lane: lane, excluding: [])
             }
         }
         #expect(try order(.security, limit: 9) == [.sample(7), .sample(6)])

@@ -110,7 +110,7 @@ import Testing
 
     @Test func `a send can be explained as it is, or on facts alone`() throws {
         let send = try ExplainBody.read(CanonicalJSON.write(SendRequest.example)).get()
-        #expect(send.user == UserID("u_42") && send.destination == DestinationID("d_1"))
+        #expect(send.send == (try SendRequest.read(CanonicalJSON.write(SendRequest.example)).get()))
         #expect(send.neededGrant == .subjectsRead)
         let facts = try ExplainBody.read(CanonicalJSON.write(ExplainBody.example)).get()
         #expect(facts.neededGrant == nil)

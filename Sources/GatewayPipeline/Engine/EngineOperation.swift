@@ -42,6 +42,8 @@ package enum EngineFailure: Error, Equatable, Sendable {
     case overloaded
     /// 429: the outbox has reached its bound.
     case outboxFull
+    /// 429: as much as may wait for one person does.
+    case outboxFullForRecipient
     /// 503: the gateway is draining.
     case stopping
     /// 503: the store or the trail cannot take it; the text says what to look at.

@@ -35,6 +35,10 @@ extension Problem {
         switch failure {
         case .overloaded:
             self.init(.tooManyInFlight, detail: "the engine's queue is full; send the same id again later")
+        case .outboxFullForRecipient:
+            self.init(
+                .outboxFull, detail: "too much waits for this recipient already; send the same id again later"
+            )
         case .outboxFull:
             self.init(
                 .outboxFull, detail: "the next hop does not take what waits; send the same id again later")

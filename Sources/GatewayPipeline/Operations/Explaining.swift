@@ -36,6 +36,9 @@ extension Gateway {
                 paramsViolations: policy.paramsViolations(body.params, of: body.type).map(\.pointer.text))
             return context.answer(Answer(json: answer.json))
         }
+        guard let send = body.send else {
+            preconditionFailure("the shape of the body asks for facts or a recipient")
+        }
         guard context.grants.contains(.subjectsRead) else {
             return context.answer(
                 Problem(
@@ -60,63 +63,29 @@ extension Gateway {
         let unsubscribeURL = surroundings.unsubscribeURL
         read(context) { reading in
             try reading.explain(
-                body, request, at: clock.now(), identifiers: identifiers, unsubscribeURL: unsubscribeURL)
+                send, as: request, at: clock.now(), identifiers: identifiers, unsubscribeURL: unsubscribeURL)
         }
     }
 }
 
 extension GatewayReading {
     fileprivate func explain(
-        _ body: ExplainBody, _ request: AttestedRequest, at now: Instant,
+        _ send: SendRequest, as request: AttestedRequest, at now: Instant,
         identifiers: any IdentifierSource, unsubscribeURL: String
     ) throws -> Answer {
-        let person = try body.user.flatMap { try RecipientSnapshot.load($0, from: store) }
-        let type = policy.type(body.type)
-        let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
-        let collapse = type.flatMap { SendMaterial.collapseText(of: body.collapseKey, body.params, for: $0) }
-        let due = type.flatMap { person?.due($0, at: now) } ?? now
-        let material = SendMaterial(
-            send: try identifiers.newSendID(), request: request, params: body.params,
-            deepLink: body.deepLink ?? type?.deepLink, locale: body.locale,
-            collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
-            expiresAt: (type?.ttlCountsFrom == .due ? due : now)
-                .advanced(bySeconds: min(body.ttlSeconds ?? typeSeconds, typeSeconds)))
-        var fallback = FallbackFact.notFallback
-        if let replaced = body.fallbackFor {
-            let send = try store.send(replaced)
-            let isOwn = send != nil && send?.caller == request.caller && send?.subject == person?.subject.id
-            fallback = isOwn && person != nil ? .replacesOwnSend : .mismatch
-        }
-        let verdict = ParamsVerdict(body.params, of: body.type, under: policy)
-        let event = person?.event(type, body.params, on: body.channel)
-        let repetition =
-            try person.map { try store.repetition(of: event, to: $0.subject.id, besides: material.send) }
-            ?? .first
-        let composer = SendComposer(
-            store: store, policy: policy, identifiers: identifiers, person: person, material: material,
-            verdict: verdict, fallback: fallback, repetition: repetition, due: due, now: now,
-            unsubscribeURL: unsubscribeURL)
-        var drafts: [DeliveryDraft] = []
-        if let person {
-            let found: [Destination] =
-                if let id = body.destination {
-                    person.destination(id, on: body.channel).map { [$0] } ?? []
-                } else {
-                    person.destinations(on: body.channel)
-                }
-            drafts = try found.map { try composer.decide(for: $0) }
-        }
-        if drafts.isEmpty {
-            drafts = [try composer.decide(without: body.destination == nil ? .noneRegistered : .unknown)]
-        }
-        let deliveries = drafts.map { draft in
+        let considered = try ConsideredSend(
+            send, as: request,
+            in: DecidingContext(
+                store: store, policy: policy, identifiers: identifiers, unsubscribeURL: unsubscribeURL,
+                now: now))
+        let deliveries = considered.drafts.map { draft in
             ExplainAnswer.Delivery(
                 destination: draft.destination?.id.text, facts: draft.facts, decision: draft.decision,
                 sentence: Explanation.sentence(draft.decision.reason, draft.decision.detail))
         }
         let answer = ExplainAnswer(
             policy: policy.digest, request: request, deliveries: deliveries,
-            paramsViolations: verdict.violations.map(\.pointer.text))
+            paramsViolations: considered.verdict.violations.map(\.pointer.text))
         return Answer(json: answer.json)
     }
 }

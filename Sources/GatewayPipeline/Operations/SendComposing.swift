@@ -27,31 +27,20 @@ struct SendComposer {
     var isAgain = false
 
     init(
-        batch: BatchContext, person: RecipientSnapshot?, material: SendMaterial, verdict: ParamsVerdict,
-        fallback: FallbackFact, repetition: RepetitionFact, due: Instant, now: Instant
+        _ context: DecidingContext, person: RecipientSnapshot?, material: SendMaterial,
+        verdict: ParamsVerdict, fallback: FallbackFact, repetition: RepetitionFact, due: Instant
     ) {
-        self.init(
-            store: batch.store, policy: batch.policy, identifiers: batch.surroundings.identifiers,
-            person: person, material: material, verdict: verdict, fallback: fallback, repetition: repetition,
-            due: due, now: now, unsubscribeURL: batch.surroundings.unsubscribeURL)
-    }
-
-    init(
-        store: any StoreReading, policy: CompiledPolicy, identifiers: any IdentifierSource,
-        person: RecipientSnapshot?, material: SendMaterial, verdict: ParamsVerdict, fallback: FallbackFact,
-        repetition: RepetitionFact, due: Instant, now: Instant, unsubscribeURL: String
-    ) {
-        loading = FactsLoading(store: store, policy: policy, now: now)
-        self.policy = policy
-        self.identifiers = identifiers
+        loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
+        policy = context.policy
+        identifiers = context.identifiers
+        unsubscribeURL = context.unsubscribeURL
+        now = context.now
         self.person = person
         self.material = material
         self.verdict = verdict
         self.fallback = fallback
         self.repetition = repetition
         self.due = due
-        self.now = now
-        self.unsubscribeURL = unsubscribeURL
     }
 
     private var common: FactsLoading.Common {
@@ -126,6 +115,15 @@ struct DeliveryDraft {
     }
 }
 
+extension [DeliveryDraft] {
+    /// What the caller calls the destinations of a send; entries and events know their tags only.
+    var destinationNames: [Tag: String] {
+        reduce(into: [:]) { names, draft in
+            if let destination = draft.destination { names[destination.tag] = destination.id.text }
+        }
+    }
+}
+
 extension BatchContext {
     /// Writes one promise into the outbox: ready now, sealed by the time of the commit, or held.
     ///
@@ -140,7 +138,8 @@ extension BatchContext {
         else { return }
         if waiting == nil, draft.material.request.caller != .gateway {
             try requireOutboxRoom(
-                for: draft.material.request.caller, isSecurity: type.category == .security)
+                for: draft.material.request.caller, to: person.subject.id,
+                isSecurity: type.category == .security)
         }
         var row = OutboxRecord(
             message: message, send: draft.material.send, subject: person.subject.id,
@@ -204,11 +203,11 @@ extension BatchContext {
             throw StoreError.damaged(table: "outbox", "the recorded facts are not an object")
         }
         var composer = SendComposer(
-            batch: self, person: person, material: material,
+            deciding(at: now), person: person, material: material,
             verdict: ParamsVerdict(material.params, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try store.repetition(of: row.event, to: row.subject, besides: row.send),
-            due: due ?? now, now: now)
+            due: due ?? now)
         composer.isAgain = true
         var draft = try composer.decide(for: destination, as: row.message)
         draft.event = row.event
@@ -259,7 +258,9 @@ extension BatchContext {
     }
 
     /// The last share of the outbox is open to the security category only.
-    private func requireOutboxRoom(for caller: CallerName, isSecurity: Bool) throws {
+    private func requireOutboxRoom(
+        for caller: CallerName, to subject: SubjectID, isSecurity: Bool
+    ) throws {
         let limits = surroundings.limits
         let depth = try store.outboxDepth()
         let share = 100 - (isSecurity ? 0 : limits.securitySharePercent)
@@ -270,6 +271,11 @@ extension BatchContext {
             isSecurity
                 || depth.rowCountByCaller[caller, default: 0] + ownWaiting < limits.outboxRowCountPerCallerMax
         else { throw EngineFailure.outboxFull }
+        let personMax =
+            limits.outboxRowCountPerPersonMax * (isSecurity ? 100 + limits.securitySharePercent : 100) / 100
+        guard try store.outboxCount(of: subject, limit: personMax) < personMax else {
+            throw EngineFailure.outboxFullForRecipient
+        }
     }
 }
 

@@ -28,45 +28,25 @@ struct SendOperation: EngineOperation {
         }
         let now = try batch.now()
         try batch.requireRoom(isSecurity: lane == .security)
-        let person = try RecipientSnapshot.load(request.user, from: batch.store)
-        let (fallback, replaced) = try fallbackFact(for: person, in: batch)
-        let verdict = ParamsVerdict(request.params, of: request.type, under: batch.policy)
-        let material = try material(for: person, at: now, in: batch)
+        let considered = try ConsideredSend(request, as: attested, in: batch.deciding(at: now))
+        let (person, material, drafts) = (considered.person, considered.material, considered.drafts)
         let type = batch.policy.type(request.type)
-        let event = person?.event(type, request.params, on: request.channel)
-        let repetition =
-            try person.map {
-                try batch.store.repetition(of: event, to: $0.subject.id, besides: material.send)
-            } ?? .first
-        let composer = SendComposer(
-            batch: batch, person: person, material: material, verdict: verdict, fallback: fallback,
-            repetition: repetition, due: due(for: person, at: now, in: batch), now: now)
-
-        var drafts: [DeliveryDraft] = []
-        let destinations = destinations(of: person)
-        for destination in destinations.found {
-            var draft = try composer.decide(for: destination)
-            draft.event = event
-            drafts.append(draft)
-        }
-        if drafts.isEmpty { drafts = [try composer.decide(without: destinations.missing)] }
 
         let entry = SendEntry(
             send: material.send, subject: person?.subject.id, caller: attested.caller,
             peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
             request: recordedRequest(for: person),
-            paramsVerdict: verdict.recorded(for: request.type, under: batch.policy),
+            paramsVerdict: considered.verdict.recorded(for: request.type, under: batch.policy),
             deliveries: drafts.map(\.record), policy: batch.policy.digest, tzdata: LocalTime.dataVersion,
-            replaces: replaced)
+            replaces: considered.replaced)
         let trail = try batch.record(at: now) { index, time in try entry.encode(index: index, time: time) }
         let record = SendRecord(
             id: material.send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
-            subject: person?.subject.id, type: request.type,
-            category: batch.policy.type(request.type)?.category, channel: request.channel, receivedAt: now,
-            entryIndex: trail.index, requestID: request.id.text,
-            destinationNames: destinations.found.reduce(into: [:]) { $0[$1.tag] = $1.id.text })
+            subject: person?.subject.id, type: request.type, category: type?.category,
+            channel: request.channel, receivedAt: now, entryIndex: trail.index, requestID: request.id.text,
+            destinationNames: drafts.destinationNames)
         try batch.store.insertSend(record)
-        if let person, let event, entry.overall.outcome.isPromise {
+        if let person, let event = considered.event, entry.overall.outcome.isPromise {
             try batch.store.putTold(
                 ToldRecord(event: event, send: material.send, at: now), to: person.subject.id)
         }
@@ -77,7 +57,7 @@ struct SendOperation: EngineOperation {
         if let person { try release(drafts, of: person, entry: entry, in: batch, at: now) }
         let answer = SendAnswer(
             entry, of: record, trail: trail, isReplayed: false,
-            violations: verdict.answered,
+            violations: considered.verdict.answered,
             hint: entry.overall.reason == .typeDisabled ? type?.disabledHint : nil)
         let isStreamLine = isStreamLine
         let reply = reply
@@ -147,57 +127,6 @@ struct SendOperation: EngineOperation {
             draft.decision.reason == .expiresBeforeDue
                 || (draft.decision.decidingGate ?? .expiry) >= .destination
         }
-    }
-
-    /// What the send says, without whom it is for.
-    private func material(
-        for person: RecipientSnapshot?, at now: Instant, in batch: BatchContext
-    ) throws -> SendMaterial {
-        let type = batch.policy.type(request.type)
-        let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
-        let seconds = min(request.ttlSeconds ?? typeSeconds, typeSeconds)
-        let collapse = type.flatMap {
-            SendMaterial.collapseText(of: request.collapseKey, request.params, for: $0)
-        }
-        return SendMaterial(
-            send: try batch.surroundings.identifiers.newSendID(), request: attested, params: request.params,
-            deepLink: request.deepLink ?? type?.deepLink, locale: request.locale,
-            collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
-            expiresAt: (type?.ttlCountsFrom == .due ? due(for: person, at: now, in: batch) : now)
-                .advanced(bySeconds: seconds))
-    }
-
-    /// When the send wants to go out.
-    private func due(for person: RecipientSnapshot?, at now: Instant, in batch: BatchContext) -> Instant {
-        guard let person, let type = batch.policy.type(request.type) else { return now }
-        return person.due(type, at: now)
-    }
-
-    /// Whether the send that this one replaces is this caller's and this person's, and its entry.
-    private func fallbackFact(
-        for person: RecipientSnapshot?, in batch: BatchContext
-    ) throws -> (FallbackFact, entry: UInt64?) {
-        guard let replaced = request.fallbackFor else { return (.notFallback, nil) }
-        guard let person, let send = try batch.store.send(replaced), send.caller == attested.caller,
-            send.subject == person.subject.id
-        else { return (.mismatch, nil) }
-        return (.replacesOwnSend, send.entryIndex)
-    }
-
-    /// In the order of the destinations' own names, which breaks ties in the overall answer.
-    private func destinations(
-        of person: RecipientSnapshot?
-    ) -> (found: [Destination], missing: DestinationFact) {
-        guard let person else { return ([], .noneRegistered) }
-        if let id = request.destination {
-            guard let one = person.destination(id, on: request.channel) else { return ([], .unknown) }
-            return ([one], .unknown)
-        }
-        let all = person.destinations(on: request.channel)
-        if all.isEmpty, request.channel == .push, !person.devices.isEmpty { return ([], .inactive) }
-        return (
-            all.sorted { $0.id.text.utf8.lexicographicallyPrecedes($1.id.text.utf8) }, .noneRegistered
-        )
     }
 
     private func recordedRequest(for person: RecipientSnapshot?) -> SendEntry.RecordedRequest {

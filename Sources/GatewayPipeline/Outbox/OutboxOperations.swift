@@ -27,19 +27,18 @@ struct ClaimOperation: EngineOperation {
 
     func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
         let now = try batch.now()
-        let rows = try batch.store.dueOutbox(
+        let due = try batch.store.dueOutbox(
             at: now, limit: limit, lane: deliveryLane, excluding: underWay.all)
         var deliveries: [Delivery] = []
-        for row in rows {
+        for message in due {
             do {
-                let delivery = try batch.isolating { try batch.handOver(row, at: now) }
+                let delivery = try batch.isolating { try batch.handOver(message, at: now) }
                 if let delivery { deliveries.append(delivery) }
-            } catch let error as StoreError {
-                guard case .damaged = error else { throw error }
-                try batch.store.updateOutbox(batch.puttingOff(row, because: "\(error)"))
             } catch {
+                // The store itself failing is not one message's matter.
+                if let failure = error as? StoreError, !failure.isDamage { throw failure }
                 // One message that cannot be handled must not hold up those behind it.
-                try batch.store.updateOutbox(batch.puttingOff(row, because: "\(error)"))
+                try batch.putOff(message, because: error)
             }
         }
         let claimed = deliveries.map(\.message)
@@ -141,17 +140,12 @@ package enum HandOver: String, CaseIterable, Sendable, Hashable {
 }
 
 extension BatchContext {
-    /// One row at its turn: expired, decided again, composed if it was held, and marked as tried.
+    /// One message at its turn: expired, decided again, composed if it was held, and marked as tried.
     ///
     /// - Returns: `nil` when it does not go now.
-    fileprivate func handOver(_ row: OutboxRecord, at now: Instant) throws -> Delivery? {
+    fileprivate func handOver(_ message: MessageID, at now: Instant) throws -> Delivery? {
         // Claimed with others, one of which may have taken it along into a summary or moved its time.
-        var row = row
-        if row.state == .gathered {
-            guard let still = try store.outbox(row.message), still.state == .gathered, still.notBefore <= now
-            else { return nil }
-            row = still
-        }
+        guard let row = try store.outbox(message), row.notBefore <= now else { return nil }
         guard now <= row.expiresAt else {
             try withdraw(row, because: .expired, at: now)
             return nil
@@ -297,12 +291,21 @@ extension BatchContext {
     /// How long a message that could not be handled waits before it is tried again, in seconds.
     private static let putOffSeconds: Int64 = 60
 
-    /// A message that stays where it is for a while, with an alarm: somebody has to look at why.
+    /// Lets a message wait a while, with an alarm: somebody has to look at why.
+    fileprivate func putOff(_ message: MessageID, because error: any Error) throws {
+        try store.postponeOutbox(message, until: timeOfNextTry(message, because: "\(error)"))
+    }
+
+    /// The same for one that is not in the store at the moment.
     func puttingOff(_ row: OutboxRecord, because reason: String) throws -> OutboxRecord {
-        alarms.append("message \(row.message) of send \(row.send) is put off: \(reason)")
         var row = row
-        row.notBefore = try now().advanced(bySeconds: Self.putOffSeconds)
+        row.notBefore = try timeOfNextTry(row.message, because: reason)
         return row
+    }
+
+    private func timeOfNextTry(_ message: MessageID, because reason: String) throws -> Instant {
+        alarms.append("message \(message) is put off for \(Self.putOffSeconds) s: \(reason)")
+        return try now().advanced(bySeconds: Self.putOffSeconds)
     }
 }
 

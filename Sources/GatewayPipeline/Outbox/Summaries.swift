@@ -96,9 +96,9 @@ extension BatchContext {
                 send: send, request: request, params: Self.params(of: rows), deepLink: type.deepLink,
                 sentAt: now, expiresAt: now.advanced(bySeconds: type.ttlSeconds))
             let composer = SendComposer(
-                batch: self, person: person, material: material,
+                deciding(at: now), person: person, material: material,
                 verdict: ParamsVerdict(material.params, of: type.id, under: policy), fallback: .notFallback,
-                repetition: .first, due: now, now: now)
+                repetition: .first, due: now)
             let draft = try composer.decide(for: destination)
             switch draft.decision.outcome {
             case .forward:
@@ -127,9 +127,7 @@ extension BatchContext {
                 contentMAC: [UInt8](repeating: 0, count: 32), subject: person.subject.id, type: type.id,
                 category: type.category, channel: channel, receivedAt: now, entryIndex: trail.index,
                 requestID: "summary-\(send.uuidText)",
-                destinationNames: drafts.reduce(into: [:]) { names, draft in
-                    if let destination = draft.destination { names[destination.tag] = destination.id.text }
-                }))
+                destinationNames: drafts.destinationNames))
         for member in told { try close(member, into: send, at: now) }
         for draft in drafts { try enqueue(draft, of: person, at: now) }
         try store.countForward(

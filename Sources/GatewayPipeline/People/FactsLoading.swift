@@ -80,7 +80,10 @@ package struct FactsLoading {
             facts.destinationTypePreference =
                 needs.typePreferences ? person.preference(type, channel, at: destination.tag) : .default
         }
-        facts.quietHours = quietHours(of: person, at: destination, within: needs?.sendingHours)
+        // Gate 0 would tell whom gates 1 to 3 refuse whether it is quiet at the recipient's.
+        if policy.admits(common.request, params: common.params) {
+            facts.quietHours = quietHours(of: person, at: destination, within: needs?.sendingHours)
+        }
         if let device = destination.device {
             facts.platform = device.platform
             facts.osPermission = device.osPermission

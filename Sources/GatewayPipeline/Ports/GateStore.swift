@@ -42,6 +42,9 @@ package enum StoreError: Error, Equatable, Sendable {
     case damaged(table: String, String)
     /// A commit whose durability is unknown. The process must stop; a restart reads what is true.
     case lostDurability(String)
+
+    /// Whether one row is what is wrong, and not the store.
+    package var isDamage: Bool { if case .damaged = self { true } else { false } }
 }
 
 /// Looking things up, on one consistent snapshot.
@@ -90,11 +93,13 @@ package protocol StoreReading {
     func outbox(_ message: MessageID) throws -> OutboxRecord?
     /// Rows of this person that wait.
     func outbox(of subject: SubjectID) throws -> [OutboxRecord]
-    /// Rows of a lane whose time has come, by tier, then fairly over callers, then by age: at most `limit`,
-    /// none of `excluding`.
+    /// How many rows of this person wait, counted no further than `limit`.
+    func outboxCount(of subject: SubjectID, limit: Int) throws -> Int
+    /// Messages of a lane whose time has come, by tier, then fairly over callers, then by age: at most `limit`,
+    /// none of `excluding`. Opens none of them, so that one that is damaged hides no other.
     func dueOutbox(
         at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
-    ) throws -> [OutboxRecord]
+    ) throws -> [MessageID]
     /// When the next row of a lane becomes due, `excluding` left out; `nil` when none waits.
     func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant?
     func outboxDepth() throws -> OutboxDepth
@@ -160,6 +165,8 @@ package protocol StoreTransaction: StoreReading {
     func updateOutbox(_ record: OutboxRecord) throws
     /// Marks that a hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
     func markAttempt(_ message: MessageID, at: Instant) throws
+    /// Moves a row's time without opening it, which also works for one that is damaged.
+    func postponeOutbox(_ message: MessageID, until: Instant) throws
     func removeOutbox(_ message: MessageID) throws
     func appendEvent(_ event: EventRecord) throws
 

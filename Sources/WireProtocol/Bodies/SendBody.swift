@@ -103,20 +103,14 @@ package struct ExplainBody: WireBody, Hashable {
     package var channel: Channel
     package var critical: Bool
     package var params: JSONObject
-    /// Whose facts to read, unless ``facts`` are given.
-    package var user: UserID?
-    package var destination: DestinationID?
+    /// The send to ask about on a stored recipient, unless ``facts`` are given. Its id binds nothing.
+    package var send: SendRequest?
     /// Facts to decide on instead of what the store knows.
     package var facts: Facts?
     /// Who would be asking; the caller itself when `nil`. A question only: it lends nobody a grant.
     package var caller: CallerName?
     /// The bundle to decide under; the one in force when `nil`.
     package var policy: PolicyDigest?
-    package var fallbackFor: SendID?
-    package var ttlSeconds: Int64?
-    package var collapseKey: String?
-    package var deepLink: String?
-    package var locale: String?
 
     /// `subjects.read` when the answer would tell something of a person.
     package var neededGrant: Grant? { facts == nil ? .subjectsRead : nil }
@@ -166,20 +160,17 @@ package struct ExplainBody: WireBody, Hashable {
     ]
 
     package init(checked members: CheckedMembers) throws(BodyError) {
-        let recipient = members.members("recipient")
         type = TypeID(members.requiredText("type"))
         channel = members.name("channel") ?? .push
         critical = members.flag("critical") ?? false
         params = members.object["params"]?.objectValue ?? [:]
-        user = recipient?.text("user").map(UserID.init)
-        destination = recipient?.destination
+        send = members.members("recipient").map { recipient in
+            SendRequest(
+                id: RequestID(members.text("id") ?? "explain"), content: members,
+                user: UserID(recipient.requiredText("user")), destination: recipient.destination)
+        }
         caller = members.text("caller").map(CallerName.init)
         policy = members.text("policy").map(PolicyDigest.init)
-        fallbackFor = members.text("fallback_for").flatMap { SendID(uuidText: $0) }
-        ttlSeconds = members.integer("ttl_seconds")
-        collapseKey = members.text("collapse_key")
-        deepLink = members.text("deep_link")
-        locale = members.text("locale")
         guard let object = members.object["facts"]?.objectValue else { return }
         do throws(JSONShapeError) {
             facts = try Facts(json: object, at: JSONPointer.root.appending("facts"))
