@@ -1,0 +1,115 @@
+import CompliancePolicy
+import GateVocabulary
+import SendPlanning
+
+/// What a decision is made in: one snapshot of the store, the rule book in force, and the time.
+struct DecidingContext {
+    let store: any StoreReading
+    let policy: CompiledPolicy
+    let identifiers: any IdentifierSource
+    let unsubscribeURL: String
+    let now: Instant
+}
+
+extension BatchContext {
+    func deciding(at now: Instant) -> DecidingContext {
+        DecidingContext(
+            store: store, policy: policy, identifiers: surroundings.identifiers,
+            unsubscribeURL: surroundings.unsubscribeURL, now: now)
+    }
+}
+
+/// One send with the decision at each of its destinations; nothing of it is written yet.
+///
+/// The same for a send that comes in and for the question what would become of one, so that the two cannot differ.
+struct ConsideredSend {
+    let person: RecipientSnapshot?
+    let material: SendMaterial
+    let verdict: ParamsVerdict
+    /// What it tells, for a type that is told once.
+    let event: Tag?
+    /// The entry of the send it stands in for.
+    let replaced: UInt64?
+    /// At least one: a send without a destination has a decision too.
+    private(set) var drafts: [DeliveryDraft] = []
+
+    init(_ request: SendRequest, as attested: AttestedRequest, in context: DecidingContext) throws {
+        let store = context.store
+        let policy = context.policy
+        let type = policy.type(request.type)
+        let person = try RecipientSnapshot.load(request.user, from: store)
+        let verdict = ParamsVerdict(request.params, of: request.type, under: policy)
+        // Gate 0 comes first and would say what the recipient was told and when it is quiet where they are. Who may
+        // not send this at all is not to learn either.
+        let isAdmitted = policy.admits(attested, params: verdict.fact)
+        let due = type.flatMap { isAdmitted ? person?.due($0, at: context.now) : nil } ?? context.now
+        let material = Self.material(
+            request, as: attested, of: type, to: person, due: due, send: try context.identifiers.newSendID(),
+            at: context.now)
+        let event = isAdmitted ? person?.event(type, request.params, on: request.channel) : nil
+        let repetition = try person.map {
+            try store.repetition(of: event, to: $0.subject.id, besides: material.send)
+        }
+        let (fallback, replaced) = try Self.fallback(request, as: attested, to: person, in: store)
+        let composer = SendComposer(
+            context, person: person, material: material, verdict: verdict, fallback: fallback,
+            repetition: repetition ?? .first, due: due)
+        self.person = person
+        self.material = material
+        self.verdict = verdict
+        self.event = event
+        self.replaced = replaced
+        let (found, missing) = Self.destinations(of: person, for: request)
+        for destination in found {
+            var draft = try composer.decide(for: destination)
+            draft.event = event
+            drafts.append(draft)
+        }
+        if drafts.isEmpty { drafts = [try composer.decide(without: missing)] }
+    }
+
+    /// What the send says, without whom it is for.
+    private static func material(
+        _ request: SendRequest, as attested: AttestedRequest, of type: NotificationType?,
+        to person: RecipientSnapshot?, due: Instant, send: SendID, at now: Instant
+    ) -> SendMaterial {
+        let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
+        let seconds = min(request.ttlSeconds ?? typeSeconds, typeSeconds)
+        let collapse = type.flatMap {
+            SendMaterial.collapseText(of: request.collapseKey, request.params, for: $0)
+        }
+        return SendMaterial(
+            send: send, request: attested, params: request.params,
+            deepLink: request.deepLink ?? type?.deepLink, locale: request.locale,
+            collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
+            expiresAt: (type?.ttlCountsFrom == .due ? due : now).advanced(bySeconds: seconds))
+    }
+
+    /// Whether the send that this one replaces is this caller's and this person's, and its entry.
+    private static func fallback(
+        _ request: SendRequest, as attested: AttestedRequest, to person: RecipientSnapshot?,
+        in store: any StoreReading
+    ) throws -> (FallbackFact, entry: UInt64?) {
+        guard let replaced = request.fallbackFor else { return (.notFallback, nil) }
+        guard let person, let send = try store.send(replaced), send.caller == attested.caller,
+            send.subject == person.subject.id
+        else { return (.mismatch, nil) }
+        return (.replacesOwnSend, send.entryIndex)
+    }
+
+    /// In the order of the destinations' own names, which breaks ties in the overall answer.
+    private static func destinations(
+        of person: RecipientSnapshot?, for request: SendRequest
+    ) -> (found: [Destination], missing: DestinationFact) {
+        guard let person else { return ([], .noneRegistered) }
+        if let id = request.destination {
+            guard let one = person.destination(id, on: request.channel) else { return ([], .unknown) }
+            return ([one], .unknown)
+        }
+        let all = person.destinations(on: request.channel)
+        if all.isEmpty, request.channel == .push, !person.devices.isEmpty { return ([], .inactive) }
+        return (
+            all.sorted { $0.id.text.utf8.lexicographicallyPrecedes($1.id.text.utf8) }, .noneRegistered
+        )
+    }
+}
