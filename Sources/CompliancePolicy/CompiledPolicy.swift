@@ -59,15 +59,12 @@ package final class CompiledPolicy: Sendable {
         of type: NotificationType, on channel: Channel, in bundle: PolicyBundle
     ) -> Behaviour {
         let category = bundle.categories[type.category]!
-        var marks: Behaviour.Marks = [.typeKnown]
+        var marks = marks(of: category)
         func mark(_ mark: Behaviour.Marks, _ isSet: Bool) {
             if isSet { marks.insert(mark) }
         }
         mark(.typeEnabled, type.isEnabled)
         mark(.criticalListed, bundle.critical.contains { $0.type == type.id })
-        mark(.onByDefault, category.isOnByDefault)
-        mark(.stepUpToSwitchOff, category.switchOff == .stepUp)
-        mark(.refusesMinors, category.refusesMinors)
         mark(.mutableAlone, type.isMutableAlone)
         mark(.needsPurpose, type.purpose != nil)
         mark(.genericWithoutKey, type.withoutKey == .generic)
@@ -91,6 +88,23 @@ package final class CompiledPolicy: Sendable {
             typeCap: UInt32(bundle.limits.types[type.id]?.count ?? 0),
             categoryCap: UInt32(bundle.limits.categories[type.category]?.count ?? 0),
             payloadByteCountMax: UInt32(bundle.channels.rules[channel].payloadByteCountMax))
+    }
+
+    private static func marks(of category: CategoryRule) -> Behaviour.Marks {
+        var marks: Behaviour.Marks = [.typeKnown]
+        if category.isOnByDefault { marks.insert(.onByDefault) }
+        if category.switchOff == .stepUp { marks.insert(.stepUpToSwitchOff) }
+        if category.refusesMinors { marks.insert(.refusesMinors) }
+        return marks
+    }
+
+    /// What all types of a category share: as much as gates 6 to 8 need to say how a preference stands.
+    func behaviour(of category: GateVocabulary.Category, on channel: Channel) -> Behaviour {
+        let rule = self.category(category)
+        return Behaviour(
+            marks: Self.marks(of: rule), channel: channel, category: category, sensitivity: .high,
+            body: .never, interruption: .passive, quietHours: rule.quietHours, overflow: rule.overflow,
+            permission: rule.permission[channel], typeCap: 0, categoryCap: 0, payloadByteCountMax: 0)
     }
 
     /// What cannot be told in a summary on this channel has no summary to go into.
@@ -137,6 +151,9 @@ package final class CompiledPolicy: Sendable {
     package func regime(for facts: Facts) -> Regime { map.places(of: facts).regime }
 
     // MARK: What others read
+
+    /// What a person may switch off by itself, by name.
+    package var typesMutableAlone: [NotificationType] { typeList.filter { $0.isMutableAlone && $0.isEnabled } }
 
     package func type(_ id: TypeID) -> NotificationType? {
         typeIndex[id].map { typeList[$0] }

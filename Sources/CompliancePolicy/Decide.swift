@@ -28,6 +28,31 @@ extension CompiledPolicy {
     }
 }
 
+/// What lies between a category, or a type that may be muted alone, and a destination, whatever is sent: gates 6 to 8.
+package struct Standing: Hashable, Sendable {
+    package var permission: GateResult
+    package var preferences: GateResult
+    package var osPermission: GateResult
+}
+
+extension CompiledPolicy {
+    /// - Parameter type: A type that may be muted alone; `nil` for its category as a whole.
+    package func standing(
+        of category: GateVocabulary.Category, type: TypeID? = nil, on channel: Channel, given facts: Facts
+    ) -> Standing {
+        let behaviour =
+            type.map {
+                self.behaviour(
+                    for: AttestedRequest(caller: .gateway, type: $0, channel: channel, critical: false))
+            } ?? self.behaviour(of: category, on: channel)
+        let territory = territory(of: facts, under: behaviour)
+        return Standing(
+            permission: permissionGate(facts, territory, behaviour),
+            preferences: preferencesGate(facts, territory, behaviour),
+            osPermission: osPermissionGate(facts, behaviour))
+    }
+}
+
 /// The same, once the bundle has been asked everything it can say about the request and the place.
 ///
 /// Allocates nothing. Every gate is asked, whatever the ones before it found; then the first that rejects

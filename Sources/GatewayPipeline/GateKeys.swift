@@ -36,6 +36,14 @@ extension Subject {
     }
 }
 
+extension Subject {
+    /// What stands for a phone number or a mailbox: consents, choices and objections are about it, whatever the owner
+    /// calls it. A mailbox is the same one in capitals.
+    package func addressTag(_ channel: Channel, _ value: String) -> Tag {
+        tag(.address, "\(channel.rawValue)\0\(value.lowercased())")
+    }
+}
+
 /// What a tag stands for; equal texts of different kinds have different tags.
 package enum TagKind: String, Sendable {
     case request

@@ -63,7 +63,7 @@ let package = Package(
         room(
             "PolicyFiles",
             [
-                "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
                 .product(name: "Yams", package: "Yams"),
             ]),
         room("GateTestKit", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary"]),

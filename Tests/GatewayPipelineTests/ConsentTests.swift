@@ -170,8 +170,10 @@ import Testing
         let gate = try GatewayHarness()
         try await gate.register("u_1")
         let type = try #require(
-            gate.policy.bundle.types.values.filter { $0.isMutableAlone && $0.category != .security }
-                .map(\.id.text).sorted().first)
+            gate.policy.bundle.types.values.filter {
+                $0.isMutableAlone && $0.category == .transactional && $0.purpose == nil
+            }
+            .map(\.id.text).sorted().first)
         let category = try #require(gate.policy.bundle.types[TypeID(type)]).category.rawValue
         func set(_ scope: String, _ body: JSONObject) async throws {
             let reply = try await gate.call("product", "PUT", "/v1/recipients/u_1/preferences/\(scope)", body)

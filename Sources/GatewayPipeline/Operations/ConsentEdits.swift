@@ -117,8 +117,9 @@ extension BatchContext {
             try appendPreference(
                 PreferenceRecord(
                     subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
-                    state: .userOff, source: (body.method ?? given.method).preferenceSource, at: now,
-                    caller: caller))
+                    state: .userOff, source: (body.method ?? given.method).preferenceSource, at: eventTime,
+                    caller: caller),
+                receivedAt: now)
         }
         try reconsider(person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
         return recorded
@@ -182,7 +183,8 @@ extension BatchContext {
             let recorded = try appendPreference(
                 PreferenceRecord(
                     subject: person.subject.id, scope: scope, channel: channel, destination: destination,
-                    state: body.storedState, source: source, at: now, caller: caller))
+                    state: body.storedState, source: source, at: now, caller: caller),
+                receivedAt: now)
             trail = trail ?? recorded
             // An account-level "off" is a withdrawal of that channel's consent; a device's mutes only the device.
             if body.storedState.isOff, destination == nil, category == .marketing {
@@ -217,22 +219,63 @@ extension BatchContext {
         let after = try reloaded(person)
         // A notice that was only shown is no will.
         if event.state == .shown { return RecordedAnswer(trail: trail) }
-        // The will may be older than what the ledger already knows; the preference follows what counts now.
-        if let category = Category(rawValue: event.purpose.text) {
-            let fact = ConsentLedger.fact(
-                purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
-            let state: PreferenceState = fact.state == .given ? .userOn : .userOff
-            if event.address == nil, after.preference(category.rawValue, event.channel, at: nil) != state {
-                try appendPreference(
-                    PreferenceRecord(
-                        subject: person.subject.id, scope: category.rawValue, channel: event.channel,
-                        destination: nil, state: state, source: event.method.preferenceSource, at: now,
-                        caller: caller))
-            }
-        }
+        let category = Category(rawValue: event.purpose.text)
+        if category == .marketing { try outweigh(event, of: after, by: caller, at: now) }
+        if let category { try follow(event, with: category, of: try reloaded(person), by: caller, at: now) }
         try reconsider(
             person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
         return RecordedAnswer(trail: trail)
+    }
+
+    /// A yes that comes late does not outlive the no that was said after it: switching marketing off on a channel
+    /// withdraws its consent, also one that was given before and told of afterwards.
+    private func outweigh(
+        _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+    ) throws {
+        guard event.state == .given else { return }
+        let offs = try store.preferenceHistory(of: person.subject.id).filter {
+            $0.scope == Category.marketing.rawValue && $0.channel == event.channel && $0.destination == nil
+                && $0.state.isOff && $0.at >= event.eventTime
+        }
+        guard let off = offs.max(by: { $0.at < $1.at }) else { return }
+        try appendLedger(
+            withdrawal(
+                of: event, at: off.at, method: event.method, by: caller, person: person, receivedAt: now),
+            at: now)
+    }
+
+    /// Records the choice that goes with a consent: on when it stands, off when it does not. The will may be older than
+    /// what the ledger knows, and older than a choice made since; what counts is the newest, and at equal times the no.
+    private func follow(
+        _ event: ConsentEvent, with category: GateVocabulary.Category, of person: RecipientSnapshot,
+        by caller: CallerName, at now: Instant
+    ) throws {
+        let fact = ConsentLedger.fact(
+            purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
+        let state: PreferenceState = fact.state == .given ? .userOn : .userOff
+        var places = [event.address]
+        // Who says yes to texts at a number wants texts: an off for the whole channel that is older gives way.
+        if event.address != nil, state == .userOn,
+            person.preference(category.rawValue, event.channel, at: nil).isOff
+        {
+            places.append(nil)
+        }
+        let newest = try store.preferences(of: person.subject.id)
+        for place in places
+        where person.preference(category.rawValue, event.channel, at: place) != state {
+            let choice = newest.first {
+                $0.scope == category.rawValue && $0.channel == event.channel && $0.destination == place
+            }
+            if let choice, choice.at > event.eventTime || choice.at == event.eventTime && choice.state.isOff {
+                continue
+            }
+            try appendPreference(
+                PreferenceRecord(
+                    subject: person.subject.id, scope: category.rawValue, channel: event.channel,
+                    destination: place, state: state, source: event.method.preferenceSource,
+                    at: event.eventTime, caller: caller),
+                receivedAt: now)
+        }
     }
 
     @discardableResult
@@ -262,7 +305,9 @@ extension BatchContext {
     }
 
     @discardableResult
-    private func appendPreference(_ preference: PreferenceRecord) throws -> TrailReference {
+    private func appendPreference(
+        _ preference: PreferenceRecord, receivedAt now: Instant
+    ) throws -> TrailReference {
         try store.appendPreference(preference)
         var members: JSONObject = [
             "subject": .string(preference.subject.hexadecimal), "scope": .string(preference.scope),
@@ -272,7 +317,7 @@ extension BatchContext {
         if let destination = preference.destination {
             members["destination"] = .string(destination.hexadecimal)
         }
-        return try record(.preference, at: preference.at, members)
+        return try record(.preference, at: now, members)
     }
 
     private func withdrawal(

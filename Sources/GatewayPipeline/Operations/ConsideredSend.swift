@@ -85,14 +85,14 @@ struct ConsideredSend {
             expiresAt: (type?.ttlCountsFrom == .due ? due : now).advanced(bySeconds: seconds))
     }
 
-    /// Whether the send that this one replaces is this caller's and this person's, and its entry.
+    /// Whether what this one replaces is a push of this caller's to this person, and its entry.
     private static func fallback(
         _ request: SendRequest, as attested: AttestedRequest, to person: RecipientSnapshot?,
         in store: any StoreReading
     ) throws -> (FallbackFact, entry: UInt64?) {
         guard let replaced = request.fallbackFor else { return (.notFallback, nil) }
         guard let person, let send = try store.send(replaced), send.caller == attested.caller,
-            send.subject == person.subject.id
+            send.subject == person.subject.id, send.channel == .push
         else { return (.mismatch, nil) }
         return (.replacesOwnSend, send.entryIndex)
     }

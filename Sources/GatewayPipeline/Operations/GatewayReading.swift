@@ -177,8 +177,8 @@ struct GatewayReading {
                 $0.scope == scope && $0.channel == channel && $0.destination == destination?.tag
             }
             let effect = PreferenceEffect(
-                scope: scope, channel: channel, destination: destination, person: person, policy: policy,
-                now: now)
+                scope: scope, channel: channel, destination: destination, person: person,
+                facts: FactsLoading(store: store, policy: policy, now: now))
             rows.append(
                 PreferencesAnswer.Row(
                     scope: scope, channel: channel, destination: destination?.id.text,
@@ -194,12 +194,15 @@ struct GatewayReading {
                 }
             }
         }
-        for preference in newest where Category(rawValue: preference.scope) == nil {
-            let destination = preference.destination.flatMap {
-                person.destination(tagged: $0, on: preference.channel)
-            }
-            if preference.destination == nil || destination != nil {
-                add(preference.scope, preference.channel, destination)
+        for type in policy.typesMutableAlone {
+            for channel in Channel.allCases where type.body[channel] != .never {
+                add(type.id.text, channel, nil)
+                for destination in person.destinations(on: channel)
+                where newest.contains(where: {
+                    $0.scope == type.id.text && $0.channel == channel && $0.destination == destination.tag
+                }) {
+                    add(type.id.text, channel, destination)
+                }
             }
         }
         let prompts = try store.permissionPrompts(of: person.subject.id)
@@ -210,82 +213,6 @@ struct GatewayReading {
                 mayPrompt: shownAt == nil && device.osPermission == .notDetermined)
         }
         return Answer(json: PreferencesAnswer(rows: rows, prompts: devices).json)
-    }
-}
-
-/// Whether a choice has its effect, and if not, what stands in the way.
-struct PreferenceEffect {
-    var isOn: Bool
-    /// A reason's name, or `default`, `chosen`.
-    var why: String
-    /// What exactly is missing, for a consent.
-    var detail: Detail?
-    var howToFix: String?
-
-    init(
-        scope: String, channel: Channel, destination: Destination?, person: RecipientSnapshot,
-        policy: CompiledPolicy, now: Instant
-    ) {
-        let category = Category(rawValue: scope) ?? policy.type(TypeID(scope))?.category
-        let own = person.preference(scope, channel, at: destination?.tag)
-        // The most restrictive wins: a type gets through only where its category does.
-        let broader = [scope, category?.rawValue].compactMap { $0 }
-        let above = broader.flatMap { scope in
-            [destination?.tag, nil].map { person.preference(scope, channel, at: $0) }
-        }
-        let isOffAbove = above.contains(where: \.isOff)
-        let account = person.preference(scope, channel, at: nil)
-        // An account's row speaks for its devices: with all of them blocked nothing gets through.
-        let devices = destination.map { [$0] } ?? person.destinations(on: .push)
-        let blocked = devices.compactMap(\.device).filter {
-            $0.osPermission == .denied || $0.osPermission == .notDetermined
-        }
-        if channel == .push, let device = blocked.first, blocked.count == devices.count {
-            self.init(
-                isOn: false, why: Reason.blockedAtOSLevel.rawValue,
-                howToFix: device.platform == .ios
-                    ? "Open Settings, Notifications, this app, and allow notifications"
-                    : "Open Settings, Apps, this app, Notifications, and allow them")
-        } else if channel == .push, !person.record.pushEnabled {
-            self.init(
-                isOn: false, why: Reason.pushDisabled.rawValue,
-                howToFix: "Switch push notifications on for the account")
-        } else if isOffAbove {
-            self.init(
-                isOn: false, why: own.isOff ? "chosen" : Reason.userPreference.rawValue,
-                howToFix: own.isOff
-                    ? nil
-                    : account.isOff && destination != nil
-                        ? "Switch it on for the account first" : "Switch on its category first")
-        } else if category == .marketing {
-            let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
-            let consent = ConsentLedger.fact(
-                purpose: .marketing, channel: channel, address: address, in: person.consents)
-            let objection: Detail? =
-                switch consent.state {
-                case .given: consent.hasExpired(at: now) ? .expired : nil
-                case .neverAsked: .neverAsked
-                case .refused: .refused
-                case .withdrawn: .withdrawn
-                case .otherChannel: .otherChannel
-                case .otherAddress: .otherAddress
-                }
-            self.init(
-                isOn: objection == nil, why: objection == nil ? "chosen" : Reason.noMarketingOptIn.rawValue,
-                detail: objection,
-                howToFix: objection == nil ? nil : "Give consent to offers on this channel")
-        } else {
-            let isOnByDefault = category.map { policy.category($0).isOnByDefault } ?? false
-            let isChosen = own == .userOn || account == .userOn
-            self.init(isOn: isChosen || isOnByDefault, why: isChosen ? "chosen" : "default", howToFix: nil)
-        }
-    }
-
-    private init(isOn: Bool, why: String, detail: Detail? = nil, howToFix: String?) {
-        self.isOn = isOn
-        self.why = why
-        self.detail = detail
-        self.howToFix = howToFix
     }
 }
 

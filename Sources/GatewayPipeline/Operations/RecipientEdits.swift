@@ -92,10 +92,7 @@ extension BatchContext {
         guard person.devices.contains(where: { $0.tag == tag }) else {
             throw Problem(.notFound, detail: "the recipient has no device of this name")
         }
-        for row in try store.outbox(of: person.subject.id)
-        where row.destination == tag && row.attemptedAt == nil {
-            try withdraw(row, because: .destinationRemoved, at: now)
-        }
+        try withdrawWaiting(for: tag, of: person, at: now)
         try store.removeDevice(tag, of: person.subject.id)
         return RecordedAnswer(
             trail: try record(.device, at: now, deviceMembers(person, tag, caller, "removed")))
@@ -108,21 +105,19 @@ extension BatchContext {
         if let verifiedAt = body.verifiedAt, verifiedAt > now {
             throw Problem(.eventInFuture, detail: "`verified_at` is in the future")
         }
-        let tag = person.subject.tag(.address, id.text)
-        let earlier = person.addresses.first { $0.tag == tag }
+        let tag = person.subject.addressTag(body.channel, body.value)
+        if let other = person.addresses.first(where: { $0.tag == tag && $0.id != id }) {
+            throw Problem(
+                .wrongState, detail: "this address is registered as `\(other.id)`; remove that one first")
+        }
+        let earlier = person.addresses.first { $0.id == id }
         guard earlier != nil || person.addresses.count < WireLimits.destinationCountMax else {
             throw Problem(
                 .tooManyDestinations,
                 detail: "\(WireLimits.destinationCountMax) addresses are registered; remove one first")
         }
-        // Consent was given for a number, not for its name: another value is another address.
-        if let earlier, earlier.value != body.value || earlier.channel != body.channel,
-            person.consents.contains(where: { $0.address == tag })
-        {
-            throw Problem(
-                .wrongState,
-                detail: "consents are recorded for this address; register the new value under a new name")
-        }
+        // Another value is another address, under the same name: what was agreed for the one is not for the other.
+        if let earlier, earlier.tag != tag { try drop(earlier.tag, of: person, at: now) }
         try store.putAddress(
             AddressRecord(
                 subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
@@ -139,17 +134,25 @@ extension BatchContext {
         _ id: DestinationID, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
         let person = try person(user)
-        let tag = person.subject.tag(.address, id.text)
-        guard person.addresses.contains(where: { $0.tag == tag }) else {
+        guard let address = person.addresses.first(where: { $0.id == id }) else {
             throw Problem(.notFound, detail: "the recipient has no address of this name")
         }
+        try drop(address.tag, of: person, at: now)
+        return RecordedAnswer(
+            trail: try record(.address, at: now, addressMembers(person, address.tag, caller, "removed")))
+    }
+
+    private func drop(_ address: Tag, of person: RecipientSnapshot, at now: Instant) throws {
+        try withdrawWaiting(for: address, of: person, at: now)
+        try store.removeAddress(address, of: person.subject.id)
+    }
+
+    /// What waits for a destination that is no more. What is being handed over right now cannot be called back.
+    private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
         for row in try store.outbox(of: person.subject.id)
-        where row.destination == tag && row.attemptedAt == nil {
+        where row.destination == destination && row.attemptedAt == nil {
             try withdraw(row, because: .destinationRemoved, at: now)
         }
-        try store.removeAddress(tag, of: person.subject.id)
-        return RecordedAnswer(
-            trail: try record(.address, at: now, addressMembers(person, tag, caller, "removed")))
     }
 
     /// The OS prompt was shown: never again on this device (S1, "never prompt twice"). What the person answered may

@@ -15,14 +15,17 @@ extension BatchContext {
             try withdraw(row, because: .cancelled, at: now)
             withdrawn.append(send.destinationNames[row.destination] ?? row.destination.hexadecimal)
         }
-        let gone = send.destinationNames.values.filter { !withdrawn.contains($0) }.sorted()
+        // What is with the hop right now, and what it has or may have.
+        let gone = Set(try store.outbox(of: id).map(\.destination))
+            .union(try store.events(of: id).filter(\.mayHaveArrived).compactMap(\.destination))
+            .map { send.destinationNames[$0] ?? $0.hexadecimal }
         let trail = try record(
             .cancel, at: now,
             [
                 "send_id": .string(id.uuidText), "caller": .string(caller.text),
                 "withdrawn": .integer(Int64(withdrawn.count)),
             ])
-        return CancelAnswer(sendID: id, withdrawn: withdrawn.sorted(), gone: gone, trail: trail)
+        return CancelAnswer(sendID: id, withdrawn: withdrawn.sorted(), gone: gone.sorted(), trail: trail)
     }
 
     /// What the delivery layer or the app observed. There is no "delivered": receipts lie (S1).

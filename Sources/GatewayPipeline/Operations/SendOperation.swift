@@ -136,7 +136,9 @@ struct SendOperation: EngineOperation {
         return SendEntry.RecordedRequest(
             type: request.type, channel: request.channel, critical: request.critical,
             idTag: tag(.request, request.id.text),
-            destinationTag: tag(request.channel == .push ? .device : .address, request.destination?.text),
+            destinationTag: request.destination.flatMap { id in
+                person?.destination(id, on: request.channel)?.tag ?? tag(.device, id.text)
+            },
             fallbackFor: request.fallbackFor, ttlSeconds: request.ttlSeconds,
             collapseTag: tag(.collapseKey, request.collapseKey),
             deepLinkTag: tag(.deepLink, request.deepLink), locale: request.locale)

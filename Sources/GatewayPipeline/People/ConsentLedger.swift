@@ -11,21 +11,15 @@ package enum ConsentLedger {
     package static func fact(
         purpose: Purpose, channel: Channel, address: Tag?, in events: [ConsentEvent]
     ) -> ConsentFact {
-        var own: ConsentEvent?
-        var isGivenElsewhere = false
-        var isGivenForOtherAddress = false
+        var newest: [Scope: ConsentEvent] = [:]
         for event in events where event.purpose == purpose && event.state != .shown {
-            if event.channel != channel {
-                isGivenElsewhere = isGivenElsewhere || event.state == .given
-            } else if event.address != address {
-                isGivenForOtherAddress = isGivenForOtherAddress || event.state == .given
-            } else if own.map({ supersedes(event, $0) }) ?? true {
-                own = event
-            }
+            let scope = Scope(channel: event.channel, address: event.address)
+            if newest[scope].map({ supersedes(event, $0) }) ?? true { newest[scope] = event }
         }
-        guard let own else {
-            if isGivenForOtherAddress { return ConsentFact(state: .otherAddress) }
-            return ConsentFact(state: isGivenElsewhere ? .otherChannel : .neverAsked)
+        guard let own = newest[Scope(channel: channel, address: address)] else {
+            let given = newest.filter { $0.value.state == .given }.keys
+            if given.contains(where: { $0.channel == channel }) { return ConsentFact(state: .otherAddress) }
+            return ConsentFact(state: given.isEmpty ? .neverAsked : .otherChannel)
         }
         switch own.state {
         case .given: return ConsentFact(state: .given, method: own.method, expiresAt: own.expiresAt)
@@ -33,6 +27,12 @@ package enum ConsentLedger {
         case .withdrawn: return ConsentFact(state: .withdrawn)
         case .shown: return ConsentFact(state: .neverAsked)
         }
+    }
+
+    /// What one consent reaches.
+    private struct Scope: Hashable {
+        var channel: Channel
+        var address: Tag?
     }
 
     /// Whether `event` counts instead of `other`.

@@ -109,6 +109,47 @@ package struct FactsLoading {
         return isThere ? LocalTime.joining(hours, to: own, at: now) : own
     }
 
+    /// The facts that gates 6 to 8 look at for a whole category, or for a type that may be muted alone.
+    ///
+    /// - Parameter destination: `nil` when the person has none on the channel.
+    func standingFacts(
+        of category: GateVocabulary.Category, type: TypeID?, on channel: Channel, person: RecipientSnapshot,
+        at destination: Destination?
+    ) -> Facts {
+        var facts = Facts()
+        facts.now = now
+        facts.fallback = .notFallback
+        add(person, to: &facts)
+        let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
+        facts.consent = ConsentLedger.fact(
+            purpose: Purpose(category.rawValue), channel: channel, address: address, in: person.consents)
+        facts.purposeConsent = type.flatMap { policy.type($0)?.purpose }.map { purpose in
+            ConsentLedger.fact(purpose: purpose, channel: channel, address: address, in: person.consents)
+        }
+        func choice(_ scope: String?, _ place: Tag?) -> PreferenceState {
+            scope.map { person.preference($0, channel, at: place) } ?? .default
+        }
+        facts.accountPreference = choice(category.rawValue, nil)
+        facts.destinationPreference = destination.map { choice(category.rawValue, $0.tag) } ?? .default
+        facts.accountTypePreference = choice(type?.text, nil)
+        facts.destinationTypePreference = destination.map { choice(type?.text, $0.tag) } ?? .default
+        facts.platform = destination?.device?.platform
+        // Without a device there is none that blocks anything.
+        facts.osPermission = destination.map { $0.device?.osPermission } ?? .granted
+        return facts
+    }
+
+    /// What is known of a person whatever is sent and wherever.
+    private func add(_ person: RecipientSnapshot, to facts: inout Facts) {
+        facts.age = person.record.age
+        facts.accountRegion = person.record.region
+        let observations = person.devices.filter(\.isActive).map(\.region)
+        // A device whose whereabouts nobody knows could be anywhere: the list as a whole is then unknown.
+        facts.deviceRegions = observations.contains(nil) ? nil : observations.compactMap(\.self)
+        facts.privacy = person.record.privacy
+        facts.pushEnabled = person.record.pushEnabled
+    }
+
     private func facts(_ common: Common, person: RecipientSnapshot?) throws -> Facts {
         var facts = Facts()
         facts.now = now
@@ -119,13 +160,7 @@ package struct FactsLoading {
         facts.repetition = common.repetition
         facts.recipient = person == nil ? .unknown : .registered
         guard let person else { return facts }
-        facts.age = person.record.age
-        facts.accountRegion = person.record.region
-        let observations = person.devices.filter(\.isActive).map(\.region)
-        // A device whose whereabouts nobody knows could be anywhere: the list as a whole is then unknown.
-        facts.deviceRegions = observations.contains(nil) ? nil : observations.compactMap(\.self)
-        facts.privacy = person.record.privacy
-        facts.pushEnabled = person.record.pushEnabled
+        add(person, to: &facts)
         if let needs = policy.needs(for: common.request),
             let category = policy.type(common.request.type)?.category
         {

@@ -96,7 +96,8 @@ package struct DeviceRecord: Hashable, Sendable {
 
 package struct AddressRecord: Hashable, Sendable {
     package var subject: SubjectID
-    /// tag("address", id): the key of the row.
+    /// tag("address", channel ‖ 0x00 ‖ value in lower case): the key of the row. A number or mailbox is itself,
+    /// whatever it is called.
     package var tag: Tag
     package var id: DestinationID
     /// `sms` or `email`.
@@ -194,7 +195,7 @@ package struct ConsentEvent: Hashable, Sendable {
     package var idTag: Tag
     package var purpose: Purpose
     package var channel: Channel
-    /// tag("address", id) for SMS and e-mail; `nil` for push.
+    /// The tag of the number or mailbox for SMS and e-mail; `nil` for push.
     package var address: Tag?
     package var state: State
     /// When the person spoke.

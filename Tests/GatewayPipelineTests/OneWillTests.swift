@@ -1,0 +1,268 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+/// Consent and preference are one will, and both are about a number or a mailbox, not about its name.
+@Suite struct OneWillTests {
+    private let gate: GatewayHarness
+
+    init() throws {
+        gate = try GatewayHarness()
+    }
+
+    @discardableResult
+    private func address(_ id: String, _ kind: String, _ value: String, to user: String = "u_1") async throws
+        -> GatewayHarness.Reply
+    {
+        try await gate.call(
+            "product", "PUT", "/v1/recipients/\(user)/addresses/\(id)",
+            [
+                "kind": .string(kind), "value": .string(value),
+                "verified_at": .string(gate.clock.now().rfc3339),
+            ])
+    }
+
+    private func agree(
+        _ id: String, to purpose: String = "marketing", under notice: String = "promo", on channel: String,
+        for address: String? = nil, saidSecondsAgo age: Int64 = 0, method: String = "in_app_toggle",
+        state: String = "given"
+    ) async throws {
+        let notice = try #require(
+            gate.policy.bundle.notices.values.filter { $0.key.id == notice && $0.key.language == "en" }
+                .max { $0.key.version < $1.key.version })
+        let reply = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents",
+            [
+                "id": .string(id), "purpose": .string(purpose), "channel": .string(channel),
+                "address": address.map { .string($0) } ?? .null, "state": .string(state),
+                "event_time": .string(gate.clock.now().advanced(bySeconds: -age).rfc3339),
+                "method": .string(method), "jurisdiction": "DE",
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ])
+        try #require(reply.status == 200, "\(reply.json)")
+        gate.clock.advance(seconds: 1)
+    }
+
+    private func choose(
+        _ state: String, _ scope: String = "marketing", on channel: String?, at destination: String? = nil,
+        source: String = "in_app_settings", by caller: String = "product"
+    ) async throws {
+        var body: JSONObject = ["state": .string(state), "source": .string(source)]
+        if let channel { body["channel"] = .string(channel) }
+        if let destination { body[channel == "push" ? "device" : "address"] = .string(destination) }
+        let reply = try await gate.call(caller, "PUT", "/v1/recipients/u_1/preferences/\(scope)", body)
+        try #require(reply.status == 200, "\(reply.json)")
+        gate.clock.advance(seconds: 1)
+    }
+
+    /// The reason and detail of one send; the marketing cap is a matter of its own.
+    private func verdict(
+        _ type: String = "promo.offer", by caller: String = "marketing", on channel: String
+    ) async throws -> String {
+        var send = try await gate.example(type, "x-\(gate.clock.now().milliseconds)", to: "u_1", as: caller)
+        send["channel"] = .string(channel)
+        let reply = try await gate.call(caller, "POST", "/v1/sends", send)
+        gate.clock.advance(seconds: 8 * 86_400)
+        return [reply["reason"], reply["detail"]].compactMap(\.self).joined(separator: " ")
+    }
+
+    // MARK: Addresses
+
+    @Test(arguments: [("email", "a@example.org", "b@example.org"), ("sms", "+4790000000", "+4790000888")])
+    func `consent stays with the address it was given for, whatever takes its name`(
+        kind: String, own: String, other: String
+    ) async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("n", kind, own)
+        try await agree("c1", under: kind == "sms" ? "sms_marketing" : "promo", on: kind, for: "n")
+        try #require(try await verdict(on: kind) == "allowed")
+        // Renamed by removal, and then over the same name.
+        try #require(
+            try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/n").status == 200)
+        try #require(try await address("n", kind, other).status == 200)
+        #expect(try await verdict(on: kind) == "no_gdpr_consent other_address")
+        try #require(try await address("n", kind, own).status == 200)
+        #expect(try await verdict(on: kind) == "allowed")
+    }
+
+    @Test func `an objection follows the mailbox to its next name`() async throws {
+        try await gate.register("u_1", region: "US", device: nil)
+        try await address("e", "email", "Anna@example.org")
+        try #require(try await verdict(on: "email") == "allowed")
+        try await agree("c1", on: "email", for: "e", state: "refused")
+        #expect(try await verdict(on: "email") == "no_marketing_opt_in refused")
+        let twice = try await address("e2", "email", "anna@example.org")
+        #expect(twice.status == 409, "\(twice.json)")
+        try #require(
+            try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/e").status == 200)
+        try #require(try await address("e2", "email", "anna@example.org").status == 200)
+        #expect(try await verdict(on: "email") == "no_marketing_opt_in refused")
+    }
+
+    @Test func `a consent elsewhere that was taken back is no consent elsewhere`() async throws {
+        try await gate.register("u_1")
+        try await address("e", "email", "a@example.org")
+        try await agree("c1", on: "push")
+        #expect(try await verdict(on: "email") == "no_gdpr_consent other_channel")
+        try await choose("user_off", on: "push")
+        #expect(try await verdict(on: "email") == "no_gdpr_consent never_asked")
+    }
+
+    // MARK: Yes and no
+
+    @Test func `whoever unsubscribed from e-mail opts in again by consent`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("e", "email", "a@example.org")
+        try await agree("c1", on: "email", for: "e")
+        #expect(try await chosen("marketing", "email", "e") == "user_on")
+        try await choose("user_off", on: "email", source: "unsubscribe_link")
+        #expect(try await verdict(on: "email") == "no_gdpr_consent withdrawn")
+        try await agree("c2", on: "email", for: "e")
+        #expect(try await verdict(on: "email") == "allowed")
+    }
+
+    @Test func `a STOP to service texts is heard where they need no consent`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("n", "sms", "+4790000000")
+        try await agree("c1", to: "transactional", under: "sms_service", on: "sms", for: "n")
+        try #require(
+            try await verdict("transaction.remittance_sent", by: "payments", on: "sms") == "allowed")
+        let stop = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents/c1/withdraw", ["method": "sms_keyword"])
+        try #require(stop.status == 200, "\(stop.json)")
+        gate.clock.advance(seconds: 1)
+        #expect(
+            try await verdict("transaction.remittance_sent", by: "payments", on: "sms")
+                == "user_preference destination_off")
+    }
+
+    @Test(arguments: ["push", nil])
+    func `a yes that is told of late does not outlive the no said after it`(channel: String?) async throws {
+        try await gate.register("u_1")
+        try await choose("user_off", on: channel)
+        try await agree("late", on: "push", saidSecondsAgo: 3600)
+        #expect(try await verdict(on: "push") == "no_gdpr_consent withdrawn")
+        // A switch alone never creates consent, and a yes that is newer counts.
+        try await choose("user_on", on: "push")
+        #expect(try await verdict(on: "push") == "no_gdpr_consent withdrawn")
+        try await agree("new", on: "push")
+        #expect(try await verdict(on: "push") == "allowed")
+    }
+
+    @Test func `a late yes by e-mail is not revived by the switch`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("e", "email", "a@example.org")
+        try await choose("user_off", on: "email", source: "unsubscribe_link")
+        try await agree("late", on: "email", for: "e", saidSecondsAgo: 3600)
+        try await choose("user_on", on: "email")
+        #expect(try await verdict(on: "email") == "no_gdpr_consent withdrawn")
+    }
+
+    @Test func `a late yes does not switch on what was switched off since, security behind its step-up least`()
+        async throws
+    {
+        try await gate.register("u_1")
+        try await choose("user_off", "transactional", on: "push")
+        try await agree("t", to: "transactional", under: "sms_service", on: "push", saidSecondsAgo: 3600)
+        #expect(
+            try await verdict("transaction.remittance_sent", by: "payments", on: "push")
+                == "user_preference account_off")
+        try await choose("user_off", "security", on: "push", source: "in_app_step_up", by: "security")
+        try await agree("s", to: "security", under: "sms_service", on: "push", saidSecondsAgo: 3600)
+        #expect(
+            try await verdict("security.new_login", by: "security", on: "push")
+                == "user_preference account_off")
+    }
+
+    private func chosen(_ scope: String, _ channel: String, _ destination: String) async throws -> String? {
+        try await row(scope, channel, destination)["chosen"]?.stringValue
+    }
+
+    // MARK: What is shown
+
+    private func row(_ scope: String, _ channel: String, _ destination: String? = nil) async throws
+        -> JSONObject
+    {
+        let answer = try await gate.call("product", "GET", "/v1/recipients/u_1/preferences")
+        let rows = (answer.json["preferences"]?.arrayValue ?? []).compactMap(\.objectValue)
+        return try #require(
+            rows.first {
+                $0["scope"]?.stringValue == scope && $0["channel"]?.stringValue == channel
+                    && $0["destination"]?.stringValue == destination
+            })
+    }
+
+    /// What is shown, and what a send of the category comes to.
+    private func shown(_ scope: String, _ channel: String) async throws -> String {
+        let row = try await row(scope, channel)
+        return [row["effective"], row["why"], row["detail"]].compactMap { $0?.stringValue }
+            .joined(separator: " ")
+    }
+
+    @Test func `the master switch does not show security as off`() async throws {
+        try await gate.register("u_1")
+        var body: JSONObject = ["region": "DE", "region_source": "kyc", "age": "adult"]
+        body["push_enabled"] = false
+        try #require(try await gate.call("product", "PUT", "/v1/recipients/u_1", body).status == 200)
+        #expect(try await shown("security", "push") == "on default")
+        #expect(try await shown("transactional", "push") == "off push_disabled")
+    }
+
+    @Test func `a minor sees that offers are off, and why`() async throws {
+        try await gate.register("u_1", age: "minor")
+        try await agree("c1", on: "push")
+        #expect(try await shown("marketing", "push") == "off minor")
+    }
+
+    @Test func `the law of the place is what is shown`() async throws {
+        try await gate.register("u_1", region: "US", device: nil)
+        try await address("e", "email", "a@example.org")
+        try await address("n", "sms", "+12125550100")
+        #expect(try await shown("marketing", "email") == "on default")
+        #expect(try await shown("transactional", "sms") == "off no_sms_consent never_asked")
+        #expect(try await shown("social", "email") == "off no_email_consent never_asked")
+        try await gate.register("u_1", region: "DE", device: nil)
+        #expect(try await shown("marketing", "email") == "off no_gdpr_consent never_asked")
+        #expect(try await shown("transactional", "sms") == "on default")
+    }
+
+    @Test func `a type that may be muted alone is shown before anybody muted it`() async throws {
+        try await gate.register("u_1")
+        let type = try #require(
+            gate.policy.bundle.types.values.filter { $0.isMutableAlone && $0.isEnabled && $0.purpose == nil }
+                .map(\.id.text).min())
+        #expect(try await row(type, "push")["chosen"] == "default")
+    }
+
+    // MARK: Taking back
+
+    @Test func `only what left is gone, and what was taken back is so once`() async throws {
+        try await gate.register("u_1")
+        let sent = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        let path = "/v1/sends/\(try #require(sent["send_id"]))/cancel"
+        let first = try await gate.call("payments", "POST", path)
+        #expect(first.json["withdrawn"] == ["d_1"] && first.json["gone"] == [])
+        let second = try await gate.call("payments", "POST", path)
+        #expect(second.json["withdrawn"] == [] && second.json["gone"] == [])
+    }
+
+    @Test func `only a push can be replaced by a text`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("n", "sms", "+4790000000")
+        var text = try await gate.example(
+            "transaction.remittance_sent", "t1", to: "u_1", as: "payments")
+        text["channel"] = "sms"
+        let first = try await gate.call("payments", "POST", "/v1/sends", text)
+        try #require(first.status == 202, "\(first.json)")
+        text["id"] = "t2"
+        text["fallback_for"] = .string(try #require(first["send_id"]))
+        let second = try await gate.call("payments", "POST", "/v1/sends", text)
+        #expect(second["reason"] == "sms_fallback_forbidden" && second["detail"] == "fallback_mismatch")
+    }
+}
