@@ -153,7 +153,9 @@ package final class CompiledPolicy: Sendable {
     // MARK: What others read
 
     /// What a person may switch off by itself, by name.
-    package var typesMutableAlone: [NotificationType] { typeList.filter { $0.isMutableAlone && $0.isEnabled } }
+    package var typesMutableAlone: [NotificationType] {
+        typeList.filter { $0.isMutableAlone && $0.isEnabled }
+    }
 
     package func type(_ id: TypeID) -> NotificationType? {
         typeIndex[id].map { typeList[$0] }

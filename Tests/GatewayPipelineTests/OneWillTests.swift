@@ -163,7 +163,8 @@ import Testing
         #expect(try await verdict(on: "email") == "no_gdpr_consent withdrawn")
     }
 
-    @Test func `a late yes does not switch on what was switched off since, security behind its step-up least`()
+    @Test
+    func `a late yes does not switch on what was switched off since, security behind its step-up least`()
         async throws
     {
         try await gate.register("u_1")
