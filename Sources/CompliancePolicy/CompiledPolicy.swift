@@ -147,7 +147,13 @@ package final class CompiledPolicy: Sendable {
         map.territory(of: facts, under: behaviour)
     }
 
-    /// The strictest law of the account's region and of every fresh device region; unknown is `gdpr`.
+    /// For how long a device that is not heard from counts as in use: as long as its word on where it is counts.
+    /// `nil`: for good.
+    package var deviceFreshSeconds: Int64? {
+        (bundle.regions.freshnessDays[.device] ?? nil).map { Int64($0) * 86_400 }
+    }
+
+    /// The strictest law of the account's region and of every device region; unknown or old is `gdpr`.
     package func regime(for facts: Facts) -> Regime { map.places(of: facts).regime }
 
     // MARK: What others read

@@ -73,7 +73,7 @@ package func decide(
         .mandatoryPassesCaps,
         behaviour.asked(.ownRequestPassesCaps, capsGate(facts, behaviour), facts, noting: &notes),
         noting: &notes)
-    let waitsUntil = waitsUntil(quietHours, facts)
+    let waitsUntil = waitsUntil(quietHours, facts, behaviour)
     let results: InlineArray<13, GateResult> = [
         expiryGate(facts, behaviour, waitsUntil: waitsUntil),
         typeGate(facts, behaviour),
@@ -173,16 +173,17 @@ extension Behaviour {
     }
 
     /// What would have stopped a send does not when the recipient asked to be reached all the same. Not knowing
-    /// whether it would have stopped it is different from knowing that it would: that stays missing.
+    /// whether it would have stopped it is different from knowing that it would: that stays missing. And any hour is
+    /// not any time: what has a time of its own waits for it.
     fileprivate func asked(
         _ mark: Marks, _ result: GateResult, _ facts: Facts, noting notes: inout DecisionNotes
     ) -> GateResult {
         guard let reason = result.reason, marks.contains(mark), isAskedFor(facts) else { return result }
-        switch (reason, result.detail) {
-        case (.factMissing, _), (.quietHoursDeferred, .sendTime): return result
-        default:
-            notes.formUnion(.atOwnRequest)
-            return .pass
+        if case .factMissing = reason { return result }
+        if mark == .ownRequestPassesQuietHours, waitsForItsTime(facts, self) {
+            return .fail(.quietHoursDeferred, .sendTime)
         }
+        notes.formUnion(.atOwnRequest)
+        return .pass
     }
 }

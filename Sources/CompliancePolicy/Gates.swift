@@ -222,16 +222,24 @@ func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     }
 }
 
-/// 9. The type's own time of day, then the recipient's quiet hours, by category.
-///
-/// A send whose time is still to come meets the quiet hours of that time, when it is decided again.
+/// 9. The type's own time of day, then the recipient's quiet hours at that time, by category.
 func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
-    if behaviour.marks.contains(.timed), !behaviour.isCriticalPermitted, let due = facts.due,
-        let now = facts.now, due.milliseconds > now.milliseconds
-    {
-        return .fail(.quietHoursDeferred, .sendTime)
-    }
+    let hours = hoursRule(facts, behaviour)
+    // Quiet hours that begin or end later than its time say more than the time does.
+    guard waitsForItsTime(facts, behaviour), hours.verdict != .fail else { return hours }
+    return .fail(.quietHoursDeferred, .sendTime)
+}
+
+/// Whether a type's own time of day is still to come.
+func waitsForItsTime(_ facts: Facts, _ behaviour: Behaviour) -> Bool {
+    guard behaviour.marks.contains(.timed), !behaviour.isCriticalPermitted, let due = facts.due,
+        let now = facts.now
+    else { return false }
+    return due.milliseconds > now.milliseconds
+}
+
+private func hoursRule(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     if case .pass = behaviour.quietHours { return .notApplicable }
     if behaviour.isCriticalPermitted { return .pass }
     let isDropped = if case .drop = behaviour.quietHours { true } else { false }
@@ -247,11 +255,13 @@ func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 }
 
 /// Until when a send waits that gate 9 deferred.
-func waitsUntil(_ quietHours: GateResult, _ facts: Facts) -> Instant? {
+func waitsUntil(_ quietHours: GateResult, _ facts: Facts, _ behaviour: Behaviour) -> Instant? {
     guard case .quietHoursDeferred = quietHours.reason else { return nil }
-    if case .sendTime = quietHours.detail { return facts.due }
-    if case .inside(let end) = facts.quietHours { return end }
-    return nil
+    let due = waitsForItsTime(facts, behaviour) ? facts.due : nil
+    if case .sendTime = quietHours.detail { return due }
+    guard case .inside(let end) = facts.quietHours else { return nil }
+    if let due, due.milliseconds > end.milliseconds { return due }
+    return end
 }
 
 /// Whether the recipient asked to be reached by this type at any hour and however often, and still wants it.

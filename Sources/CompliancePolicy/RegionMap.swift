@@ -154,12 +154,8 @@ struct RegionMap: Sendable {
         }
         if let observations = facts.deviceRegions {
             for observation in observations {
-                // A device nobody heard from for so long says nothing; a fresh one somewhere unmapped does.
-                guard isFresh(observation, facts.now) else {
-                    if facts.now == nil { isKnown = false }
-                    continue
-                }
-                if let regime = regime(entry(observation.code)) {
+                // A device in use whose whereabouts are old news may be anywhere.
+                if isFresh(observation, facts.now), let regime = regime(entry(observation.code)) {
                     known = known.map { $0.stricter(of: regime) } ?? regime
                 } else {
                     isKnown = false
@@ -183,8 +179,15 @@ struct RegionMap: Sendable {
                 regime: .gdpr, isKnown: false, isStrictForWantOfRegion: places.known != .gdpr, rule: rule)
         }
         var rule = row(of: region, for: behaviour, at: now) ?? table[account]
-        // A device under a stricter law adds that law's demand; it never softens the account's.
-        if places.regime.strictness > account.strictness { rule = max(rule, table[places.regime]) }
+        // A traveller has both laws: what is asked for where a device is, is added, and softens nothing. Of laws
+        // without a row of their own only the strictest is asked, so that Norway's word on old customers holds abroad.
+        for device in facts.deviceRegions ?? [] {
+            if let row = row(of: device.code, for: behaviour, at: now) {
+                rule = max(rule, row)
+            } else if let regime = regime(entry(device.code)), regime == places.regime {
+                rule = max(rule, table[regime])
+            }
+        }
         return Territory(
             regime: places.regime, isKnown: true, isStrictForWantOfRegion: false, rule: rule)
     }

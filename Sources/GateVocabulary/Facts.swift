@@ -49,6 +49,7 @@ package struct Facts: Hashable, Sendable {
     /// For a type that declares `mutable_alone`; `.default` for every other.
     package var accountTypePreference: PreferenceState?
     package var destinationTypePreference: PreferenceState?
+    /// At ``due``, or ``now`` when that is past.
     package var quietHours: QuietHoursFact?
 
     // MARK: The destination

@@ -325,11 +325,25 @@ extension GateRow {
             $0.due = noon.advanced(bySeconds: 3600)
         },
         GateRow(
-            "its hour is looked at before anybody's night", .of(TestType.briefing), .quietHours,
-            .fail(.quietHoursDeferred, .sendTime)
+            "quiet hours at its hour defer it further", .of(TestType.briefing), .quietHours,
+            .fail(.quietHoursDeferred)
         ) {
             $0.due = noon.advanced(bySeconds: 3600)
-            $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 60))
+            $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 7200))
+        },
+        GateRow(
+            "and beyond its worth they refuse it", .of(TestType.briefing), .expiry, .fail(.expiresBeforeDue)
+        ) {
+            $0.due = noon.advanced(bySeconds: 3600)
+            $0.expiry = noon.advanced(bySeconds: 7199)
+            $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 7200))
+        },
+        GateRow(
+            "whether its hour is quiet has to be known", .of(TestType.briefing), .quietHours,
+            missing(.quietHours)
+        ) {
+            $0.due = noon.advanced(bySeconds: 3600)
+            $0.quietHours = nil
         },
         GateRow("a type without a time of its own", .of(TestType.payment), .quietHours, .pass) {
             $0.due = noon.advanced(bySeconds: 3600)

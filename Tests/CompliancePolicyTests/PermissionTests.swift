@@ -88,11 +88,11 @@ extension GateRow {
             $0.consent = ConsentFact(state: .neverAsked)
         },
         GateRow(
-            "a device nobody heard from says nothing", .of(TestType.promo), .permission,
-            .fail(.noMarketingOptIn, .neverAsked)
+            "a device that was somewhere once may be anywhere now", .of(TestType.promo), .permission,
+            .fail(.noGDPRConsent, .regionUnknown)
         ) {
             $0.accountRegion = .of("US")
-            $0.deviceRegions = [.of("DE", .device, at: "2025-11-01T00:00:00Z")]
+            $0.deviceRegions = [.of("US", .device), .of("US", .device, at: "2025-11-01T00:00:00Z")]
             $0.consent = ConsentFact(state: .neverAsked)
         },
         GateRow(
@@ -203,6 +203,30 @@ extension GateRow {
             $0.accountRegion = .of("AU")
             $0.deviceRegions = [.of("DE", .device)]
             $0.consent = ConsentFact(state: .neverAsked)
+        },
+        GateRow(
+            "nor to a country where silence is no consent either", .of(TestType.promo, on: .email),
+            .permission, .fail(.noMarketingOptIn, .neverAsked)
+        ) {
+            $0.accountRegion = .of("AU")
+            $0.deviceRegions = [.of("AU", .device), .of("BR", .device)]
+            $0.consent = ConsentFact(state: .neverAsked)
+        },
+        GateRow(
+            "a visitor to the United States has its law on texts as well", .of(TestType.promo, on: .sms),
+            .permission, .fail(.noMarketingOptIn, .methodInsufficient)
+        ) {
+            $0.accountRegion = .of("BR")
+            $0.deviceRegions = [.of("US", .device)]
+            $0.consent = ConsentFact(state: .given, method: .inAppToggle)
+        },
+        GateRow(
+            "what Norway lets one write to old customers holds abroad", .of(TestType.promo, on: .email),
+            .permission, .pass
+        ) {
+            $0.accountRegion = .of("NO")
+            $0.deviceRegions = [.of("BR", .device)]
+            $0.consent = ConsentFact(state: .given, method: .existingCustomer)
         },
         GateRow("a minor", .of(TestType.promo), .permission, .fail(.minor)) { $0.age = .minor },
         GateRow("a minor who was never asked is a minor", .of(TestType.promo), .permission, .fail(.minor)) {

@@ -29,8 +29,12 @@ struct PlainInterpreter: Sendable {
         if hours.verdict == .fail, hours.reason != .factMissing, hours.detail != .sendTime, isAsked,
             type?.ownRequest?.passes.contains(.quietHours) == true
         {
-            notes.insert(.atOwnRequest)
-            hours = .pass
+            if let type, waitsForItsTime(type, facts, isCritical: isCritical) {
+                hours = .fail(.quietHoursDeferred, .sendTime)
+            } else {
+                notes.insert(.atOwnRequest)
+                hours = .pass
+            }
         }
         if mandate(type, .quietHours), hours.verdict == .fail {
             if hours.reason != .factMissing { notes.insert(.mandatoryPassed) }
@@ -55,6 +59,9 @@ struct PlainInterpreter: Sendable {
                 wait = facts.due
             } else if case .inside(let end) = facts.quietHours {
                 wait = end
+                if type?.timing != nil, let now = facts.now, let due = facts.due, now < due {
+                    wait = max(end, due)
+                }
             }
         }
 
@@ -229,9 +236,9 @@ struct PlainInterpreter: Sendable {
         if let own { seen.append(own) } else { isKnown = false }
         if let devices = facts.deviceRegions {
             for device in devices {
-                if isFresh(device, facts.now) {
-                    if let regime = regime(of: device.code) { seen.append(regime) } else { isKnown = false }
-                } else if facts.now == nil {
+                if isFresh(device, facts.now), let regime = regime(of: device.code) {
+                    seen.append(regime)
+                } else {
                     isKnown = false
                 }
             }
@@ -250,20 +257,33 @@ struct PlainInterpreter: Sendable {
                 regime: .gdpr, isKnown: false, isGDPROnlyForWantOfKnowing: strictest != .gdpr,
                 rule: Self.strictest(Self.regimes.map { table[$0] } + rows.map(\.rule)))
         }
-        var rule = table[own]
-        // The subdivision's rows are read last, so that they win; and of one region the latest.
+        var rules = [Self.latest(of: region, in: rows)?.rule ?? table[own]]
+        for device in facts.deviceRegions ?? [] {
+            if let row = Self.latest(of: device.code, in: rows) {
+                rules.append(row.rule)
+            } else if regime(of: device.code) == strictest {
+                rules.append(table[strictest])
+            }
+        }
+        return Place(
+            regime: strictest, isKnown: true, isGDPROnlyForWantOfKnowing: false, rule: Self.strictest(rules))
+    }
+
+    /// The latest row of a subdivision; of its country, when the subdivision has none.
+    private static func latest(of region: RegionCode, in rows: [PermissionRow]) -> PermissionRow? {
+        var found: PermissionRow?
+        // The subdivision's rows are read last, so that they win.
         for code in region == region.country ? [region] : [region.country, region] {
             var latest: Int64?
             for row in rows where row.region == code {
                 let from = row.from?.instant.milliseconds ?? .min
                 if latest.map({ from > $0 }) ?? true {
                     latest = from
-                    rule = row.rule
+                    found = row
                 }
             }
         }
-        if strictest != own { rule = Self.strictest([rule, table[strictest]]) }
-        return Place(regime: strictest, isKnown: true, isGDPROnlyForWantOfKnowing: false, rule: rule)
+        return found
     }
 
     private enum Verdict: Equatable {
@@ -387,18 +407,23 @@ struct PlainInterpreter: Sendable {
         _ type: NotificationType?, _ category: CategoryRule?, _ facts: Facts, isCritical: Bool
     ) -> GateResult {
         guard let type, let category else { return .notApplicable }
-        if type.timing != nil, !isCritical, let now = facts.now, let due = facts.due, now < due {
-            return .fail(.quietHoursDeferred, .sendTime)
-        }
-        if category.quietHours == .pass { return .notApplicable }
-        if isCritical { return .pass }
+        let hasTimeToCome = waitsForItsTime(type, facts, isCritical: isCritical)
+        let unlessQuiet: GateResult =
+            hasTimeToCome
+            ? .fail(.quietHoursDeferred, .sendTime) : category.quietHours == .pass ? .notApplicable : .pass
+        if category.quietHours == .pass || isCritical { return unlessQuiet }
         switch (facts.quietHours, category.quietHours) {
         case (nil, _): return .fail(.factMissing, .quietHours)
         case (.inside, .drop): return .fail(.quietHoursDropped)
         case (.inside, _): return .fail(.quietHoursDeferred)
         case (.zoneMissing, .drop): return .fail(.quietHoursZoneMissing)
-        default: return .pass
+        default: return unlessQuiet
         }
+    }
+
+    private func waitsForItsTime(_ type: NotificationType, _ facts: Facts, isCritical: Bool) -> Bool {
+        guard type.timing != nil, !isCritical, let now = facts.now, let due = facts.due else { return false }
+        return now < due
     }
 
     private func capsGate(

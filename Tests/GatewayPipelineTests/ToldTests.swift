@@ -42,9 +42,10 @@ import WireProtocol
     }
 
     @Test func `who may not send a type learns neither what was told nor when it is quiet`() async throws {
-        let gate = try GatewayHarness(at: "2026-11-21T23:00:00Z")
+        let gate = try GatewayHarness(at: "2026-11-21T19:00:00Z")
         try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
         #expect(try await gate.call("payments", "POST", "/v1/sends", processing("a")).status == 202)
+        gate.clock.advance(seconds: 2 * 3600)
         let told = try await gate.call("marketing", "POST", "/v1/sends", processing("b"))
         #expect(told["reason"] == "caller_not_permitted", "\(told.json)")
         // Too short a life for the recipient's quiet hours: payments is told so, marketing is not.

@@ -85,7 +85,7 @@ package struct StatuteBook: Sendable {
         found.insert(.dueAfterExpiry, if: due > expiry)
         found.insert(.beforeItsTime, if: waitsForItsTime(send, facts))
         if case .inside(let end) = facts.quietHours, send.isRegistered, send.quietHours == .defer,
-            obeysHours(send), !waitsForItsTime(send, facts), !(send.requestPassesHours && isAsked(facts))
+            obeysHours(send), !(send.requestPassesHours && isAsked(facts))
         {
             found.insert(.waitsBeyondExpiry, if: end > expiry)
         }
@@ -96,7 +96,7 @@ package struct StatuteBook: Sendable {
         }
     }
 
-    /// Whether its own time of day is still to come; it is decided again then, with the hours of then.
+    /// Whether its own time of day is still to come; the hours known are those of that time.
     private func waitsForItsTime(_ send: SendAsDeclared, _ facts: Facts) -> Bool {
         guard send.isTimed, !send.isCritical, let now = facts.now, let due = facts.due else { return false }
         return due > now
@@ -207,9 +207,10 @@ package struct StatuteBook: Sendable {
         var isKnown: Bool
         /// What categories.yaml and the rows of regions.yaml ask for.
         var declaredRule: PermissionRule
-        /// A dated row cites a law under which silence is no refusal, and no statute says otherwise.
+        /// Everywhere they are, a dated row cites a law under which silence is no refusal, and no statute says
+        /// otherwise.
         var hasOptOutLaw: Bool
-        /// The account's own region.
+        /// The account's region or a device's.
         var isUnitedStates: Bool
     }
 
@@ -227,12 +228,14 @@ package struct StatuteBook: Sendable {
             regimes.append(regime.stricter(of: LawOfTheLand.leastRegime(of: code) ?? regime))
         }
         if let account { add(account) } else { isKnown = false }
+        var places = account.map { [$0] } ?? []
         for device in facts.deviceRegions ?? [] {
-            if isFresh(device, facts.now) {
-                add(device.code)
-            } else if facts.now == nil {
+            guard isFresh(device, facts.now) else {
                 isKnown = false
+                continue
             }
+            add(device.code)
+            places.append(device.code)
         }
         if facts.deviceRegions == nil { isKnown = false }
         let table = bundle.categories[send.category]!.permission[send.channel]
@@ -241,23 +244,28 @@ package struct StatuteBook: Sendable {
             return from.instant <= now
         }
         let strictest = { (rules: [PermissionRule]) in rules.max { $0 < $1 } ?? .writtenConsent }
-        guard isKnown, let account, let own = declaredRegime(of: account) else {
+        guard isKnown, let own = account.flatMap(declaredRegime) else {
             // Nobody knows where, so whatever is asked for anywhere is asked for.
             let everywhere = Regime.allCases.map { table[$0] } + rows.map(\.rule)
             return Place(
                 regime: .gdpr, isKnown: false, declaredRule: strictest(everywhere), hasOptOutLaw: false,
-                isUnitedStates: account.map { LawOfTheLand.isUnitedStates($0) } ?? false)
+                isUnitedStates: places.contains(where: LawOfTheLand.isUnitedStates))
         }
-        let row = row(for: account, among: rows)
-        var rules = [row?.rule ?? table[own]]
         let strictestDeclared = declared.max { $0.strictness < $1.strictness } ?? .gdpr
-        if strictestDeclared.strictness > own.strictness { rules.append(table[strictestDeclared]) }
+        let rules = places.enumerated().compactMap { position, code in
+            if let row = row(for: code, among: rows) { return row.rule }
+            // Of laws without a row, the account's own and the strictest of all places speak.
+            if position == 0 { return table[own] }
+            return declaredRegime(of: code) == strictestDeclared ? table[strictestDeclared] : nil
+        }
         return Place(
             regime: regimes.max { $0.strictness < $1.strictness } ?? .gdpr, isKnown: true,
             declaredRule: strictest(rules),
-            hasOptOutLaw: row?.rule == .optOut && row?.from != nil
-                && !LawOfTheLand.demandsOptIn(in: account),
-            isUnitedStates: LawOfTheLand.isUnitedStates(account))
+            hasOptOutLaw: places.allSatisfy { code in
+                let row = row(for: code, among: rows)
+                return row?.rule == .optOut && row?.from != nil && !LawOfTheLand.demandsOptIn(in: code)
+            },
+            isUnitedStates: places.contains(where: LawOfTheLand.isUnitedStates))
     }
 
     /// The row that counts: the region's own before its country's, the latest that is in force.
@@ -316,9 +324,9 @@ package struct StatuteBook: Sendable {
     ) {
         guard send.isRegistered else { return }
         let isAsked = isAsked(facts)
-        if obeysHours(send), !waitsForItsTime(send, facts) {
+        if obeysHours(send) {
             let passes = send.requestPassesHours && isAsked
-            found.insert(.askedForAnyHour, if: passes)
+            found.insert(.askedForAnyHour, if: passes && !waitsForItsTime(send, facts))
             switch facts.quietHours {
             case nil: found.insert(.hoursUnknown, if: true)
             case .off, .outside: break

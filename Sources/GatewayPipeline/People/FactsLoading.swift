@@ -82,7 +82,8 @@ package struct FactsLoading {
         }
         // Gate 0 would tell whom gates 1 to 3 refuse whether it is quiet at the recipient's.
         if policy.admits(common.request, params: common.params) {
-            facts.quietHours = quietHours(of: person, at: destination, within: needs?.sendingHours)
+            facts.quietHours = quietHours(
+                of: person, at: destination, within: needs?.sendingHours, when: max(now, common.due))
         }
         if let device = destination.device {
             facts.platform = device.platform
@@ -96,17 +97,20 @@ package struct FactsLoading {
     }
 
     /// The recipient's own quiet hours at a destination, and the hours a law keeps for the channel there.
+    ///
+    /// - Parameter moment: When the send would go out.
     private func quietHours(
-        of person: RecipientSnapshot, at destination: Destination, within hours: SendingHours?
+        of person: RecipientSnapshot, at destination: Destination, within hours: SendingHours?,
+        when moment: Instant
     ) -> QuietHoursFact {
         let own = LocalTime.quietHours(
-            person.record.quietHours, at: now, zones: destination.timeZones(account: person.record.timeZone))
+            person.record.quietHours, at: moment, zones: destination.timeZones(account: person.record.timeZone))
         guard let hours, case .address(let address) = destination else { return own }
         let places = [person.record.region?.code] + person.devices.map(\.region?.code)
         let isThere =
             places.contains { place in place.map { hours.regions.contains($0.country) } ?? true }
             || hours.callingCodes.contains { address.value.hasPrefix($0) }
-        return isThere ? LocalTime.joining(hours, to: own, at: now) : own
+        return isThere ? LocalTime.joining(hours, to: own, at: moment) : own
     }
 
     /// The facts that gates 6 to 8 look at for a whole category, or for a type that may be muted alone.
@@ -143,7 +147,9 @@ package struct FactsLoading {
     private func add(_ person: RecipientSnapshot, to facts: inout Facts) {
         facts.age = person.record.age
         facts.accountRegion = person.record.region
-        let observations = person.devices.filter(\.isActive).map(\.region)
+        // A device nobody heard from for as long as a device's word on its whereabouts counts is out of use.
+        let inUseSince = policy.deviceFreshSeconds.map { now.advanced(bySeconds: -$0) } ?? .longAgo
+        let observations = person.devices.filter { $0.isActive && $0.seenAt >= inUseSince }.map(\.region)
         // A device whose whereabouts nobody knows could be anywhere: the list as a whole is then unknown.
         facts.deviceRegions = observations.contains(nil) ? nil : observations.compactMap(\.self)
         facts.privacy = person.record.privacy
