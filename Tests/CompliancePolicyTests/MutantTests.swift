@@ -352,7 +352,13 @@ extension TestBundle {
         .adding(.ownRequestPassesQuietHours, "asked for at night", TestType.payment),
         .adding(.ownRequestPassesCaps, "asked for often", TestType.payment),
         .adding(.genericWithoutKey, "sent without a key", TestType.sealedOnly),
+        .adding(.letterOfDuty, "a letter of duty", TestType.comment),
+        Mutant("a word texted back is explicit", TestType.help) { facts, _, _ in
+            if facts.purposeConsent?.method == .smsKeyword { facts.purposeConsent?.method = .inAppToggle }
+        },
         .without(.refusesMinors, "kept from minors", TestType.promo),
+        .without(.refusesMinors, "kept from minors by its own page", TestType.help),
+        .without(.letterOfDuty, "a letter of duty", TestType.duty),
         .without(.needsPurpose, "in need of a purpose", TestType.help),
         .without(.smsFallbackForbidden, "kept from falling back", TestType.promo),
         .without(.mutableAlone, "mutable alone", TestType.comment),
