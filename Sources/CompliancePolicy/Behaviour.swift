@@ -36,6 +36,8 @@ package struct Behaviour: Hashable, Sendable {
         package static let timed = Marks(rawValue: 1 << 18)
         package static let ownRequestPassesQuietHours = Marks(rawValue: 1 << 19)
         package static let ownRequestPassesCaps = Marks(rawValue: 1 << 20)
+        /// The law obliges us to say it, and this is the e-mail that says it.
+        package static let letterOfDuty = Marks(rawValue: 1 << 21)
     }
 
     package var marks: Marks

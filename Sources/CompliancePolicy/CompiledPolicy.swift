@@ -65,6 +65,7 @@ package final class CompiledPolicy: Sendable {
         }
         mark(.typeEnabled, type.isEnabled)
         mark(.criticalListed, bundle.critical.contains { $0.type == type.id })
+        mark(.refusesMinors, type.refusesMinors)
         mark(.mutableAlone, type.isMutableAlone)
         mark(.needsPurpose, type.purpose != nil)
         mark(.genericWithoutKey, type.withoutKey == .generic)
@@ -72,6 +73,7 @@ package final class CompiledPolicy: Sendable {
         mark(.timed, type.timing != nil)
         mark(.ownRequestPassesQuietHours, type.ownRequest?.passes.contains(.quietHours) == true)
         mark(.ownRequestPassesCaps, type.ownRequest?.passes.contains(.caps) == true)
+        mark(.letterOfDuty, type.isLetterOfDuty(on: channel))
         let passes = type.mandatory?.passes ?? []
         mark(.mandatoryPassesPreferences, passes.contains(.preferences))
         mark(.mandatoryPassesQuietHours, passes.contains(.quietHours))

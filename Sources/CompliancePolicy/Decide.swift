@@ -138,8 +138,8 @@ private func conclude(
 
 /// What the payload would carry.
 ///
-/// `privacy` speaks of what others may see, so it narrows a clear text and leaves a sealed one alone:
-/// inside the seal the app itself obeys it.
+/// `privacy` speaks of what others may see on a screen, so it narrows a clear text and leaves a sealed one
+/// alone: inside the seal the app itself obeys it. Nor does it empty a letter that the law obliges us to write.
 private func payloadForm(given facts: Facts, under behaviour: Behaviour) -> BodyForm {
     switch behaviour.body {
     case .sealed:
@@ -149,6 +149,7 @@ private func payloadForm(given facts: Facts, under behaviour: Behaviour) -> Body
         case .none?, .unconfirmed, .revoked: return fallsBack ? .generic : .sealed
         }
     case .full:
+        if behaviour.marks.contains(.letterOfDuty) { return .full }
         // Nobody's choice known: personal content stays off the screen, open content says nothing of anybody.
         switch (behaviour.sensitivity, facts.privacy) {
         case (.open, .full), (.open, .generic), (.open, nil), (.personal, .full): return .full

@@ -41,7 +41,7 @@ package enum Explanation {
             "The gateway could not find out \(fact(detail)), and when in doubt it does not send."
         case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
             "\(permission(reason)), and \(consent(detail))."
-        case .minor: "The recipient is under age, and minors are sent no advertising."
+        case .minor: "The recipient is under age, and this is not sent to minors."
         case .pushDisabled: "The recipient has switched push notifications off."
         case .userPreference:
             switch detail {

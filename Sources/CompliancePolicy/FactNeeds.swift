@@ -32,7 +32,7 @@ extension CompiledPolicy {
         let forms: [BodyForm] =
             switch type.body[request.channel] {
             case .sealed: type.withoutKey == .generic ? [.sealed, .generic] : [.sealed]
-            case .full: [.full, .generic]
+            case .full: type.isLetterOfDuty(on: request.channel) ? [.full] : [.full, .generic]
             case .generic: [.generic]
             case .never: []
             }

@@ -109,7 +109,7 @@ func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavio
         }
     }
     if behaviour.marks.contains(.needsPurpose),
-        let objection = objection(to: facts.purposeConsent, under: .optIn, now: facts.now)
+        let objection = objection(toPurpose: facts.purposeConsent, now: facts.now)
     {
         switch objection {
         case .consent, .now: return .fail(.factMissing, objection)
@@ -149,6 +149,12 @@ func objection(to consent: ConsentFact?, under rule: PermissionRule, now: Instan
     // How it was given decides here, so not knowing it is not knowing whether it was given.
     guard let method = consent.method else { return .consent }
     return rule.accepts(method) ? nil : .methodInsufficient
+}
+
+/// The same for a purpose a type names, which wants an explicit yes.
+func objection(toPurpose consent: ConsentFact?, now: Instant?) -> Detail? {
+    if let objection = objection(to: consent, under: .optIn, now: now) { return objection }
+    return consent?.method?.isExplicit == true ? nil : .methodInsufficient
 }
 
 private func permissionReason(_ territory: Territory, _ behaviour: Behaviour) -> Reason {
@@ -313,7 +319,7 @@ func sizeGate(_ facts: Facts, _ behaviour: Behaviour, form: BodyForm) -> GateRes
     let most = Int(behaviour.payloadByteCountMax)
     guard let size = facts.sizes?[form] else { return .fail(.factMissing, .size) }
     if size > most { return .fail(.payloadTooLarge) }
-    if case .full = behaviour.body, facts.privacy == nil {
+    if case .full = behaviour.body, facts.privacy == nil, !behaviour.marks.contains(.letterOfDuty) {
         // Which of the two texts goes out hangs on a choice nobody knows, so both have to fit: forgetting
         // the choice must not make a text fit that did not.
         guard let full = facts.sizes?.full, let generic = facts.sizes?.generic else {

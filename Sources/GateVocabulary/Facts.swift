@@ -233,6 +233,17 @@ package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
     case expressConsent = "express_consent"
     /// 47 CFR 64.1200(f)(9): prior express written consent.
     case writtenConsent = "written_consent"
+
+    /// Whether it is a statement about the very thing asked (GDPR Art. 9(2)(a), PSD2 Art. 67(2)(a)).
+    ///
+    /// A word in answer to a text does not say to what, and express consent to texts may be no more than a number
+    /// that was handed over.
+    package var isExplicit: Bool {
+        switch self {
+        case .inAppToggle, .webForm, .doubleOptIn, .paperForm, .phoneCall, .writtenConsent: true
+        case .smsKeyword, .existingCustomer, .expressConsent: false
+        }
+    }
 }
 
 /// One preference: a choice, or none yet. Changing a default never touches a choice.

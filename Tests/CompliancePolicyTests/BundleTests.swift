@@ -135,6 +135,7 @@ extension BadLine {
             "types/statement.yaml", ["channels", "push", "without_key"], "generic",
             "only a sealed body can need"),
         BadLine("types/statement.yaml", ["channels"], [:], "on no channel"),
+        BadLine("types/duty.yaml", ["minors"], "refuse", "what they have to be told"),
         BadLine("types/statement.yaml", ["channels", "fax"], ["body": "full"], "has `fax`"),
         BadLine("types/statement.yaml", ["basis", "uk_gdpr"], nil, "lacks `uk_gdpr`"),
         BadLine("types/statement.yaml", ["not_marketing_because"], nil, "lacks `not_marketing_because`"),

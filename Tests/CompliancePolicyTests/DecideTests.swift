@@ -182,6 +182,32 @@ import Testing
         #expect(found.form == form)
     }
 
+    @Test(arguments: [PrivacyLevel.full, .generic, .hidden, nil])
+    func `a letter the law obliges us to write is written out, whatever was chosen for the lock screen`(
+        privacy: PrivacyLevel?
+    ) {
+        let letter = decision(.of(TestType.duty, on: .email)) { $0.privacy = privacy }
+        #expect(letter.outcome == .forward)
+        #expect(letter.form == .full)
+        // On a screen the same duty keeps to what was chosen.
+        let push = decision(.of(TestType.duty)) { $0.privacy = privacy }
+        #expect(push.form == (privacy == .full ? .full : .generic))
+    }
+
+    @Test func `a letter of duty is measured as it leaves`() {
+        let found = decision(.of(TestType.duty, on: .email)) {
+            $0.privacy = nil
+            $0.sizes?.generic = nil
+        }
+        #expect(found.outcome == .forward)
+        let most = policy.channel(.email).payloadByteCountMax
+        #expect(
+            decision(.of(TestType.duty, on: .email)) {
+                $0.privacy = .hidden
+                $0.sizes?.full = most + 1
+            }.reason == .payloadTooLarge)
+    }
+
     @Test func `a high type never leaves in clear, whatever is known`() {
         var numbers = SeededNumbers(seed: 7)
         for _ in 0..<2_000 {

@@ -256,6 +256,21 @@ extension GateRow {
             "a special purpose nobody knows of", .of(TestType.help), .permission,
             .fail(.factMissing, .consent)
         ) { $0.purposeConsent = nil },
+        GateRow(
+            "a word texted back does not say to which purpose", .of(TestType.help), .permission,
+            .fail(.noGDPRConsent, .methodInsufficient)
+        ) { $0.purposeConsent?.method = .smsKeyword },
+        GateRow(
+            "a number handed over does not say to which purpose", .of(TestType.help), .permission,
+            .fail(.noGDPRConsent, .methodInsufficient)
+        ) { $0.purposeConsent?.method = .expressConsent },
+        GateRow("a minor, kept out by the type's own page", .of(TestType.help), .permission, .fail(.minor)) {
+            $0.age = .minor
+        },
+        GateRow(
+            "an age nobody knows, where the type's own page asks for it", .of(TestType.help), .permission,
+            .fail(.factMissing, .age)
+        ) { $0.age = nil },
         GateRow("no special purpose, no second consent", .of(TestType.payment), .permission, .pass) {
             $0.purposeConsent = nil
         },

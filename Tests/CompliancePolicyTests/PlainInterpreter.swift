@@ -319,7 +319,8 @@ struct PlainInterpreter: Sendable {
         _ request: AttestedRequest, _ type: NotificationType?, _ category: CategoryRule?, _ facts: Facts
     ) -> GateResult {
         guard let type, let category else { return .notApplicable }
-        if category.refusesMinors, facts.age == .minor { return .fail(.minor) }
+        let adultsOnly = category.refusesMinors || type.refusesMinors
+        if adultsOnly, facts.age == .minor { return .fail(.minor) }
         let place = place(request, type, category, facts)
         var rule = place.rule
         if request.channel == .sms, facts.fallback == .replacesOwnSend {
@@ -345,12 +346,16 @@ struct PlainInterpreter: Sendable {
         if type.purpose != nil {
             reason = .noGDPRConsent
             switch weigh(facts.purposeConsent, .optIn, facts.now) {
-            case .enough: break
+            case .enough:
+                if let method = facts.purposeConsent?.method, [.smsKeyword, .expressConsent].contains(method)
+                {
+                    return .fail(reason, .methodInsufficient)
+                }
             case .missing(let detail): return .fail(.factMissing, detail)
             case .lacking(let detail): return .fail(reason, detail)
             }
         }
-        if category.refusesMinors, facts.age == nil { return .fail(.factMissing, .age) }
+        if adultsOnly, facts.age == nil { return .fail(.factMissing, .age) }
         return .pass
     }
 
@@ -459,11 +464,15 @@ struct PlainInterpreter: Sendable {
             let isKnownToLackKey = facts.deviceKey != nil && facts.deviceKey != .usable
             return isKnownToLackKey && type.withoutKey == .generic ? .generic : .sealed
         }
-        if body == .full {
+        if body == .full, !isLetterOfDuty(type, on: channel) {
             if type.sensitivity == .high || facts.privacy == .hidden { return .generic }
             if type.sensitivity == .personal, facts.privacy != .full { return .generic }
         }
         return body
+    }
+
+    private func isLetterOfDuty(_ type: NotificationType, on channel: Channel) -> Bool {
+        type.mandatory != nil && channel == .email && type.sensitivity != .high
     }
 
     private func keyGate(
@@ -495,7 +504,9 @@ struct PlainInterpreter: Sendable {
         }
         guard let leaving = size(form) else { return .fail(.factMissing, .size) }
         if leaving > most { return .fail(.payloadTooLarge) }
-        if type.body[request.channel] == .full, facts.privacy == nil {
+        if type.body[request.channel] == .full, facts.privacy == nil,
+            !isLetterOfDuty(type, on: request.channel)
+        {
             guard let full = size(.full), let generic = size(.generic) else {
                 return .fail(.factMissing, .size)
             }

@@ -52,7 +52,7 @@ extension TestBundle {
                 "help", "transactional", "high",
                 channels: ["push": ["body": "sealed", "without_key": "generic"]],
                 [
-                    "purpose": "help",
+                    "purpose": "help", "minors": "refuse",
                     "own_request": ["purpose": "help_any_time", "passes": ["quiet_hours", "caps"]],
                 ]),
             "types/briefing.yaml": type(

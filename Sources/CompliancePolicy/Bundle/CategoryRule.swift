@@ -115,14 +115,16 @@ package struct CategoryRule: Hashable, Sendable {
     package var rationale: Rationale
 }
 
+/// Whether something goes to minors, as a category or a type writes it.
+enum MinorsRule: String, CaseIterable { case allow, refuse }
+
 extension CategoryRule {
     private enum Default: String, CaseIterable { case on, off }
-    private enum Minors: String, CaseIterable { case allow, refuse }
 
     init(_ reader: NodeReader) {
         let members = reader.members()
         let byDefault: Default = members.name("default")
-        let minors: Minors = members.name("minors")
+        let minors: MinorsRule = members.name("minors")
         self.init(
             means: members.text("means"), isOnByDefault: byDefault == .on,
             permission: Self.permission(members.required("permission")),

@@ -97,6 +97,8 @@ package struct NotificationType: Hashable, Sendable {
     package var isMutableAlone: Bool
     /// A consent purpose it needs besides its category's permission.
     package var purpose: Purpose?
+    /// Whether it is kept from minors although its category is not.
+    package var refusesMinors: Bool
     /// A broader type it is a variant of; says nothing to a decision.
     package var subOf: TypeID?
     package var interruption: Interruption
@@ -110,6 +112,13 @@ extension NotificationType {
     /// Not where a law obliges us to tell: nobody can know that the first was read, so the second goes too and
     /// takes the place of the first on the device.
     package var isToldOnce: Bool { dedupeBy != nil && mandatory == nil }
+
+    /// Whether the channel is where a duty to tell is done: by e-mail, in full whatever was chosen for a lock screen.
+    ///
+    /// Never what is of high sensitivity: that leaves no seal.
+    package func isLetterOfDuty(on channel: Channel) -> Bool {
+        channel == .email && mandatory != nil && body.email == .full && sensitivity != .high
+    }
 
     /// 28 days, in seconds: the longest time FCM stores a message (FCM, "Set the lifespan of a message").
     package static let ttlSecondsMax: Int64 = 28 * 86_400
@@ -178,6 +187,8 @@ extension NotificationType {
         hasAlertRecord = members.boolean("alert_record", default: false)
         isMutableAlone = members.boolean("mutable_alone", default: false)
         purpose = members.optionalText("purpose", byteCountMax: 64).map { Purpose($0) }
+        let minors: MinorsRule? = members.optionalName("minors")
+        refusesMinors = minors == .refuse
         subOf = members.optionalText("sub_of", byteCountMax: 128).map { TypeID($0) }
         interruption = members.optionalName("interruption") ?? Self.interruption(of: tier)
         messageKey = members.optionalText("messages", byteCountMax: 128) ?? id.text

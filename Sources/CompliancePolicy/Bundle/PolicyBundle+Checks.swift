@@ -409,6 +409,11 @@ private struct BundleChecker {
                 file, ["timing"], "makes a notification wait that must not wait",
                 hint: "security and mandatory types go out as soon as they are asked for")
         }
+        if type.refusesMinors, type.category == .security || type.mandatory != nil {
+            problem(
+                file, ["minors"], "keeps from minors what they have to be told",
+                hint: "security and mandatory types go to everybody")
+        }
         if type.interruption == .critical {
             problem(
                 file, ["interruption"], "is `critical`, which only a permitted send can ask for",

@@ -13,6 +13,7 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     case mandatoryDespiteHours
     case mandatoryDespiteCaps
     case security
+    case letterOfDuty
     case flagNotPermitted
     /// True of every send: for what no decision may ever do.
     case anySend
@@ -74,7 +75,8 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     var isAdverse: Bool {
         switch self {
         case .highSensitivity, .mandatoryDespitePreferences, .mandatoryDespiteHours, .mandatoryDespiteCaps,
-            .security, .flagNotPermitted, .anySend, .securityNotSwitchedOff, .deviceWithoutFlag,
+            .security, .letterOfDuty, .flagNotPermitted, .anySend, .securityNotSwitchedOff,
+            .deviceWithoutFlag,
             .keyUnusable, .clearTextUnwanted, .askedForAnyHour, .askedHoweverOften:
             false
         default: true

@@ -32,7 +32,10 @@ package struct Conduct: OptionSet, Hashable, Sendable {
     /// One gate's answer hung on a fact that is another gate's business.
     package static var looksElsewhere: Conduct { Conduct(rawValue: 1 << 12) }
 
-    static var count: Int { 13 }
+    /// The constant or public words leave in place of the text.
+    package static var shortens: Conduct { Conduct(rawValue: 1 << 13) }
+
+    static var count: Int { 14 }
 
     /// - Parameter expiry: Of the facts that were decided on.
     package init(of decision: Decision, expiry: Instant?) {
@@ -58,7 +61,8 @@ package struct Conduct: OptionSet, Hashable, Sendable {
         switch decision.form {
         case .full: found.formUnion(.showsInFull)
         case .sealed: found.formUnion(.seals)
-        case .generic, .never: break
+        case .generic: found.formUnion(.shortens)
+        case .never: break
         }
         if case .critical = decision.interruption { found.formUnion(.raisesFlag) }
         if !Self.isExplained(decision) { found.formUnion(.isUnexplained) }

@@ -142,13 +142,14 @@ final class FactFolding {
     }
 
     private static func forgetContents(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        behaviour.marks.subtract([.genericWithoutKey])
+        behaviour.marks.subtract([.genericWithoutKey, .letterOfDuty])
         behaviour.sensitivity = .open
         behaviour.payloadByteCountMax = 0
         behaviour.interruption = .passive
         declared.sensitivity = .open
         declared.payloadByteCountMax = 0
         declared.standsInWithoutKey = false
+        declared.isLetterOfDuty = false
         // Gate 4 asks whether there is a body at all.
         if behaviour.body != .never { behaviour.body = .generic }
         if declared.body != .never { declared.body = .generic }

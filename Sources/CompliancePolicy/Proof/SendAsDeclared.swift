@@ -26,6 +26,8 @@ package struct SendAsDeclared: Hashable, Sendable {
     package var passesPreferences = false
     package var passesHours = false
     package var passesCaps = false
+    /// The e-mail in which a law obliges us to say all of it.
+    package var isLetterOfDuty = false
     package var isToldOnce = false
     package var isTimed = false
     package var requestPassesHours = false
@@ -78,7 +80,7 @@ package struct SendAsDeclared: Hashable, Sendable {
         needsPurpose = type.purpose != nil
         isMutableAlone = type.isMutableAlone
         isOnByDefault = page.isOnByDefault && type.category != .marketing
-        refusesMinors = page.refusesMinors || type.category == .marketing
+        refusesMinors = page.refusesMinors || type.refusesMinors || type.category == .marketing
         quietHours = page.quietHours
         let summary = page.summary.flatMap { bundle.types[$0] }
         let canBeGathered = summary.map { $0.body[channel] != .never } ?? false
@@ -90,6 +92,7 @@ package struct SendAsDeclared: Hashable, Sendable {
             passesPreferences = mandatory.passes.contains(.preferences)
             passesHours = mandatory.passes.contains(.quietHours)
             passesCaps = mandatory.passes.contains(.caps)
+            isLetterOfDuty = channel == .email && body == .full && sensitivity != .high
         }
         // Who is obliged to tell tells twice rather than never.
         isToldOnce = type.dedupeBy != nil && type.mandatory == nil
@@ -117,6 +120,7 @@ package struct SendAsDeclared: Hashable, Sendable {
         found.insert(.mandatoryDespiteHours, if: passesHours)
         found.insert(.mandatoryDespiteCaps, if: passesCaps)
         found.insert(.security, if: isRegistered && category == .security)
+        found.insert(.letterOfDuty, if: isLetterOfDuty)
         return found
     }
 

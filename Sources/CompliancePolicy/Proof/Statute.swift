@@ -54,10 +54,11 @@ package struct Statute: Sendable {
             law: "GDPR Arts. 6(1)(a) and 7, ePrivacy Directive 2002/58/EC Art. 13, Apple App Review 4.5.4",
             when: .marketingWithoutOptIn, forbids: .promises, demands: .permission),
         Statute(
-            "marketing_not_to_minors", "no marketing goes to a minor", law: "GDPR Recital 38",
-            when: .minor, forbids: .promises, demands: .reason(.minor)),
+            "not_to_minors", "no marketing, and nothing else that is kept from minors, goes to a minor",
+            law: "GDPR Recital 38; the type's `minors`", when: .minor, forbids: .promises,
+            demands: .reason(.minor)),
         Statute(
-            "marketing_needs_age", "no marketing goes to somebody whose age nobody knows",
+            "known_age_only", "nothing that is kept from minors goes to somebody whose age nobody knows",
             law: "GDPR Recital 38 with Art. 5(2)", when: .ageUnknown, forbids: .promises,
             demands: .reason(.factMissing)),
         Statute(
@@ -73,7 +74,7 @@ package struct Statute: Sendable {
             law: "categories.yaml and regions.yaml; GDPR Art. 5(2)", when: .declaredPermissionMissing,
             forbids: .promises, demands: .permission),
         Statute(
-            "special_purpose", "nothing that needs a consent of its own goes out without it",
+            "special_purpose", "nothing that needs an explicit consent of its own goes out without it",
             law: "GDPR Art. 9(2)(a), PSD2 Art. 67(2)(a)", when: .purposeMissing, forbids: .promises,
             demands: .reason(.noGDPRConsent)),
         Statute(
@@ -234,6 +235,11 @@ package struct Statute: Sendable {
             "lock_screen", "what is personal is shown only to who chose to have it shown",
             law: "GDPR Art. 25(2)", when: .clearTextUnwanted, forbids: .showsInFull, demands: .form(.generic)),
         Statute(
+            "letter_of_duty",
+            "no letter the law obliges us to write is emptied for the sake of a lock screen",
+            law: "GDPR Art. 34(2), PSD2 Art. 68(3), and the type's `mandatory.law`", when: .letterOfDuty,
+            forbids: .shortens, demands: .form(.full)),
+        Statute(
             "proved_keys_only", "nothing is sealed to a key that is revoked, unproved or not there",
             law: "GDPR Art. 32(1)(a)", when: .keyUnusable, forbids: .seals, demands: .form(.generic)),
         Statute(
@@ -262,8 +268,8 @@ package struct Statute: Sendable {
         demands: .goes)
 
     /// For each bit of ``Conduct``, the circumstances in which it is unlawful.
-    static let unlawful: InlineArray<13, UInt64> = {
-        var table = InlineArray<13, UInt64>(repeating: 0)
+    static let unlawful: InlineArray<14, UInt64> = {
+        var table = InlineArray<14, UInt64>(repeating: 0)
         for statute in all {
             for bit in 0..<Conduct.count where statute.forbids.rawValue & 1 << UInt32(bit) != 0 {
                 table[bit] |= Circumstances(statute.when).rawValue

@@ -153,7 +153,7 @@ package struct StatuteBook: Sendable {
                 .fallbackWithoutConsent, if: facts.fallback == .replacesOwnSend && !saidYes)
         }
         if send.needsPurpose {
-            let isGiven = isLive(facts.purposeConsent, facts.now) && isOwnWord(facts.purposeConsent?.method)
+            let isGiven = isLive(facts.purposeConsent, facts.now) && saysToWhat(facts.purposeConsent?.method)
             found.insert(.purposeMissing, if: !isGiven)
         }
     }
@@ -186,6 +186,11 @@ package struct StatuteBook: Sendable {
     /// Whether the person said yes, as opposed to having bought something.
     private func isOwnWord(_ method: ConsentMethod?) -> Bool {
         method != nil && method != .existingCustomer
+    }
+
+    /// Whether the yes was to this and nothing else: not a word texted back, and not a number handed over.
+    private func saysToWhat(_ method: ConsentMethod?) -> Bool {
+        isOwnWord(method) && method != .smsKeyword && method != .expressConsent
     }
 
     private func satisfies(_ consent: ConsentFact?, _ rule: PermissionRule, _ now: Instant?) -> Bool {
@@ -353,11 +358,13 @@ package struct StatuteBook: Sendable {
     private func readContents(_ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts) {
         found.insert(
             .clearTextUnwanted,
-            if: facts.privacy == .hidden || send.sensitivity != .open && facts.privacy != .full)
+            if: !send.isLetterOfDuty
+                && (facts.privacy == .hidden || send.sensitivity != .open && facts.privacy != .full))
         var leaving: [Int?] = []
         switch send.body {
         case .never: return
         case .generic: leaving = [facts.sizes?.generic]
+        case .full where send.isLetterOfDuty: leaving = [facts.sizes?.full]
         case .full:
             let isInFull = send.sensitivity == .open ? facts.privacy != .hidden : facts.privacy == .full
             let isShown = isInFull && send.sensitivity != .high

@@ -45,7 +45,7 @@ struct TypePage {
         if let timing = type.timing { add("goes out", timing.words) }
         add("quiet hours", category.quietHours.words)
         add("caps", Self.caps(type, policy))
-        add("minors", category.refusesMinors ? "never" : "as everybody")
+        add("minors", category.refusesMinors || type.refusesMinors ? "never" : "as everybody")
         add("switched off by", category.switchOff == .stepUp ? "a second confirmation only" : "one tap")
         if let rule = type.mandatory {
             add("mandatory", rule.law.joined(separator: "; "))
