@@ -49,6 +49,9 @@ struct NodeReader {
             problem("must be 1 to \(byteCountMax) bytes long, and is \(text.utf8.count)")
             return ""
         }
+        if text.allSatisfy(\.isWhitespace) {
+            problem("is blank", hint: "say something, or remove the line")
+        }
         return text
     }
 

@@ -17,6 +17,17 @@ struct BadLine: Sendable, CustomTestStringConvertible {
         bundle.documents[file] = Self.set(bundle.documents[file]!, path[...], value)
     }
 
+    /// What takes more than one line to write, and is wrong by one of them.
+    init(_ file: String, _ message: String, after: [(file: String, path: [String], value: JSONValue?)]) {
+        self.file = file
+        self.message = message
+        bundle = .minimal
+        for edit in after {
+            bundle.documents[edit.file] = Self.set(
+                bundle.documents[edit.file] ?? [:], edit.path[...], edit.value)
+        }
+    }
+
     var testDescription: String { "\(file): \(message)" }
 
     private static func set(_ value: JSONValue, _ path: ArraySlice<String>, _ new: JSONValue?) -> JSONValue? {
@@ -76,6 +87,12 @@ extension BadLine {
         BadLine("regions.yaml", ["permission_rows", "0", "rule"], "none_needed", "without any permission"),
         BadLine("regions.yaml", ["permission_rows", "2", "from"], nil, "without the day it counts from"),
         BadLine("regions.yaml", ["permission_rows", "1", "categories", "3"], "social", "a second time"),
+        BadLine(
+            "regions.yaml", "and so does a row above",
+            after: [
+                ("regions.yaml", ["permission_rows", "0", "from"], "2013-10-16"),
+                ("regions.yaml", ["permission_rows", "1", "categories", "3"], "marketing"),
+            ]),
         BadLine("regions.yaml", ["permission_rows", "0", "region"], "USA", "is not an ISO 3166 code"),
         BadLine("regions.yaml", ["permission_rows", "0", "categories"], [], "names no category"),
 
@@ -124,6 +141,9 @@ extension BadLine {
         BadLine(
             "limits.yaml", ["categories", "security"], [["count": 1, "window_hours": 1, "source": "x"]],
             "limits nothing"),
+        BadLine(
+            "limits.yaml", ["types", "notice"], [["count": 1, "window_hours": 1, "source": "x"]],
+            "limits a `security` type"),
     ]
 
     static let types: [BadLine] = [
@@ -180,6 +200,40 @@ extension BadLine {
         BadLine("types/payment.yaml", ["sub_of"], "gift", "no other type of the registry"),
         BadLine("types/payment.yaml", ["interruption"], "critical", "only a permitted send"),
         BadLine("types/payment.yaml", ["teir"], "important", "did you mean `tier`?"),
+        BadLine("types/payment.yaml", ["means"], " \u{A0} ", "is blank"),
+        BadLine("types/duty.yaml", ["mandatory", "law"], [" "], "is blank"),
+        BadLine("types/duty.yaml", ["mandatory", "if_unreachable"], "pigeon", "no way to reach somebody"),
+        BadLine("types/duty.yaml", ["mandatory", "approved", "by"], "-", "names nobody"),
+        BadLine(
+            "types/duty.yaml", ["mandatory", "approved", "review"], "2026-01-01",
+            "whose review is due approves nothing"),
+        BadLine("types/duty.yaml", ["mutable_alone"], true, "must not be switched off alone"),
+        BadLine("types/notice.yaml", ["mutable_alone"], true, "must not be switched off alone"),
+        BadLine(
+            "types/duty.yaml", "which two events can share",
+            after: [
+                ("types/duty.yaml", ["params"], ["contact": ["text": ["bytes_max": 64]]]),
+                ("types/duty.yaml", ["dedupe_by"], "contact"),
+            ]),
+        BadLine("types/payment.yaml", ["deep_link"], "https://bank.example", "no place in the app"),
+        BadLine("types/payment.yaml", ["deep_link"], "javascript://alert(1)", "no place in the app"),
+        BadLine("types/payment.yaml", ["deep_link"], "drop://tx/{id}", "no place in the app"),
+        BadLine("types/payment.yaml", ["deep_link"], "drop:send", "no place in the app"),
+        BadLine("types/promo.yaml", ["tier"], "critical", "nobody waits for marketing"),
+        BadLine("types/promo.yaml", ["interruption"], "time_sensitive", "breaks through nothing"),
+        BadLine(
+            "types/promo.yaml", "the alarm of `login`",
+            after: [
+                ("types/login.yaml", ["sound"], "alarm.caf"), ("types/promo.yaml", ["sound"], "alarm.caf"),
+            ]),
+        BadLine(
+            "types/promo.yaml", "the channel of `login`",
+            after: [
+                ("types/login.yaml", ["android_channel"], "alarms"),
+                ("types/promo.yaml", ["android_channel"], "alarms"),
+            ]),
+        BadLine("types/help.yaml", ["purpose"], "halp", "which no notice asks for"),
+        BadLine("types/help.yaml", ["own_request", "purpose"], "whenever", "which no notice asks for"),
     ]
 
     static let texts: [BadLine] = [
@@ -194,6 +248,28 @@ extension BadLine {
         BadLine("messages/en.yaml", ["payment", "body"], ["amount": ["one": "x"]], "lacks `other`"),
         BadLine("messages/en.yaml", ["generic", "important"], nil, "lacks `important`"),
         BadLine("messages/en.yaml", ["generic", "important", "body"], "{amount}", "the same for everybody"),
+        BadLine(
+            "messages/en.yaml", ["generic", "important", "body"], "See https://bank.example", "has a link"),
+        BadLine("messages/en.yaml", ["generic", "important", "title"], "Open drop://send", "has a link"),
+        BadLine(
+            "messages/en.yaml", ["comments_summary", "body"], ["count": ["other": "{count} comments"]],
+            "lacks `one`, which en has"),
+        BadLine(
+            "messages/bs.yaml", "lacks `few`, which bs has",
+            after: [
+                ("messages/bs.yaml", [], TestBundle.minimal.documents["messages/nb.yaml"]),
+                ("messages/bs.yaml", ["comments_summary", "title"], "Komentari"),
+                (
+                    "messages/bs.yaml", ["comments_summary", "body"],
+                    ["count": ["one": "{count} komentar", "other": "{count} komentara"]]
+                ),
+            ]),
+        BadLine(
+            "messages/en.yaml", "does not say {contact}",
+            after: [("types/duty.yaml", ["params"], ["contact": ["text": ["bytes_max": 64]]])]),
+        BadLine(
+            "messages/en.yaml", "does not say {pin}",
+            after: [("types/sealed_only.yaml", ["params"], ["pin": "code"])]),
         BadLine("messages/nb.yaml", ["fallback"], "da", "which has no file"),
         BadLine("messages/nb.yaml", ["fallback"], "nb", "leads back to `nb`"),
 
@@ -204,6 +280,15 @@ extension BadLine {
             "together with something else"),
         BadLine(
             "notices.yaml", ["notices", "gone"], ["asks_for": ["social"]], "is no notice of this bundle"),
+        BadLine(
+            "notices.yaml", ["notices", "help", "asks_for"], ["help", "help_any_time"],
+            "asks for `help` together with something else"),
+        BadLine(
+            "notices.yaml", ["notices", "promo", "asks_for"], ["help"], "is not the notice of that name"),
+        BadLine(
+            "notices.yaml", ["notices", "help_any_time", "asks_for"], ["social"],
+            "bears the name of the purpose `help_any_time`"),
+        BadLine("notices/promo.1.en.txt", [], "\n\n  \n", "blank"),
 
         BadLine("cases/first.yaml", ["cases", "0", "given", "facts_of"], "all", "none of that name"),
         BadLine(

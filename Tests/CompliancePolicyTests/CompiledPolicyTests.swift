@@ -135,7 +135,11 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
 
     /// A type whose only param is `p`.
     private func policy(_ schema: JSONValue) throws -> CompiledPolicy {
-        try TestBundle.minimal.setting("types/sealed_only.yaml", "params", to: ["p": schema]).compile()
+        var bundle = TestBundle.minimal
+        bundle.set("types/sealed_only.yaml", "params", to: ["p": schema])
+        // Whoever gets a code has to be told it.
+        if schema == "code" { bundle.set("messages/en.yaml", "sealed_only", "body", to: "{p}") }
+        return try bundle.compile()
     }
 
     @Test(arguments: rows)

@@ -240,6 +240,221 @@ import Testing
         Mutant("regions.yaml", "regions", "NO", "regime", to: "other"),
         optOutRow("BR", "push", law: "A law.", from: "2020-01-01"),
     ]
+
+    /// A page that says of a name what the law or a source document does not.
+    struct NamedFlaw: Sendable, CustomTestStringConvertible {
+        var mutant: Mutant
+        var file: String
+        var words: String
+        var testDescription: String { mutant.name }
+
+        /// - Parameters:
+        ///   - words: What the message says.
+        ///   - edits: Each a file, a path in it, and what stands there now.
+        init(
+            _ words: String, in file: String,
+            after edits: (file: String, path: [String], value: JSONValue?)...
+        ) {
+            self.words = words
+            self.file = file
+            let name = edits.map { "\($0.file) \($0.path.joined(separator: "."))" }
+            mutant = Mutant("\(name.joined(separator: ", ")): \(words)") { bundle in
+                for edit in edits { bundle.replace(edit.file, edit.path, with: edit.value) }
+            }
+        }
+
+        static func category(of id: String, _ category: String, by nature: String) -> NamedFlaw {
+            let file = "types/\(id).yaml"
+            return NamedFlaw(
+                "is `\(category)`, and `\(id)` is `\(nature)` by nature", in: file,
+                after: (file, ["category"], .string(category)),
+                (file, ["not_marketing_because"], "So that a test can tell."))
+        }
+    }
+
+    static let named: [NamedFlaw] =
+        [
+            "feature.announce", "info.feature_update", "info.new_corridor", "info.rate_update",
+            "promo.announcement", "promo.offer", "promo.partner_offer", "promo.referral", "rate.changed",
+            "re_engagement",
+        ].map { .category(of: $0, "transactional", by: "marketing") } + [
+            .category(of: "promo.offer", "social", by: "marketing"),
+            .category(of: "statement.available", "security", by: "transactional"),
+            .category(of: "social.like", "transactional", by: "social"),
+            .category(of: "security.new_login", "transactional", by: "security"),
+            .category(of: "security.payment_code", "transactional", by: "security"),
+            .category(of: "card.blocked", "transactional", by: "security"),
+            .category(of: "privacy.breach_notice", "transactional", by: "security"),
+        ]
+        + [
+            "transaction.failed", "card.blocked", "security.account_locked", "privacy.breach_notice",
+            "security.incident_notice", "account.terms_change",
+        ].flatMap { id in
+            let file = "types/\(id).yaml"
+            return [
+                NamedFlaw("is missing, and the law obliges us", in: file, after: (file, ["mandatory"], nil)),
+                NamedFlaw(
+                    "lacks `preferences`", in: file,
+                    after: (file, ["mandatory", "passes"], ["quiet_hours", "caps"])),
+                NamedFlaw(
+                    "is false, and the law obliges us", in: file, after: (file, ["enabled"], false),
+                    (file, ["disabled_hint"], "So that a test can tell.")),
+            ]
+        } + [
+            NamedFlaw(
+                "lacks `quiet_hours`", in: "types/card.blocked.yaml",
+                after: ("types/card.blocked.yaml", ["mandatory", "passes"], ["preferences"])),
+            NamedFlaw(
+                "is 1 seconds", in: "types/privacy.breach_notice.yaml",
+                after: (
+                    "types/privacy.breach_notice.yaml", ["ttl"], ["seconds": 1, "counts_from": "arrival"]
+                )),
+            NamedFlaw(
+                "let nobody send `transaction.failed`", in: "callers.yaml",
+                after: (
+                    "callers.yaml", ["callers", "payments", "types", "except", "0"], "transaction.failed"
+                )),
+            NamedFlaw(
+                "is missing, and whoever gets `programme.tip`", in: "types/programme.tip.yaml",
+                after: ("types/programme.tip.yaml", ["purpose"], nil)),
+            NamedFlaw(
+                "is missing, and whoever gets `promo.partner_offer`", in: "types/promo.partner_offer.yaml",
+                after: ("types/promo.partner_offer.yaml", ["purpose"], nil)),
+            NamedFlaw(
+                "is `programme`, and whoever gets `intervention.critical`",
+                in: "types/intervention.critical.yaml",
+                after: ("types/intervention.critical.yaml", ["purpose"], "programme")),
+            NamedFlaw(
+                "is `programme`, and whoever gets `account.balance_update`",
+                in: "types/account.balance_update.yaml",
+                after: ("types/account.balance_update.yaml", ["purpose"], "programme")),
+            NamedFlaw(
+                "rests on a consent that the page does not ask for", in: "types/order.shipped.yaml",
+                after: ("types/order.shipped.yaml", ["basis", "gdpr"], "Art. 9(2)(a)")),
+            NamedFlaw(
+                "is no required uuid", in: "types/partner.alert.yaml",
+                after: ("types/partner.alert.yaml", ["params", "disclosure_consent"], nil)),
+            NamedFlaw(
+                "is no required uuid", in: "types/partner.alert.yaml",
+                after: ("types/partner.alert.yaml", ["params", "disclosure_consent"], ["optional": "uuid"])),
+            NamedFlaw(
+                "and that is for help against an urge alone", in: "types/programme.coaching.yaml",
+                after: (
+                    "types/programme.coaching.yaml", ["own_request"],
+                    ["purpose": "intervention_any_time", "passes": ["quiet_hours"]]
+                )),
+            NamedFlaw(
+                "the type tells of what needs explicit consent", in: "types/intervention.critical.yaml",
+                after: ("types/intervention.critical.yaml", ["sensitivity"], "personal")),
+            NamedFlaw(
+                "is not for whoever sees the screen", in: "types/transaction.remittance_sent.yaml",
+                after: ("types/transaction.remittance_sent.yaml", ["sensitivity"], "personal")),
+            NamedFlaw(
+                "is not for whoever sees the screen", in: "types/security.new_login.yaml",
+                after: ("types/security.new_login.yaml", ["sensitivity"], "personal")),
+            NamedFlaw(
+                "the type carries an amount", in: "types/order.confirmed.yaml",
+                after: ("types/order.confirmed.yaml", ["params", "amount"], "money")),
+            NamedFlaw(
+                "names no payment", in: "types/alert.payment_processing.yaml",
+                after: ("types/alert.payment_processing.yaml", ["dedupe_by"], nil)),
+            NamedFlaw(
+                "gives nobody time to acknowledge", in: "types/alert.payment_processing.yaml",
+                after: ("types/alert.payment_processing.yaml", ["timing"], nil)),
+            NamedFlaw(
+                "ask nobody about `marketing`", in: "notices.yaml",
+                after: ("notices.yaml", ["notices", "promo", "asks_for"], ["social"]),
+                ("notices.yaml", ["notices", "sms_marketing", "asks_for"], ["social"])),
+            NamedFlaw(
+                "ask nobody about `security`", in: "notices.yaml",
+                after: ("notices.yaml", ["notices", "sms_service", "asks_for"], ["transactional"])),
+            NamedFlaw(
+                "ask nobody about `partner_disclosure`", in: "notices.yaml",
+                after: ("notices.yaml", ["notices", "partner_disclosure", "asks_for"], ["social"])),
+            NamedFlaw(
+                "asks for `gone`, which nothing rests on", in: "notices.yaml",
+                after: ("notices.yaml", ["notices", "gone"], ["asks_for": ["gone"]]),
+                ("notices/gone.1.en.txt", [], "May we?")),
+            NamedFlaw(
+                "which is not on S1's list", in: "critical.yaml",
+                after: ("critical.yaml", ["allow", "0", "type"], "security.new_login")),
+            NamedFlaw(
+                "names `payments`, and only `security` may ask", in: "critical.yaml",
+                after: ("callers.yaml", ["callers", "payments", "grants"], ["send", "send.critical"]),
+                (
+                    "callers.yaml", ["callers", "payments", "types", "categories"],
+                    ["transactional", "security"]
+                ),
+                ("critical.yaml", ["allow", "0", "callers"], ["security", "payments"])),
+            NamedFlaw(
+                "holds `send.critical`", in: "callers.yaml",
+                after: ("callers.yaml", ["callers", "marketing", "grants"], ["send", "send.critical"])),
+            NamedFlaw(
+                "lets a caller that sends hold `policy.activate`", in: "callers.yaml",
+                after: ("callers.yaml", ["callers", "payments", "grants"], ["send", "policy.activate"])),
+            NamedFlaw(
+                "lets a caller send `digest.transactions`", in: "callers.yaml",
+                after: ("callers.yaml", ["callers", "payments", "types", "except", "1"], nil)),
+            NamedFlaw(
+                "at night marketing notifications are dropped", in: "categories.yaml",
+                after: ("categories.yaml", ["marketing", "quiet_hours"], "defer")),
+            NamedFlaw(
+                "at night transactional notifications wait for the morning", in: "categories.yaml",
+                after: ("categories.yaml", ["transactional", "quiet_hours"], "drop")),
+            NamedFlaw(
+                "lets more than one go out in 24 hours", in: "limits.yaml",
+                after: ("limits.yaml", ["categories", "marketing"], nil)),
+            NamedFlaw(
+                "lets more than one go out in 24 hours", in: "limits.yaml",
+                after: ("limits.yaml", ["categories", "marketing", "0", "window_hours"], 1)),
+            NamedFlaw(
+                "not seen for more than 90 days", in: "regions.yaml",
+                after: ("regions.yaml", ["freshness", "device"], 91)),
+            NamedFlaw(
+                "not seen for more than 90 days", in: "regions.yaml",
+                after: ("regions.yaml", ["freshness", "device"], .null)),
+            NamedFlaw(
+                "lacks `America/Los_Angeles`", in: "channels.yaml",
+                after: (
+                    "channels.yaml", ["sms", "hours", "zones"],
+                    .array(
+                        LawOfTheLand.unitedStatesZones.filter { $0 != "America/Los_Angeles" }.map {
+                            .string($0)
+                        })
+                )),
+            NamedFlaw(
+                "lacks `+1`", in: "channels.yaml",
+                after: ("channels.yaml", ["sms", "hours", "calling_codes"], ["+47"])),
+            NamedFlaw(
+                "cites no law", in: "types/transaction.failed.yaml",
+                after: ("types/transaction.failed.yaml", ["mandatory", "law"], ["?"])),
+        ]
+
+    /// A loader that refuses the page already would prove nothing of the law.
+    @Test(arguments: named)
+    func `no page changes what a notification is by its name`(flaw: NamedFlaw) throws {
+        var bundle = try Self.repository.get()
+        try flaw.mutant.change(&bundle)
+        let flaws = StatuteBook(try bundle.read().get()).flaws()
+        #expect(
+            flaws.contains { $0.file == flaw.file && $0.message.contains(flaw.words) && $0.hint != nil },
+            "\(flaws.map(\.description))")
+    }
+
+    @Test func `a row that asks for more than its country's law of silence is no flaw`() throws {
+        var bundle = try Self.repository.get()
+        guard case .array(let rows) = bundle.documents["regions.yaml"]?["permission_rows"],
+            let index = rows.firstIndex(where: { $0["region"] == "US" && $0["channel"] == "email" })
+        else { throw Unfit(what: "regions.yaml has no row for e-mail in the United States") }
+        bundle.replace(
+            "regions.yaml", ["permission_rows", String(index), "rule"], with: "opt_in_or_existing_customer")
+        let report = BundleProof(of: try bundle.compile(), grain: .verdicts).run(
+            of: [TypeID("promo.offer")], on: Threads.all)
+        #expect(report.flaws == [])
+        for refutation in report.refutations {
+            Issue.record("\(refutation.summary)\n\(refutation.example)")
+        }
+    }
 }
 
 extension TestBundle {

@@ -24,8 +24,15 @@ extension TestBundle {
             ],
             "messages/en.yaml": messages(all: true),
             "messages/nb.yaml": messages(all: false),
-            "notices.yaml": ["notices": ["promo": ["asks_for": ["marketing"]]]],
+            "notices.yaml": [
+                "notices": [
+                    "promo": ["asks_for": ["marketing"]], "help": ["asks_for": ["help"]],
+                    "help_any_time": ["asks_for": ["help_any_time"]],
+                ]
+            ],
             "notices/promo.1.en.txt": "May we write to you about offers?\n",
+            "notices/help.1.en.txt": "May we help you?\n",
+            "notices/help_any_time.1.en.txt": "May we help you at any hour?\n",
             "types/payment.yaml": type(
                 "payment", "transactional", "high",
                 channels: [

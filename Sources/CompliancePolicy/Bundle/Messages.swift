@@ -33,6 +33,23 @@ package struct MessageTemplate: Hashable, Sendable {
 /// The plural categories of Unicode CLDR.
 package enum PluralForm: String, CaseIterable, Sendable, Hashable {
     case zero, one, two, few, many, other
+
+    /// The forms whole numbers take in a language besides ``other`` (CLDR `supplemental/plurals.xml`, release 46);
+    /// none where this build does not know.
+    ///
+    /// - Parameter locale: A BCP 47 tag.
+    package static func needed(in locale: String) -> [PluralForm] {
+        switch locale.split(separator: "-").first ?? "" {
+        case "en", "nb", "nn", "no", "sv", "da", "de", "nl", "fi", "et", "sq", "el", "hu", "tr", "bg", "is",
+            "mk", "fr", "pt", "es", "it", "ca":
+            [.one]
+        case "bs", "hr", "sr", "sh", "cs", "sk", "lt", "ro", "mo": [.one, .few]
+        case "pl", "ru", "uk", "be": [.one, .few, .many]
+        case "sl": [.one, .two, .few]
+        case "lv": [.zero, .one]
+        default: []
+        }
+    }
 }
 
 /// A text, or one text per plural form of an integer param.
@@ -92,12 +109,22 @@ extension LocaleMessages {
             if (title + body).contains("{") {
                 text.reader.problem("names a param, and a generic text must be the same for everybody")
             }
+            if Self.hasLink(title) || Self.hasLink(body) {
+                text.reader.problem(
+                    "has a link, and a generic text says nothing but that there is something",
+                    hint: "the notification opens the app by itself; a link of a type is its `deep_link`")
+            }
             generic[tier] = GenericText(title: title, body: body)
             text.refuseOthers()
         }
         tiers?.refuseOthers()
         texts = [:]
         for (key, value) in members.others() { texts[key] = MessageTexts(value) }
+    }
+
+    private static func hasLink(_ text: String) -> Bool {
+        let words = text.lowercased()
+        return words.contains("://") || words.contains("www.")
     }
 }
 

@@ -13,11 +13,14 @@ package struct MandatoryRule: Hashable, Sendable {
     package var passes: [MandatoryPass]
     /// In words, as the law puts it.
     package var mustReachWithin: String
-    /// The way it must go when no destination could take it.
+    /// The way it must go when no destination could take it, one of ``waysOut``.
     package var ifUnreachable: String
     package var approvedBy: String
     package var approvedOn: CalendarDate
     package var reviewOn: CalendarDate
+
+    /// By which somebody is reached whom no notification reached.
+    package static let waysOut = ["email", "sms", "letter", "phone"]
 }
 
 /// What a push of a sealed type does for a device without a usable key.

@@ -181,7 +181,13 @@ private struct BundleChecker {
             var category: GateVocabulary.Category
             var from: CalendarDate?
         }
+        struct Table: Hashable {
+            var region: RegionCode
+            var channel: Channel
+            var category: GateVocabulary.Category
+        }
         var seen: Set<Key> = []
+        var inForce: Set<Table> = []
         for (index, row) in rules.permissionRows.enumerated() {
             let path = ["permission_rows", String(index)]
             if rules.regions[row.region.country] == nil {
@@ -192,6 +198,16 @@ private struct BundleChecker {
                 let key = Key(region: row.region, channel: row.channel, category: category, from: row.from)
                 if !seen.insert(key).inserted {
                     problem(file, path, "says a second time what holds for `\(category.rawValue)`")
+                }
+                if row.from.map({ $0 <= bundle.effectiveFrom }) ?? true,
+                    !inForce.insert(
+                        Table(region: row.region, channel: row.channel, category: category)
+                    ).inserted
+                {
+                    problem(
+                        file, path,
+                        "holds for `\(category.rawValue)` when the bundle takes effect, and so does a row above",
+                        hint: "keep the one that counts; a row to come has a later `from`")
                 }
             }
             if row.categories.contains(.marketing) {
@@ -324,6 +340,15 @@ private struct BundleChecker {
         for id in bundle.limits.types.keys where bundle.types[id] == nil {
             problem("limits.yaml", ["types", id.text], "is not in the registry")
         }
+        for id in bundle.limits.types.keys {
+            guard let type = bundle.types[id], bundle.categories[type.category]?.overflow == .allow else {
+                continue
+            }
+            problem(
+                "limits.yaml", ["types", id.text],
+                "limits a `\(type.category.rawValue)` type, whose `overflow` is `allow`, so it limits nothing",
+                hint: "remove the line; no cap silences a warning")
+        }
         for category in bundle.limits.categories.keys
         where bundle.categories[category]?.overflow == .allow {
             problem(
@@ -360,7 +385,13 @@ private struct BundleChecker {
                     problem(file, ["dedupe_by"], "names the param `\(key)`, which is optional")
                 }
                 switch schema.kind {
-                case .uuid, .text, .integer, .code: break
+                case .uuid: break
+                case .text, .integer, .code:
+                    guard type.mandatory != nil || type.category == .security else { break }
+                    problem(
+                        file, ["dedupe_by"],
+                        "names `\(key)`, which two events can share, and the second must be told too",
+                        hint: "use a uuid that is new for every event")
                 default:
                     problem(
                         file, ["dedupe_by"], "names `\(key)`, which cannot tell one event from another",
@@ -404,6 +435,14 @@ private struct BundleChecker {
                 file, ["own_request"], "is said of a \(type.category.rawValue) type",
                 hint: "only help that somebody asked for may come at any hour")
         }
+        if type.isMutableAlone, type.category == .security || type.mandatory != nil {
+            problem(
+                file, ["mutable_alone"], "gives a switch of its own to what must not be switched off alone",
+                hint: type.mandatory == nil
+                    ? "security is turned off with step-up only, as a whole (S1)"
+                    : "what the law obliges us to send is not the recipient's to mute")
+        }
+        checkPresentation(of: type, file)
         if type.timing != nil, type.category == .security || type.mandatory != nil {
             problem(
                 file, ["timing"], "makes a notification wait that must not wait",
@@ -419,6 +458,62 @@ private struct BundleChecker {
                 file, ["interruption"], "is `critical`, which only a permitted send can ask for",
                 hint: "put the type on the list in critical.yaml")
         }
+    }
+
+    /// Where a tap leads, and how loudly a notification comes.
+    private func checkPresentation(of type: NotificationType, _ file: String) {
+        if let link = type.deepLink, !isDeepLink(link) {
+            problem(
+                file, ["deep_link"], "is `\(link)`, which is no place in the app",
+                hint:
+                    "the app's own scheme and a path, the same for everybody, such as drop://send; no web page and no {param}"
+            )
+        }
+        guard type.category == .marketing else { return }
+        if type.tier == .critical || type.tier == .important {
+            problem(
+                file, ["tier"], "is `\(type.tier.rawValue)`, and nobody waits for marketing",
+                hint: "use `promotional` or `informational`")
+        }
+        if type.interruption == .timeSensitive {
+            problem(
+                file, ["interruption"], "is `time_sensitive`, and marketing breaks through nothing",
+                hint: "Apple, Human Interface Guidelines, Managing notifications: never for marketing")
+        }
+        let alarms = bundle.types.values.filter { $0.category != .marketing && $0.tier == .critical }
+        if let sound = type.sound, sound != "default",
+            let alarm = alarms.filter({ $0.sound == sound }).min(by: { $0.id < $1.id })
+        {
+            problem(
+                file, ["sound"], "is `\(sound)`, the alarm of `\(alarm.id)`",
+                hint: "an alarm that sells is not heard the next time")
+        }
+        if let channel = type.androidChannel,
+            let alarm = alarms.filter({ $0.androidChannel == channel }).min(by: { $0.id < $1.id })
+        {
+            problem(
+                file, ["android_channel"], "is `\(channel)`, the channel of `\(alarm.id)`",
+                hint: "whoever mutes the offers would mute the alarm")
+        }
+    }
+
+    /// `scheme://path` in visible ASCII without braces, of a scheme that no browser, telephone or system answers to.
+    private func isDeepLink(_ text: String) -> Bool {
+        let others: Set<String> = [
+            "http", "https", "javascript", "data", "file", "ftp", "intent", "content", "about", "blob", "tel",
+            "sms", "mailto", "itms", "itms-apps", "market", "ws", "wss",
+        ]
+        guard let end = text.firstRange(of: "://")?.lowerBound else { return false }
+        let scheme = text[..<end]
+        guard let first = scheme.utf8.first, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(first),
+            !others.contains(String(scheme)),
+            scheme.utf8.allSatisfy({ byte in
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "-")
+                    || byte == UInt8(ascii: "+") || byte == UInt8(ascii: ".")
+            })
+        else { return false }
+        return text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x7B && $0 != 0x7D }
     }
 
     /// Whether following `sub_of` comes back to where it began.
@@ -473,6 +568,23 @@ private struct BundleChecker {
             problem(
                 file, ["mandatory", "law"], "cites no law",
                 hint: "name the article that obliges us, or remove `mandatory`")
+        }
+        if !mandatory.approvedBy.contains(where: \.isLetter) {
+            problem(
+                file, ["mandatory", "approved", "by"], "names nobody",
+                hint: "write who approved it, or their office")
+        }
+        if mandatory.reviewOn <= bundle.effectiveFrom {
+            problem(
+                file, ["mandatory", "approved", "review"],
+                "is \(mandatory.reviewOn), and the bundle takes effect \(bundle.effectiveFrom)",
+                hint: "an approval whose review is due approves nothing; have it reviewed first")
+        }
+        if !MandatoryRule.waysOut.contains(mandatory.ifUnreachable) {
+            problem(
+                file, ["mandatory", "if_unreachable"],
+                "is `\(mandatory.ifUnreachable)`, which is no way to reach somebody whom no push reached",
+                hint: "one of \(MandatoryRule.waysOut.map { "`\($0)`" }.joined(separator: ", "))")
         }
         if mandatory.approvedOn > bundle.effectiveFrom {
             problem(file, ["mandatory", "approved", "date"], "is after the bundle takes effect")
@@ -530,6 +642,7 @@ private struct BundleChecker {
                     continue
                 }
                 for type in types { check(texts, of: type, file, key) }
+                checkPlurals(of: texts, in: messages.locale, file, key)
             }
         }
     }
@@ -581,6 +694,50 @@ private struct BundleChecker {
                 problem(file, [key, name], "counts by {\(param)}, which is no integer")
             }
         }
+        checkCompleteness(texts, of: type, file, key)
+    }
+
+    /// A form that a language has and a text lacks is a wrong ending under every such number.
+    private func checkPlurals(of texts: MessageTexts, in locale: String, _ file: String, _ key: String) {
+        let parts: [(name: String, text: MessageText?)] = [
+            ("title", texts.title), ("body", texts.body), ("public_title", texts.publicTitle),
+            ("public_body", texts.publicBody),
+        ]
+        for (name, text) in parts {
+            guard case .plural(let param, let forms)? = text else { continue }
+            let missing = PluralForm.needed(in: locale).filter { forms[$0] == nil }
+            guard !missing.isEmpty else { continue }
+            problem(
+                file, [key, name, param],
+                "lacks \(missing.map { "`\($0.rawValue)`" }.joined(separator: ", ")), which \(locale) has",
+                hint: "Unicode CLDR, Language Plural Rules")
+        }
+    }
+
+    /// What the law demands of a notice, or a code stands for, is worth nothing half said.
+    private func checkCompleteness(
+        _ texts: MessageTexts, of type: NotificationType, _ file: String, _ key: String
+    ) {
+        let carriesCode = type.params.values.contains { $0.kind == .code }
+        let saysIt = Channel.allCases.contains { type.body[$0] == .sealed || type.body[$0] == .full }
+        guard type.mandatory != nil || carriesCode, saysIt else { return }
+        let said = Set(texts.title.params + texts.body.params)
+        let missing = type.params.filter { name, schema in
+            let isSaid =
+                switch schema.kind {
+                case .text, .money, .code: true
+                default: false
+                }
+            return isSaid && !schema.isOptional && !said.contains(name)
+        }
+        guard !missing.isEmpty else { return }
+        problem(
+            file, [key, "body"],
+            "does not say \(missing.keys.sorted().map { "{\($0)}" }.joined(separator: ", "))",
+            hint: carriesCode
+                ? "a code says what it approves (Delegated Regulation (EU) 2018/389 Art. 5(1)(a))"
+                : "a notice of law says all of it (e.g. GDPR Art. 34(2)); leave out the param if it need not be said"
+        )
     }
 
     // MARK: notices/
@@ -608,10 +765,51 @@ private struct BundleChecker {
                 file, ["notices", id], "asks for marketing together with something else",
                 hint: "consent is asked for each purpose apart (GDPR Art. 7(2) and 7(4), recital 43)")
         }
+        checkSpecialPurposes(file)
         for id in bundle.noticePurposes.keys.sorted() where !ids.contains(id) {
             problem(
                 file, ["notices", id], "is no notice of this bundle",
                 hint: "add notices/\(id).<version>.<language>.txt or remove the line")
+        }
+    }
+
+    /// A consent besides the category's is asked for in words of its own, by the notice that bears its name.
+    private func checkSpecialPurposes(_ file: String) {
+        let alone = "consent is asked for each purpose apart (GDPR Arts. 4(11) and 7(2), recital 43)"
+        let categories = Set(GateVocabulary.Category.allCases.map { Purpose($0.rawValue) })
+        var special: Set<Purpose> = []
+        for type in bundle.types.values.sorted(by: { $0.id < $1.id }) {
+            let asked = [
+                (["purpose"], type.purpose), (["own_request", "purpose"], type.ownRequest?.purpose),
+            ]
+            for (path, purpose) in asked {
+                guard let purpose, !categories.contains(purpose) else { continue }
+                special.insert(purpose)
+                guard !bundle.noticePurposes.values.contains(where: { $0.contains(purpose) }) else {
+                    continue
+                }
+                problem(
+                    "types/\(type.id).yaml", path, "is `\(purpose)`, which no notice asks for",
+                    hint:
+                        "add notices/\(purpose).1.en.txt, and what it asks for to \(file); nobody can say yes otherwise"
+                )
+            }
+        }
+        for (id, purposes) in bundle.noticePurposes.sorted(by: { $0.key < $1.key }) {
+            let named = purposes.filter { !categories.contains($0) }
+            if !named.isEmpty, purposes.count > 1 {
+                problem(
+                    file, ["notices", id], "asks for `\(named[0])` together with something else", hint: alone)
+            } else if let purpose = named.first, purpose.text != id {
+                problem(
+                    file, ["notices", id], "asks for `\(purpose)`, and is not the notice of that name",
+                    hint: "a consent besides the category's is asked for by the notice that bears its name")
+            } else if special.contains(Purpose(id)), named.isEmpty {
+                problem(
+                    file, ["notices", id],
+                    "bears the name of the purpose `\(id)` and asks for something else",
+                    hint: alone)
+            }
         }
     }
 

@@ -29,6 +29,13 @@ enum LawOfTheLand {
     /// (47 U.S.C. 153(58)) and have ISO codes of their own.
     static let unitedStates = codes("US AS GU MP PR UM VI")
 
+    /// An IANA zone for each offset of the United States and its territories with people in it, those without
+    /// summer time apart (49 CFR part 71).
+    static let unitedStatesZones = [
+        "America/Puerto_Rico", "America/New_York", "America/Chicago", "America/Denver", "America/Phoenix",
+        "America/Los_Angeles", "America/Anchorage", "Pacific/Honolulu", "Pacific/Pago_Pago", "Pacific/Guam",
+    ]
+
     /// The least strict regime a bundle may give a region; `nil` where that is the bundle's own affair.
     static func leastRegime(of region: RegionCode) -> Regime? {
         let country = region.country

@@ -48,7 +48,7 @@ package struct Refutation: Sendable {
             return because(.factMissing)
         case .reason(let reason): return because(reason)
         case .hoursRule:
-            return because(declared.quietHours == .drop ? .quietHoursDropped : .quietHoursDeferred)
+            return because(declared.isPromotion ? .quietHoursDropped : .quietHoursDeferred)
         case .overflowRule: return because(declared.overflow == .digest ? .digested : .frequencyCap)
         case .permission:
             if facts.consent == nil { return because(.factMissing) }

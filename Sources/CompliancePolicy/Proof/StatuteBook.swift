@@ -168,7 +168,14 @@ package struct StatuteBook: Sendable {
             // ePrivacy Directive Art. 13(2), UK PECR reg. 22(3): own similar products, address from a sale.
             return isLive(consent, facts.now)
         }
-        guard place.hasOptOutLaw, place.regime == .other else { return false }
+        guard place.regime == .other else { return false }
+        if send.channel == .email, place.declaredRule == .optInOrExistingCustomer,
+            let account = facts.accountRegion?.code, !LawOfTheLand.demandsOptIn(in: account)
+        {
+            // A dated row that asks for more than its country's law of silence does.
+            return isLive(consent, facts.now)
+        }
+        guard place.hasOptOutLaw else { return false }
         if send.channel == .push, facts.platform != .android {
             // App Review 4.5.4 holds in every country.
             return false
