@@ -189,10 +189,8 @@ package final class CompiledPolicy: Sendable {
     /// A consent text that was shown; `nil` for one the bundle does not hold.
     package func notice(_ key: Notice.Key) -> Notice? { bundle.notices[key] }
 
-    /// Whether somebody who read the notice was asked about the purpose.
-    package func asks(_ notice: Notice.Key, about purpose: Purpose) -> Bool {
-        bundle.noticePurposes[notice.id]?.contains(purpose) == true
-    }
+    /// What somebody who read the notice was asked about; `nil` for a notice the bundle does not know.
+    package func scope(of notice: Notice.Key) -> Notice.Scope? { bundle.noticeScopes[notice.id] }
 
     /// Everything consent can be recorded for, sorted: the categories, what types ask for besides, what notices ask.
     package var purposes: [Purpose] {

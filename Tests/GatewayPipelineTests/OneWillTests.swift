@@ -90,6 +90,36 @@ import Testing
         #expect(try await verdict(on: kind) == "allowed")
     }
 
+    @Test func `a yes counts on the channels its words are about`() async throws {
+        try await gate.register("u_1")
+        try await address("n_1", "sms", "+4790000001")
+        try await agree("texts", under: "sms_marketing", on: "sms", for: "n_1")
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == "sms_marketing" })
+        let push = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents",
+            [
+                "id": "c_push", "purpose": "marketing", "channel": "push", "state": "given",
+                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "DE",
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ])
+        #expect(push.status == 422 && push["type"] == "urn:sendgate:problem:other_purpose", "\(push.json)")
+        #expect(
+            push["detail"]?.contains("asks about marketing on sms, not about `marketing` on push") == true)
+        // Nobody had a text to say yes to for these e-mails.
+        try await address("e_1", "email", "ada@example.com")
+        var mention = try await gate.example("social.mention", "m_1", to: "u_1", as: "product")
+        mention["channel"] = "email"
+        #expect(try await gate.call("product", "POST", "/v1/sends", mention)["reason"] == "no_email_consent")
+        try await agree("mentions", to: "social", under: "social", on: "email", for: "e_1")
+        mention["id"] = "m_2"
+        #expect(try await gate.call("product", "POST", "/v1/sends", mention).status == 202)
+    }
+
     @Test func `an objection follows the mailbox to its next name`() async throws {
         try await gate.register("u_1", region: "US", device: nil)
         try await address("e", "email", "Anna@example.org")

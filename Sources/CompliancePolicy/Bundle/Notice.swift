@@ -1,5 +1,5 @@
 import OpenSSLCrypto
-import GateVocabulary
+package import GateVocabulary
 
 /// A text that was shown when consent was asked for (`notices/<id>.<version>.<language>.txt`).
 package struct Notice: Hashable, Sendable {
@@ -28,23 +28,34 @@ package struct Notice: Hashable, Sendable {
 }
 
 extension Notice {
-    /// The page that says what each notice asks for, by the notice's id: `{promo: [marketing]}`. It stands apart from
-    /// the texts, because a text is archived exactly as somebody saw it.
+    /// What a notice asks about, whatever its version and language.
+    package struct Scope: Hashable, Sendable {
+        package var purposes: [Purpose]
+        /// A text about messages to a number asks nothing about e-mail.
+        package var channels: [Channel]
+    }
+
+    /// The page that says what each notice asks for, by the notice's id: `{promo: {asks_for: [marketing]}}`. It stands
+    /// apart from the texts, because a text is archived exactly as somebody saw it.
     package static let purposesPage = "notices.yaml"
 
-    static func purposes(_ reader: NodeReader) -> [String: [Purpose]] {
+    static func scopes(_ reader: NodeReader) -> [String: Scope] {
         let members = reader.members()
-        var purposes: [String: [Purpose]] = [:]
+        var scopes: [String: Scope] = [:]
         for (id, node) in members.required("notices")?.members().others() ?? [] {
             let row = node.members()
-            purposes[id] = row.texts("asks_for").map { Purpose($0) }
-            if purposes[id]?.isEmpty == true { node.problem("asks for nothing") }
+            let scope = Scope(
+                purposes: row.texts("asks_for").map { Purpose($0) },
+                channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases)
+            if scope.purposes.isEmpty { node.problem("asks for nothing") }
+            if scope.channels.isEmpty { node.problem("asks for no channel") }
+            scopes[id] = scope
             row.ignoreRationale()
             row.refuseOthers()
         }
         members.ignoreRationale()
         members.refuseOthers()
-        return purposes
+        return scopes
     }
 }
 

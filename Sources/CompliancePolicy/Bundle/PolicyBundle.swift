@@ -23,7 +23,7 @@ package struct PolicyBundle: Sendable {
     package let types: [TypeID: NotificationType]
     package let notices: [Notice.Key: Notice]
     /// What each notice asks for, by its id.
-    package let noticePurposes: [String: [Purpose]]
+    package let noticeScopes: [String: Notice.Scope]
     /// By locale, the file's name without `.yaml`.
     package let messages: [String: LocaleMessages]
     /// In the order of files and lines.
@@ -33,6 +33,9 @@ package struct PolicyBundle: Sendable {
 
     /// SHA-256 over ``canonicalJSON``.
     package let digest: PolicyDigest
+
+    /// The purposes each notice asks about, by its id.
+    package var noticePurposes: [String: [Purpose]] { noticeScopes.mapValues(\.purposes) }
 
     /// The bundle as one object, path to document: what is archived, signed and hashed.
     package static func canonicalForm(of documents: [String: PolicyNode]) -> [UInt8] {
@@ -205,9 +208,9 @@ package struct PolicyBundle: Sendable {
         }
         self.types = types
         self.notices = notices
-        noticePurposes =
+        noticeScopes =
             documents[Notice.purposesPage].map {
-                Notice.purposes(NodeReader($0, file: Notice.purposesPage, list: list))
+                Notice.scopes(NodeReader($0, file: Notice.purposesPage, list: list))
             } ?? [:]
         self.messages = messages
         cases = casePages.flatMap { PolicyCase.read($0, types: types) }

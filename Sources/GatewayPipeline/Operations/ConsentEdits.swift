@@ -73,11 +73,15 @@ extension BatchContext {
             let known = policy.purposes.map(\.text).joined(separator: ", ")
             throw Problem(.unknownPurpose, detail: "`\(body.purpose)` is none of \(known)")
         }
-        guard policy.asks(notice, about: body.purpose) else {
-            let asked = policy.bundle.noticePurposes[notice.id]?.map(\.text).joined(separator: ", ") ?? ""
+        let scope = policy.scope(of: notice)
+        guard let scope, scope.purposes.contains(body.purpose), scope.channels.contains(body.channel) else {
+            let asked = scope?.purposes.map(\.text).joined(separator: ", ") ?? "nothing"
+            let channels = scope?.channels.map(\.rawValue).joined(separator: ", ") ?? "no channel"
             throw Problem(
                 .otherPurpose,
-                detail: "the notice `\(notice.id)` asks about \(asked), not about `\(body.purpose)`")
+                detail:
+                    "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(body.purpose)` on \(body.channel.rawValue)"
+            )
         }
         try store.archiveNotice(known)
         let event = ConsentEvent(

@@ -63,7 +63,12 @@ extension ParamSchema.Kind {
                 "type": "array", "maxItems": .integer(Int64(ParamSchema.totalCountMax)),
                 "items": .object(Self.money.jsonSchema),
             ]
-        case .text(let most): ["type": "string", "minLength": 1, "maxLength": .integer(Int64(most))]
+        case .text(let most):
+            // JSON Schema counts characters, so what it lets through may still be too long.
+            [
+                "type": "string", "minLength": 1, "maxLength": .integer(Int64(most)),
+                "description": .string("1 to \(most) bytes of UTF-8 without control characters."),
+            ]
         case .integer(let least, let most):
             ["type": "integer", "minimum": .integer(least), "maximum": .integer(most)]
         case .timestamp: ["type": "string", "format": "date-time"]

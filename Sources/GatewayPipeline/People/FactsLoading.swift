@@ -104,7 +104,8 @@ package struct FactsLoading {
         when moment: Instant
     ) -> QuietHoursFact {
         let own = LocalTime.quietHours(
-            person.record.quietHours, at: moment, zones: destination.timeZones(account: person.record.timeZone))
+            person.record.quietHours, at: moment,
+            zones: destination.timeZones(account: person.record.timeZone))
         guard let hours, case .address(let address) = destination else { return own }
         let places = [person.record.region?.code] + person.devices.map(\.region?.code)
         let isThere =
