@@ -59,6 +59,21 @@ import Testing
         #expect(run.output.split(separator: "\n", omittingEmptySubsequences: false).count <= 60)
     }
 
+    @Test(arguments: [
+        (
+            "promo.partner_offer",
+            "explicit consent to the purpose `partner_offers`, from an existing customer too"
+        ),
+        ("privacy.breach_notice", "whatever was chosen for the lock screen"),
+        ("programme.tip", "minors          never"),
+    ])
+    func `the page says what a table of categories cannot`(type: String, part: String) throws {
+        let run = try CommandLineRun("policy", "show", type)
+        #expect(run.output.contains(part), "\(part) is not in\n\(run.output)")
+        let other = try CommandLineRun("policy", "show", "transaction.failed")
+        #expect(!other.output.contains(part))
+    }
+
     @Test func `a type nobody knows is answered with the nearest one`() throws {
         let run = try CommandLineRun("policy", "show", "transaction.faild")
         #expect(run.status == 1)

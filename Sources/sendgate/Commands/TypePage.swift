@@ -28,7 +28,9 @@ struct TypePage {
             basis.add(regime.rawValue, type.basis[regime], needs(.push), needs(.sms), needs(.email))
         }
         lines += basis.lines
-        if let purpose = type.purpose { lines.append("and consent to the purpose `\(purpose)`") }
+        if let purpose = type.purpose {
+            lines.append("and explicit consent to the purpose `\(purpose)`, from an existing customer too")
+        }
         lines.append("")
 
         for channel in Channel.allCases {
@@ -39,6 +41,7 @@ struct TypePage {
                     ? "; the constant text for a device without a key"
                     : "; refused for a device without a key"
             }
+            if type.isLetterOfDuty(on: channel) { text += ", whatever was chosen for the lock screen" }
             add(channel.rawValue, text)
         }
         add("lives", "\(Self.duration(type.ttlSeconds)) from \(type.ttlCountsFrom.rawValue)")
