@@ -356,6 +356,19 @@ import Testing
                 "the type carries an amount", in: "types/order.confirmed.yaml",
                 after: ("types/order.confirmed.yaml", ["params", "amount"], "money")),
             NamedFlaw(
+                "names no ground of Art. 9(2)", in: "types/intervention.critical.yaml",
+                after: ("types/intervention.critical.yaml", ["basis", "uk_gdpr"], "Art. 6(1)(b)")),
+            NamedFlaw(
+                "has no row of the alerts table", in: "types/alert.payment_processing.yaml",
+                after: ("types/alert.payment_processing.yaml", ["alert_record"], true)),
+            NamedFlaw(
+                "is no required uuid", in: "types/alert.deposit.yaml",
+                after: ("types/alert.deposit.yaml", ["params", "transactionId"], nil)),
+            NamedFlaw(
+                "carries nothing but its alert's id", in: "types/alert.rdc_account_status.yaml",
+                after: ("types/alert.rdc_account_status.yaml", ["enabled"], nil),
+                ("types/alert.rdc_account_status.yaml", ["disabled_hint"], nil)),
+            NamedFlaw(
                 "names no payment", in: "types/alert.payment_processing.yaml",
                 after: ("types/alert.payment_processing.yaml", ["dedupe_by"], nil)),
             NamedFlaw(
@@ -439,6 +452,27 @@ import Testing
         #expect(
             flaws.contains { $0.file == flaw.file && $0.message.contains(flaw.words) && $0.hint != nil },
             "\(flaws.map(\.description))")
+    }
+
+    /// Where one line of a table lets a statute be broken, the reader is told which.
+    @Test(arguments: [
+        (
+            Mutant("regions.yaml", "permission_rows", "0", "rule", to: "express_consent"), "promo.offer",
+            "regions.yaml"
+        ),
+        (Mutant("categories.yaml", "marketing", "quiet_hours", to: "pass"), "promo.offer", "categories.yaml"),
+        (
+            Mutant("categories.yaml", "social", "switch_off", to: "step_up"), "digest.social",
+            "types/digest.social.yaml"
+        ),
+    ])
+    func `a broken statute names the page behind it`(mutant: Mutant, type: String, file: String) throws {
+        var bundle = try Self.repository.get()
+        try mutant.change(&bundle)
+        let report = BundleProof(of: try bundle.compile(), grain: .verdicts).run(
+            of: [TypeID(type)], on: Threads.all)
+        #expect(
+            report.refutations.contains { $0.problem.file == file }, "\(report.refutations.map(\.problem))")
     }
 
     @Test func `a row that asks for more than its country's law of silence is no flaw`() throws {

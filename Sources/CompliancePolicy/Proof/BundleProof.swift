@@ -114,14 +114,15 @@ package struct BundleProof: Sendable {
         let bundle = policy.bundle
         let callers = bundle.callers.keys.sorted() + [.gateway, CallerName("nobody.known")]
         for type in policy.types.map(\.id) + [TypeID("no.such.type")] {
-            for caller in callers {
-                for channel in Channel.allCases {
+            for channel in Channel.allCases {
+                let page = SendAsDeclared(of: type, on: channel, in: bundle)
+                for caller in callers {
                     for critical in [false, true] {
                         let request = AttestedRequest(
                             caller: caller, type: type, channel: channel, critical: critical)
                         let kind = Kind(
                             behaviour: policy.behaviour(for: request),
-                            declared: SendAsDeclared(request, in: bundle))
+                            declared: page.asked(request, in: bundle))
                         guard kinds.insert(kind).inserted else { continue }
                         found.append(
                             Send(request: request, behaviour: kind.behaviour, declared: kind.declared))
@@ -191,10 +192,12 @@ package struct BundleProof: Sendable {
         }
         let decision = decide(
             facts, policy.territory(of: facts, under: finding.send.behaviour), finding.send.behaviour)
+        let place = book.place(of: facts, for: finding.send.declared)
+        let (file, path) = book.page(behind: finding.statute, finding.send, facts, place)
         return Refutation(
             statute: finding.statute, request: finding.send.request, facts: facts, unusual: unusual,
-            decision: decision, declared: finding.send.declared,
-            place: book.place(of: facts, for: finding.send.declared))
+            decision: decision, declared: finding.send.declared, place: place, file: file,
+            location: policy.bundle.location(file, path))
     }
 }
 

@@ -183,6 +183,15 @@ enum NamedTypes {
     /// S2's Payment Processing: told once for a payment, and only after the app had time to acknowledge it.
     static let paymentProcessing = TypeID("alert.payment_processing")
 
+    /// S2's types without a row in the alerts table: an app that looks one up finds nothing.
+    static let withoutAlertRecord = [paymentProcessing, TypeID("alert.micro_deposits_reminder")]
+
+    /// S2's Deposit, which names the booking besides the alert.
+    static let deposit = TypeID("alert.deposit")
+
+    /// S2's RDC Account Status, of which S2 does not say what it carries.
+    static let incomplete = TypeID("alert.rdc_account_status")
+
     // MARK: Hours and numbers
 
     /// "Suppress marketing and social, delay-deliver transactional until the window ends, bypass entirely for

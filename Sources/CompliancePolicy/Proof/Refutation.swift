@@ -13,6 +13,9 @@ package struct Refutation: Sendable {
     package var decision: Decision
     var declared: SendAsDeclared
     var place: StatuteBook.Place
+    /// The page behind it, and the line of the table where one line is.
+    var file: String
+    var location: SourceLocation?
 
     var factCount: Int { unusual.count * 100 + facts.json.count }
 
@@ -21,11 +24,11 @@ package struct Refutation: Sendable {
         "breaks the statute that \(statute.says): `\(request.type)` by `\(request.caller)` on \(request.channel.rawValue) comes out as `\(decision.outcome.name)`, `\(decision.reason.rawValue)`"
     }
 
-    /// As the loader reports it: the type's own page, for the tables a rule stands in are many.
+    /// As the loader reports it.
     package var problem: PolicyProblem {
         PolicyProblem(
-            file: declared.isRegistered ? "types/\(request.type).yaml" : "categories.yaml",
-            message: summary, hint: "see \(statute.law); `sendgate policy prove` writes it as a case")
+            file: file, at: location, summary,
+            hint: "see \(statute.law); `sendgate policy prove` writes it as a case")
     }
 
     /// What must come out instead.
@@ -135,6 +138,47 @@ package struct Refutation: Sendable {
     /// Between double quotes, which hold any text a name of a bundle can be.
     private static func text(_ text: String) -> String {
         String(decoding: CanonicalJSON.write(.string(text)), as: UTF8.self)
+    }
+}
+
+extension StatuteBook {
+    /// The line that lets a statute be broken, where one line of one table does; the type's page otherwise.
+    func page(
+        behind statute: Statute, _ send: BundleProof.Send, _ facts: Facts, _ place: Place
+    ) -> (file: String, path: [String]) {
+        let declared = send.declared
+        let category = declared.category.rawValue
+        guard declared.isRegistered else { return ("categories.yaml", []) }
+        switch statute.demands {
+        case .permission: return permissionPage(declared, facts, place)
+        case .reason(.noGDPRConsent) where statute.when == .europeanOptInMissing:
+            return permissionPage(declared, facts, place)
+        case .hoursRule: return ("categories.yaml", [category, "quiet_hours"])
+        case .overflowRule: return ("categories.yaml", [category, "overflow"])
+        case .reason(.minor): return ("categories.yaml", [category, "minors"])
+        default: return (Self.page(of: send.request.type), [])
+        }
+    }
+
+    /// The row that counts where the account is, or the cell of its category's table.
+    private func permissionPage(
+        _ declared: SendAsDeclared, _ facts: Facts, _ place: Place
+    ) -> (file: String, path: [String]) {
+        let account = facts.accountRegion?.code
+        let rows = bundle.regions.permissionRows.enumerated().filter { _, row in
+            let isInForce = row.from.map { from in facts.now.map { from.instant <= $0 } ?? true } ?? true
+            return row.channel == declared.channel && row.categories.contains(declared.category)
+                && isInForce && (row.region == account || row.region == account?.country)
+        }
+        let closest = rows.max { left, right in
+            let (isOwn, isOther) = (left.element.region == account, right.element.region == account)
+            guard isOwn == isOther else { return isOther }
+            return (left.element.from?.instant.seconds ?? .min)
+                < (right.element.from?.instant.seconds ?? .min)
+        }
+        if let closest { return ("regions.yaml", ["permission_rows", String(closest.offset), "rule"]) }
+        let path = [declared.category.rawValue, "permission", declared.channel.rawValue]
+        return ("categories.yaml", path + [place.regime.rawValue])
     }
 }
 

@@ -48,31 +48,15 @@ package struct SendAsDeclared: Hashable, Sendable {
     init(channel: Channel) { self.channel = channel }
 
     package init(_ request: AttestedRequest, in bundle: PolicyBundle) {
-        channel = request.channel
-        asksCritical = request.critical
-        let caller = bundle.callers[request.caller]
-        let maySend = request.caller == .gateway || caller?.grants.contains(.send) == true
-        guard let type = bundle.types[request.type], let page = bundle.categories[type.category] else {
-            isCallerPermitted = maySend
-            return
-        }
+        self = SendAsDeclared(of: request.type, on: request.channel, in: bundle).asked(request, in: bundle)
+    }
+
+    /// What the page says of a type, whoever asks.
+    init(of type: TypeID, on channel: Channel, in bundle: PolicyBundle) {
+        self.channel = channel
+        guard let type = bundle.types[type], let page = bundle.categories[type.category] else { return }
         isRegistered = true
         isEnabled = type.isEnabled
-        if let scope = caller?.types {
-            let isNamed = scope.only.map { $0.contains(type.id) } ?? true
-            isCallerPermitted =
-                maySend && scope.categories.contains(type.category) && isNamed
-                && !scope.except.contains(type.id)
-        }
-        // Summaries are the gateway's own, and it has nothing else to say.
-        if request.caller == .gateway {
-            isCallerPermitted = bundle.categories.values.contains { $0.summary == type.id }
-        }
-        mayBeCritical =
-            type.category == .security && caller?.grants.contains(.sendCritical) == true
-            && bundle.critical.contains { line in
-                line.type == type.id && line.callers.contains(request.caller)
-            }
         category = type.category
         sensitivity = type.sensitivity
         body = type.body[channel]
@@ -104,6 +88,34 @@ package struct SendAsDeclared: Hashable, Sendable {
         typeCap = bundle.limits.types[type.id]?.count
         categoryCap = bundle.limits.categories[type.category]?.count
         payloadByteCountMax = bundle.channels.rules[channel].payloadByteCountMax
+    }
+
+    /// The same with what hangs on who asks, and how.
+    func asked(_ request: AttestedRequest, in bundle: PolicyBundle) -> SendAsDeclared {
+        var send = self
+        send.asksCritical = request.critical
+        let caller = bundle.callers[request.caller]
+        let maySend = request.caller == .gateway || caller?.grants.contains(.send) == true
+        guard isRegistered else {
+            send.isCallerPermitted = maySend
+            return send
+        }
+        if let scope = caller?.types {
+            let isNamed = scope.only.map { $0.contains(request.type) } ?? true
+            send.isCallerPermitted =
+                maySend && scope.categories.contains(category) && isNamed
+                && !scope.except.contains(request.type)
+        }
+        // Summaries are the gateway's own, and it has nothing else to say.
+        if request.caller == .gateway {
+            send.isCallerPermitted = bundle.categories.values.contains { $0.summary == request.type }
+        }
+        send.mayBeCritical =
+            category == .security && caller?.grants.contains(.sendCritical) == true
+            && bundle.critical.contains { line in
+                line.type == request.type && line.callers.contains(request.caller)
+            }
+        return send
     }
 
     /// What holds of it whatever the facts are.

@@ -93,6 +93,13 @@ extension StatuteBook {
                         "is missing, and whoever gets `\(type.id)` has to consent to \(purposes)",
                         law: consent.law))
             }
+            for regime in [Regime.gdpr, .ukGDPR]
+            where consent.tellsOfHealth && !type.basis[regime].contains("9(2)") {
+                found.append(
+                    flaw(
+                        file, ["basis", regime.rawValue],
+                        "names no ground of Art. 9(2), and `\(type.id)` tells of health", law: consent.law))
+            }
         } else if type.purpose == nil, let regime = restsOnExplicitConsent(type) {
             found.append(
                 flaw(
@@ -159,23 +166,41 @@ extension StatuteBook {
 
     // MARK: Events
 
-    /// S2's Payment Processing, which somebody once paid several times for.
+    /// S2's alerts: what identifies them, and Payment Processing, which somebody once paid several times for.
     private func eventFlaws() -> [PolicyProblem] {
-        guard let type = bundle.types[NamedTypes.paymentProcessing] else { return [] }
-        let file = Self.page(of: type.id)
-        let law = "S2, Payment Processing; SG-0006, 3"
         var found: [PolicyProblem] = []
-        let event = type.dedupeBy.flatMap { type.params[$0] }
-        if event != ParamSchema(kind: .uuid, isOptional: false) {
-            found.append(
-                flaw(
-                    file, ["dedupe_by"],
-                    "names no payment, so that neither a repeat nor an acknowledgement is known", law: law))
+        func add(_ id: TypeID, _ path: [String], _ message: String, law: String) {
+            found.append(flaw(Self.page(of: id), path, message, law: law))
+        }
+        for id in NamedTypes.withoutAlertRecord where bundle.types[id]?.hasAlertRecord == true {
+            add(
+                id, ["alert_record"], "is true, and S2 has no row of the alerts table for it",
+                law: "SG-0006, 2")
+        }
+        let uuid = ParamSchema(kind: .uuid, isOptional: false)
+        let deposit = NamedTypes.deposit
+        if let type = bundle.types[deposit], type.params["transactionId"] != uuid {
+            add(deposit, ["params", "transactionId"], "is no required uuid", law: "S2, Deposit Alert")
+        }
+        let incomplete = NamedTypes.incomplete
+        if let type = bundle.types[incomplete], type.isEnabled,
+            type.params.keys.allSatisfy({ $0 == "alertId" })
+        {
+            add(
+                incomplete, ["enabled"], "is true, and the type carries nothing but its alert's id",
+                law: "S2, RDC Account Status; SG-0006, 2: complete the params first")
+        }
+        let processing = NamedTypes.paymentProcessing
+        guard let type = bundle.types[processing] else { return found }
+        let law = "S2, Payment Processing; SG-0006, 3"
+        if type.dedupeBy.flatMap({ type.params[$0] }) != uuid {
+            add(
+                processing, ["dedupe_by"],
+                "names no payment, so that neither a repeat nor an acknowledgement is known", law: law)
         }
         if case .after = type.timing {
         } else {
-            found.append(
-                flaw(file, ["timing"], "gives nobody time to acknowledge the payment first", law: law))
+            add(processing, ["timing"], "gives nobody time to acknowledge the payment first", law: law)
         }
         return found
     }

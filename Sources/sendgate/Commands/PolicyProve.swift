@@ -46,7 +46,7 @@ struct PolicyProve: GateCommand {
         for flaw in report.flaws { Terminal.error("\(folder)/\(flaw.placed)", hint: flaw.hint) }
         for refutation in report.refutations {
             Terminal.error(
-                "the bundle \(refutation.summary)",
+                "\(folder)/\(refutation.problem.placed)",
                 hint: "see \(refutation.statute.law); the case below is what must come out")
         }
         for refutation in report.refutations { Terminal.print(Array((refutation.example + "\n").utf8)) }
