@@ -112,12 +112,13 @@ import Testing
             push["detail"]?.contains("asks about marketing on sms, not about `marketing` on push") == true)
         // Nobody had a text to say yes to for these e-mails.
         try await address("e_1", "email", "ada@example.com")
-        var mention = try await gate.example("social.mention", "m_1", to: "u_1", as: "product")
+        var mention = try await gate.example("social.mention", "m_1", to: "u_1", as: "marketing")
         mention["channel"] = "email"
-        #expect(try await gate.call("product", "POST", "/v1/sends", mention)["reason"] == "no_email_consent")
+        #expect(
+            try await gate.call("marketing", "POST", "/v1/sends", mention)["reason"] == "no_email_consent")
         try await agree("mentions", to: "social", under: "social", on: "email", for: "e_1")
         mention["id"] = "m_2"
-        #expect(try await gate.call("product", "POST", "/v1/sends", mention).status == 202)
+        #expect(try await gate.call("marketing", "POST", "/v1/sends", mention).status == 202)
     }
 
     @Test func `an objection follows the mailbox to its next name`() async throws {
@@ -198,15 +199,18 @@ import Testing
         async throws
     {
         try await gate.register("u_1")
-        try await choose("user_off", "transactional", on: "push")
-        try await agree("t", to: "transactional", under: "sms_service", on: "push", saidSecondsAgo: 3600)
+        try await address("n_1", "sms", "+4790000001")
+        try await choose("user_off", "transactional", on: "sms")
+        try await agree(
+            "t", to: "transactional", under: "sms_service", on: "sms", for: "n_1", saidSecondsAgo: 3600)
         #expect(
-            try await verdict("transaction.remittance_sent", by: "payments", on: "push")
+            try await verdict("transaction.remittance_sent", by: "payments", on: "sms")
                 == "user_preference account_off")
-        try await choose("user_off", "security", on: "push", source: "in_app_step_up", by: "security")
-        try await agree("s", to: "security", under: "sms_service", on: "push", saidSecondsAgo: 3600)
+        try await choose("user_off", "security", on: "sms", source: "in_app_step_up", by: "security")
+        try await agree(
+            "s", to: "security", under: "sms_service", on: "sms", for: "n_1", saidSecondsAgo: 3600)
         #expect(
-            try await verdict("security.new_login", by: "security", on: "push")
+            try await verdict("security.new_login", by: "security", on: "sms")
                 == "user_preference account_off")
     }
 

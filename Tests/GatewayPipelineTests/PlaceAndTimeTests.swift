@@ -65,13 +65,13 @@ import Testing
                 "u_1", zone: "Europe/Oslo", quiet: ["start": "06:00", "end": .string(end)])
             let notice = try #require(
                 gate.policy.bundle.notices.values.filter {
-                    $0.key.id == "intervention" && $0.key.language == "en"
+                    $0.key.id == "programme" && $0.key.language == "en"
                 }
                 .max { $0.key.version < $1.key.version })
             let consent = try await gate.call(
                 "product", "POST", "/v1/recipients/u_1/consents",
                 [
-                    "id": "c_1", "purpose": "intervention", "channel": "push", "state": "given",
+                    "id": "c_1", "purpose": "programme", "channel": "push", "state": "given",
                     "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
                     "jurisdiction": "NO",
                     "notice": [
