@@ -274,6 +274,15 @@ import Testing
         #expect(try await row(type, "push")["chosen"] == "default")
     }
 
+    @Test func `what is missing is named: offers, or the purpose of the type`() async throws {
+        try await gate.register("u_1")
+        #expect(
+            try await row("marketing", "push")["how_to_fix"] == "Give consent to offers on this channel")
+        #expect(
+            try await row("programme.tip", "push")["how_to_fix"]
+                == "Give consent to `programme` on this channel")
+    }
+
     // MARK: Taking back
 
     @Test func `only what left is gone, and what was taken back is so once`() async throws {

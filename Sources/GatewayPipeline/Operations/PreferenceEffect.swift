@@ -42,7 +42,7 @@ struct PreferenceEffect {
         case let reason:
             self.init(
                 isOn: false, why: reason.rawValue, detail: obstacle.detail,
-                howToFix: Self.remedy(reason, at: obstacle.place))
+                howToFix: Self.remedy(reason, for: obstacle.purpose, at: obstacle.place))
         }
     }
 
@@ -59,6 +59,8 @@ struct PreferenceEffect {
         var place: Destination?
         /// Whether somebody switched something off, and it is not only off by default.
         var isChosen: Bool
+        /// What a type needs consent to besides its category, where that is what is missing.
+        var purpose: Purpose?
     }
 
     /// What is in the way at one destination, the nearest to the person first: what the phone blocks, what they switched
@@ -83,20 +85,24 @@ struct PreferenceEffect {
             : [standing.osPermission, standing.permission, standing.preferences]
         for result in order {
             guard let reason = result.reason else { continue }
-            return Obstacle(reason: reason, detail: result.detail, place: place, isChosen: isChosen)
+            let ofCategory = loading.policy.standing(of: category, on: channel, given: facts).permission
+            let purpose = ofCategory.verdict == .fail ? nil : type.flatMap { loading.policy.type($0)?.purpose }
+            return Obstacle(
+                reason: reason, detail: result.detail, place: place, isChosen: isChosen, purpose: purpose)
         }
         return nil
     }
 
     /// What the person can do about it; `nil` when it is not theirs to change.
-    private static func remedy(_ reason: Reason, at place: Destination?) -> String? {
+    private static func remedy(_ reason: Reason, for purpose: Purpose?, at place: Destination?) -> String? {
         switch reason {
         case .blockedAtOSLevel:
             place?.device?.platform == .ios
                 ? "Open Settings, Notifications, this app, and allow notifications"
                 : "Open Settings, Apps, this app, Notifications, and allow them"
         case .pushDisabled: "Switch push notifications on for the account"
-        case .noGDPRConsent, .noMarketingOptIn: "Give consent to offers on this channel"
+        case .noGDPRConsent, .noMarketingOptIn:
+            "Give consent to \(purpose.map { "`\($0)`" } ?? "offers") on this channel"
         case .noSMSConsent: "Give consent to text messages at this number"
         case .noEmailConsent: "Give consent to e-mail at this address"
         default: nil
