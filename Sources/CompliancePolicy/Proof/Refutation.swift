@@ -160,23 +160,28 @@ extension StatuteBook {
         }
     }
 
-    /// The row that counts where the account is, or the cell of its category's table.
+    /// The strictest row that counts in one of the places, or the cell of the category's table.
     private func permissionPage(
         _ declared: SendAsDeclared, _ facts: Facts, _ place: Place
     ) -> (file: String, path: [String]) {
-        let account = facts.accountRegion?.code
         let rows = bundle.regions.permissionRows.enumerated().filter { _, row in
             let isInForce = row.from.map { from in facts.now.map { from.instant <= $0 } ?? true } ?? true
-            return row.channel == declared.channel && row.categories.contains(declared.category)
-                && isInForce && (row.region == account || row.region == account?.country)
+            return row.channel == declared.channel && row.categories.contains(declared.category) && isInForce
         }
-        let closest = rows.max { left, right in
-            let (isOwn, isOther) = (left.element.region == account, right.element.region == account)
-            guard isOwn == isOther else { return isOther }
-            return (left.element.from?.instant.seconds ?? .min)
-                < (right.element.from?.instant.seconds ?? .min)
+        let places = [facts.accountRegion?.code] + (facts.deviceRegions ?? []).map(\.code)
+        let counting = places.compactMap(\.self).compactMap { code in
+            for region in [code, code.country] {
+                let own = rows.filter { $0.element.region == region }
+                let latest = own.max {
+                    ($0.element.from?.instant.seconds ?? .min) < ($1.element.from?.instant.seconds ?? .min)
+                }
+                if let latest { return latest }
+            }
+            return nil
         }
-        if let closest { return ("regions.yaml", ["permission_rows", String(closest.offset), "rule"]) }
+        if let strictest = counting.max(by: { $0.element.rule < $1.element.rule }) {
+            return ("regions.yaml", ["permission_rows", String(strictest.offset), "rule"])
+        }
         let path = [declared.category.rawValue, "permission", declared.channel.rawValue]
         return ("categories.yaml", path + [place.regime.rawValue])
     }
