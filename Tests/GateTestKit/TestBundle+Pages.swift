@@ -237,7 +237,7 @@ extension TestBundle {
                 ]),
                 "revocation": rule([
                     "honoured_within_business_days": 10, "confirmation_within_minutes": 5,
-                    "words": ["stop", "quit"], "revoke_all_from": "2027-01-31",
+                    "words": ["stop", "quit"],
                 ]),
             ]),
             "email": rule(["payload_bytes_max": 32_768]),

@@ -38,8 +38,6 @@ package struct RevocationRule: Hashable, Sendable {
     package var confirmationWithinMinutes: Int
     /// Compared without case, white space around them ignored.
     package var words: [String]
-    /// From this day a word withdraws every text consent, not only the one it answers.
-    package var revokeAllFrom: CalendarDate?
     package var rationale: Rationale
 }
 
@@ -130,7 +128,6 @@ extension RevocationRule {
         honouredWithinBusinessDays = members.integer("honoured_within_business_days", 0...365)
         confirmationWithinMinutes = members.integer("confirmation_within_minutes", 0...1440)
         words = members.texts("words")
-        revokeAllFrom = members.optional("revoke_all_from")?.date()
         rationale = members.rationale()
         members.refuseOthers()
     }
