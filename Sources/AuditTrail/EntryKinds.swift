@@ -130,7 +130,7 @@ extension EntrySchema {
             required: [
                 "caller": .name, "channel": code, "scope": typeName, "source": code, "state": code,
                 "subject": tag,
-            ], optional: ["destination": tag]),
+            ], optional: ["destination": tag, "event_time": moment]),
         .erasure: EntryMembers(required: ["caller": .name, "subject": tag]),
         .policy: EntryMembers(required: ["policy": digest], optional: ["caller": .name, "version": count]),
         .policyRefused: EntryMembers(

@@ -3,6 +3,10 @@ import GateVocabulary
 /// Where every problem of a bundle ends up, so that an author sees all of them at once.
 final class ProblemList {
     private(set) var problems: [PolicyProblem] = []
+    /// A page of an older build may have rules that are none any more.
+    let takesUnknownNames: Bool
+
+    init(takesUnknownNames: Bool = false) { self.takesUnknownNames = takesUnknownNames }
 
     func add(_ problem: PolicyProblem) { problems.append(problem) }
 }
@@ -197,6 +201,7 @@ final class MemberReader {
 
     /// Call last. A name nobody knows is a problem: a misspelled rule would otherwise be no rule.
     func refuseOthers() {
+        if reader.list.takesUnknownNames { return }
         for member in members where !known.contains(member.key) {
             let near = known.filter { Self.isNear($0, member.key) }.min()
             reader.list.add(

@@ -179,8 +179,8 @@ struct RegionMap: Sendable {
                 regime: .gdpr, isKnown: false, isStrictForWantOfRegion: places.known != .gdpr, rule: rule)
         }
         var rule = row(of: region, for: behaviour, at: now) ?? table[account]
-        // A traveller has both laws: what is asked for where a device is, is added, and softens nothing. Of laws
-        // without a row of their own only the strictest is asked, so that Norway's word on old customers holds abroad.
+        // A traveller has both laws: a row of where a device is adds to the account's rule. Of laws without a row of
+        // their own only the strictest regime is asked, so that Norway's word on old customers holds abroad.
         for device in facts.deviceRegions ?? [] {
             if let row = row(of: device.code, for: behaviour, at: now) {
                 rule = max(rule, row)

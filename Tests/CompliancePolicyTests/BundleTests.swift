@@ -391,6 +391,22 @@ extension BadLine {
         #expect(bundle.digest.text.utf8.count == 64)
     }
 
+    @Test func `an archive is read by what it was, not by what is checked today`() throws {
+        // Given up since, and checked only since.
+        let old = TestBundle.minimal
+            .setting("channels.yaml", "sms", "revocation", "revoke_all_from", to: "2027-01-31")
+            .setting("categories.yaml", "marketing", "default", to: "on")
+        guard case .failure = old.read() else {
+            Issue.record("an author is told of neither")
+            return
+        }
+        let canonical = PolicyBundle.canonicalForm(of: old.nodes)
+        let archive = try CanonicalJSON.readCanonical(canonical, limits: .document)
+        let again = try PolicyBundle.read(archive: archive).get()
+        #expect(again.digest == PolicyBundle.digest(of: old.nodes))
+        #expect(again.categories[.marketing]?.isOnByDefault == true)
+    }
+
     @Test func `an archive that is no bundle is refused, however odd its paths`() {
         let archives: [JSONValue] = [
             [], [:], ["caf\u{E9}": 1, "cafe\u{301}": 2], ["../../etc/passwd": "root"],

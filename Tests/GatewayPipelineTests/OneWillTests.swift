@@ -2,6 +2,7 @@ import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
+import SQLiteStore
 import Testing
 
 /// Consent and preference are one will, and both are about a number or a mailbox, not about its name.
@@ -157,6 +158,51 @@ import Testing
         #expect(try await verdict(on: "email") == "allowed")
     }
 
+    @Test func `a yes for one mailbox takes back no objection for another`() async throws {
+        try await gate.register("u_1", region: "US", device: nil)
+        try await address("a", "email", "a@example.org")
+        try await address("b", "email", "b@example.org")
+        try await choose("user_off", on: "email")
+        try await agree("c1", on: "email", for: "b")
+        var promo = try await gate.promo("p1", to: "u_1")
+        promo["channel"] = "email"
+        let reply = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        let deliveries = (reply.json["deliveries"]?.arrayValue ?? []).compactMap(\.objectValue)
+        let reasons = deliveries.reduce(into: [:]) {
+            $0[$1["destination"]?.stringValue ?? ""] = $1["reason"]?.stringValue
+        }
+        #expect(reasons == ["a": "user_preference", "b": "allowed"], "\(reply.json)")
+    }
+
+    @Test func `an objection to everything that is told of late leaves what was agreed to since`()
+        async throws
+    {
+        try await gate.register("u_1")
+        try await address("a", "email", "a@example.org")
+        try await address("b", "email", "b@example.org")
+        try await agree("c1", on: "push")
+        try await agree("c2", on: "email", for: "a")
+        let late = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents/c1/withdraw",
+            [
+                "every_channel": true,
+                "event_time": .string(gate.clock.now().advanced(bySeconds: -3600).rfc3339),
+            ])
+        try #require(late.status == 200, "\(late.json)")
+        #expect(try await chosen("marketing", "push") == "user_on")
+        #expect(try await chosen("marketing", "email", "a") == "user_on")
+        #expect(try await chosen("marketing", "email", "b") == "user_off")
+        #expect(try await chosen("marketing", "email") == "default")
+        #expect(try await chosen("marketing", "sms") == "user_off")
+        #expect(try await verdict(on: "push") == "allowed")
+        #expect(try await verdict(on: "email") == "allowed")
+        // The trail says when it was said, where that is not when it was told.
+        let told = try gate.store.read { try $0.entries(from: 0, limit: 1000) }
+            .map { try CanonicalJSON.read($0.bytes) }
+            .filter { $0["kind"] == "preference" && $0["state"] == "user_off" }
+        #expect(!told.isEmpty && told.allSatisfy { $0["event_time"] != nil })
+    }
+
     @Test func `a STOP to service texts is heard where they need no consent`() async throws {
         try await gate.register("u_1", device: nil)
         try await address("n", "sms", "+4790000000")
@@ -214,7 +260,9 @@ import Testing
                 == "user_preference account_off")
     }
 
-    private func chosen(_ scope: String, _ channel: String, _ destination: String) async throws -> String? {
+    private func chosen(
+        _ scope: String, _ channel: String, _ destination: String? = nil
+    ) async throws -> String? {
         try await row(scope, channel, destination)["chosen"]?.stringValue
     }
 
@@ -246,6 +294,23 @@ import Testing
         try #require(try await gate.call("product", "PUT", "/v1/recipients/u_1", body).status == 200)
         #expect(try await shown("security", "push") == "on default")
         #expect(try await shown("transactional", "push") == "off push_disabled")
+    }
+
+    @Test func `the master switch of push is no reason for e-mail`() async throws {
+        try await gate.register("u_1")
+        try await address("e", "email", "a@example.org")
+        let body: JSONObject = [
+            "region": "DE", "region_source": "kyc", "age": "adult", "push_enabled": false,
+        ]
+        try #require(try await gate.call("product", "PUT", "/v1/recipients/u_1", body).status == 200)
+        #expect(try await shown("marketing", "email") == "off no_gdpr_consent never_asked")
+    }
+
+    @Test func `what is off at the only device is switched on there`() async throws {
+        try await gate.register("u_1")
+        try await choose("user_off", "transactional", on: "push", at: "d_1")
+        #expect(
+            try await row("transactional", "push")["how_to_fix"] == "Switch it on at the device or address")
     }
 
     @Test func `a minor sees that offers are off, and why`() async throws {

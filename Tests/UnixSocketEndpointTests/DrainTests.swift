@@ -39,7 +39,9 @@ import Testing
             let late = try RawClient(path)
             try late.send(get())
             let held = await handler.next()[0]
+            // Accepted, so that its end says that the draining has begun, and not only that nobody listens.
             let idle = try RawClient(path)
+            await eventually { endpoint.metrics().connectionsOpen == 3 }
             let readBefore = endpoint.metrics().bytesRead
             let stopping = Task { await endpoint.shutDown() }
             _ = try await idle.receiveToEnd()
@@ -68,6 +70,7 @@ import Testing
             try client.send(liveHead + chunk("one\ntwo\nunfini"))
             let held = await handler.next(2)
             let idle = try RawClient(path)
+            await eventually { endpoint.metrics().connectionsOpen == 2 }
             let stopping = Task { await endpoint.shutDown() }
             _ = try await idle.receiveToEnd()
             for one in held { one.echo() }

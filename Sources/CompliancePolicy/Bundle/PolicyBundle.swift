@@ -84,6 +84,10 @@ package struct PolicyBundle: Sendable {
 
     /// Reads what an archive kept. Problems have no lines then.
     ///
+    /// It was checked before it was in force, by the checks of its day; those of today are not put to it, and a rule that
+    /// is none any more is passed over. So what decided once can be asked again years later. Nothing loads from an
+    /// archive what is to be in force.
+    ///
     /// - Parameter archive: ``canonicalJSON`` of a bundle, as one JSON value.
     package static func read(archive: JSONValue) -> Result<PolicyBundle, PolicyProblems> {
         guard case .object(let files) = archive else {
@@ -102,7 +106,9 @@ package struct PolicyBundle: Sendable {
             }
             documents[path] = PolicyNode(json: document)
         }
-        return read(documents: documents)
+        let list = ProblemList(takesUnknownNames: true)
+        let bundle = PolicyBundle(documents, list)
+        return list.problems.isEmpty ? .success(bundle) : .failure(PolicyProblems(list.problems))
     }
 
     private init(_ documents: [String: PolicyNode], _ list: ProblemList) {

@@ -15,7 +15,7 @@ package struct EngineLimits: Sendable, Hashable {
     package var outboxRowCountPerCallerMax = 100_000
     /// Messages waiting for one person. All of them are decided again in one transaction when that person changes
     /// their mind, so this bounds how long everybody else waits for it.
-    package var outboxRowCountPerPersonMax = 20_000
+    package var outboxRowCountPerPersonMax = 10_000
     /// Bytes of bodies waiting.
     package var outboxByteCountMax: Int64 = 1 << 30
     /// Free disk below which sends are refused with 503 before the disk is full; security may use its share of it.

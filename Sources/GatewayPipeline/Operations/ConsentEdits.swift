@@ -115,15 +115,12 @@ extension BatchContext {
                 to: given.purpose, on: channel, of: after, at: eventTime, method: body.method, by: caller,
                 receivedAt: now)
             // Where nothing was ever given, the choice alone keeps it so.
-            guard let category = Category(rawValue: given.purpose.text),
-                !after.preference(category.rawValue, channel, at: nil).isOff
-            else { continue }
-            try appendPreference(
-                PreferenceRecord(
-                    subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
-                    state: .userOff, source: (body.method ?? given.method).preferenceSource, at: eventTime,
-                    caller: caller),
-                receivedAt: now)
+            guard let category = Category(rawValue: given.purpose.text) else { continue }
+            let objection = PreferenceRecord(
+                subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
+                state: .userOff, source: (body.method ?? given.method).preferenceSource, at: eventTime,
+                caller: caller)
+            try object(objection, of: try reloaded(person), at: now)
         }
         try reconsider(person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
         return recorded
@@ -273,12 +270,51 @@ extension BatchContext {
             if let choice, choice.at > event.eventTime || choice.at == event.eventTime && choice.state.isOff {
                 continue
             }
+            if let choice, place == nil, let address = event.address {
+                // What gives way here was said of every other address, too, and stays said of them.
+                try object(choice, besides: [address], of: person, at: now)
+            }
             try appendPreference(
                 PreferenceRecord(
                     subject: person.subject.id, scope: category.rawValue, channel: event.channel,
                     destination: place, state: state, source: event.method.preferenceSource,
                     at: event.eventTime, caller: caller),
                 receivedAt: now)
+        }
+    }
+
+    /// Records an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
+    /// was said at some of its destinations, at each of the others.
+    private func object(
+        _ objection: PreferenceRecord, of person: RecipientSnapshot, at now: Instant
+    ) throws {
+        let choices = try store.preferences(of: person.subject.id).filter {
+            $0.scope == objection.scope && $0.channel == objection.channel
+        }
+        if let own = choices.first(where: { $0.destination == nil }),
+            own.state.isOff || own.at > objection.at
+        {
+            return
+        }
+        let wanted = choices.filter { $0.state == .userOn && $0.at > objection.at }.compactMap(\.destination)
+        guard wanted.isEmpty else { return try object(objection, besides: wanted, of: person, at: now) }
+        try appendPreference(objection, receivedAt: now)
+    }
+
+    /// Records an objection at each destination of its channel but some, where nothing newer was said.
+    private func object(
+        _ objection: PreferenceRecord, besides wanted: [Tag], of person: RecipientSnapshot, at now: Instant
+    ) throws {
+        let choices = try store.preferences(of: person.subject.id).filter {
+            $0.scope == objection.scope && $0.channel == objection.channel
+        }
+        for destination in person.destinations(on: objection.channel).map(\.tag)
+        where !wanted.contains(destination) {
+            let own = choices.first { $0.destination == destination }
+            if let own, own.state.isOff || own.at > objection.at { continue }
+            var here = objection
+            here.destination = destination
+            try appendPreference(here, receivedAt: now)
         }
     }
 
@@ -321,6 +357,7 @@ extension BatchContext {
         if let destination = preference.destination {
             members["destination"] = .string(destination.hexadecimal)
         }
+        if preference.at != now { members["event_time"] = .integer(preference.at.milliseconds) }
         return try record(.preference, at: now, members)
     }
 

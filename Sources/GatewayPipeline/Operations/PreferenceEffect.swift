@@ -35,10 +35,12 @@ struct PreferenceEffect {
         case .userPreference where !obstacle.isChosen: self.init(isOn: false, why: "default")
         case .userPreference:
             let isOffForAccount = person.preference(scope, channel, at: nil).isOff
-            self.init(
-                isOn: false, why: Reason.userPreference.rawValue,
-                howToFix: isOffForAccount && destination != nil
-                    ? "Switch it on for the account first" : "Switch on its category first")
+            let first =
+                isOffForAccount && destination != nil
+                ? "Switch it on for the account first"
+                : destination == nil && obstacle.detail == .destinationOff
+                    ? "Switch it on at the device or address" : "Switch on its category first"
+            self.init(isOn: false, why: Reason.userPreference.rawValue, howToFix: first)
         case let reason:
             self.init(
                 isOn: false, why: reason.rawValue, detail: obstacle.detail,
@@ -78,7 +80,8 @@ struct PreferenceEffect {
             facts.accountPreference, facts.destinationPreference, facts.accountTypePreference,
             facts.destinationTypePreference,
         ]
-        let isChosen = choices.contains { $0?.isOff == true } || facts.pushEnabled == false
+        let isChosen =
+            choices.contains { $0?.isOff == true } || channel == .push && facts.pushEnabled == false
         let order =
             isChosen
             ? [standing.osPermission, standing.preferences, standing.permission]
@@ -86,7 +89,8 @@ struct PreferenceEffect {
         for result in order {
             guard let reason = result.reason else { continue }
             let ofCategory = loading.policy.standing(of: category, on: channel, given: facts).permission
-            let purpose = ofCategory.verdict == .fail ? nil : type.flatMap { loading.policy.type($0)?.purpose }
+            let purpose =
+                ofCategory.verdict == .fail ? nil : type.flatMap { loading.policy.type($0)?.purpose }
             return Obstacle(
                 reason: reason, detail: result.detail, place: place, isChosen: isChosen, purpose: purpose)
         }

@@ -1,0 +1,351 @@
+import GateVocabulary
+
+/// The pages that hold for every type: categories, regions, callers, critical delivery, channels and limits.
+extension BundleChecker {
+    // MARK: categories.yaml
+
+    func checkCategories() {
+        let file = "categories.yaml"
+        for (category, rule) in bundle.categories {
+            for channel in Channel.allCases {
+                for regime in Regime.allCases {
+                    let permission = rule.permission[channel][regime]
+                    let path = [category.rawValue, "permission", channel.rawValue, regime.rawValue]
+                    if category == .marketing, permission <= .optOut {
+                        problem(
+                            file, path, "lets marketing go out without an opt-in",
+                            hint: "only a dated row of `permission_rows` may cite an opt-out law")
+                    }
+                    if permission == .optInOrExistingCustomer, channel != .email || regime.strictness < 2 {
+                        problem(
+                            file, path, "rests on existing customers outside e-mail in the EU and the UK",
+                            hint: "ePrivacy Directive Art. 13(2) and UK PECR reg. 22(3) go no further")
+                    }
+                }
+            }
+        }
+        for (category, rule) in bundle.categories { checkSummary(of: category, rule, file) }
+        if let marketing = bundle.categories[.marketing] {
+            if marketing.isOnByDefault {
+                problem(file, ["marketing", "default"], "must be \"off\": marketing is asked for first (S1)")
+            }
+            if !marketing.refusesMinors {
+                problem(file, ["marketing", "minors"], "must be `refuse`: a minor gets no marketing")
+            }
+        }
+        for category in [GateVocabulary.Category.marketing, .social]
+        where bundle.categories[category]?.hasUnsubscribeLink == false {
+            problem(
+                file, [category.rawValue, "unsubscribe_link"],
+                "must be true: every such message carries the one-tap way out (S1)")
+        }
+        if let security = bundle.categories[.security] {
+            if !security.isOnByDefault { problem(file, ["security", "default"], "must be \"on\"") }
+            if security.switchOff != .stepUp {
+                problem(file, ["security", "switch_off"], "must be `step_up`: very hard to turn off (S1)")
+            }
+            if security.quietHours != .pass {
+                problem(file, ["security", "quiet_hours"], "must be `pass`: security bypasses entirely (S1)")
+            }
+            if security.overflow != .allow {
+                problem(file, ["security", "overflow"], "must be `allow`: no cap silences a warning")
+            }
+            if security.refusesMinors {
+                problem(file, ["security", "minors"], "must be `allow`: an account is to be protected")
+            }
+        }
+    }
+
+    /// A summary says what others would have said, so it may show no more than the most careful of them.
+    private func checkSummary(of category: GateVocabulary.Category, _ rule: CategoryRule, _ file: String) {
+        let path = [category.rawValue, "summary"]
+        guard rule.overflow == .digest else {
+            if rule.summary != nil { problem(file, path, "is said of a category that gathers nothing") }
+            return
+        }
+        guard let name = rule.summary, let summary = bundle.types[name] else {
+            return problem(
+                file, path, "must name the type that tells what was gathered",
+                hint: "a type of this category with `params: {count: integer, totals: {optional: totals}}`")
+        }
+        if summary.category != category || !summary.isEnabled {
+            problem(file, path, "names `\(name)`, which is disabled or of another category")
+        }
+        if summary.params["count"]?.kind != .integer(min: 1, max: 1_000_000)
+            || summary.params["totals"] != ParamSchema(kind: .totals, isOptional: true)
+            || summary.params.count != 2
+        {
+            problem(
+                file, path, "names `\(name)`, whose params are not those of a summary",
+                hint: "params: {count: {integer: {min: 1, max: 1000000}}, totals: {optional: totals}}")
+        }
+        if summary.dedupeBy != nil || summary.timing != nil || summary.mandatory != nil
+            || summary.purpose != nil || summary.isMutableAlone || bundle.limits.types[name] != nil
+        {
+            problem(
+                file, path, "names `\(name)`, which has rules of its own",
+                hint: "a summary has no cap, no time, no consent and no switch but its category's")
+        }
+        for type in bundle.types.values where type.category == category && type.id != name {
+            if type.sensitivity.rank > summary.sensitivity.rank {
+                problem(
+                    file, path, "names `\(name)`, which is less sensitive than `\(type.id)`",
+                    hint: "a summary is as sensitive as the most sensitive type it can hold")
+            }
+            if let duty = type.mandatory, !duty.passes.contains(.caps),
+                bundle.limits.types[type.id] != nil || bundle.limits.categories[category] != nil
+            {
+                problem(
+                    "types/\(type.id.text).yaml", ["mandatory", "passes"],
+                    "lacks `caps`, and a duty is not told in a summary",
+                    hint: "add `caps`, or lift the limit")
+            }
+            if type.body.push == .sealed, type.withoutKey == .generic, summary.body.push == .sealed,
+                summary.withoutKey == .reject
+            {
+                problem(
+                    file, path, "names `\(name)`, which a device without a key could not get",
+                    hint: "`without_key: generic`, as `\(type.id)` has it")
+            }
+            let hasCap = bundle.limits.types[type.id] != nil || bundle.limits.categories[category] != nil
+            for channel in Channel.allCases where hasCap && type.body[channel] != .never {
+                let shown = summary.body[channel]
+                if shown != .never, shown.openness > type.body[channel].openness {
+                    problem(
+                        file, path,
+                        "names `\(name)`, which shows more by \(channel.rawValue) than `\(type.id)` may",
+                        hint: "a summary is as closed as the most closed type it can hold")
+                }
+            }
+        }
+    }
+
+    // MARK: regions.yaml
+
+    func checkRegions() {
+        let file = "regions.yaml"
+        let rules = bundle.regions
+        if bundle.documents[file] != nil {
+            let missing = ISOCodes.countries.filter { rules.regions[RegionCode($0)!] == nil }.sorted()
+            if !missing.isEmpty {
+                problem(
+                    file, ["regions"],
+                    "lacks \(missing.count) of the ISO 3166-1 codes: \(missing.prefix(12).joined(separator: " "))",
+                    hint: "every country has a line, so that none is forgotten by accident")
+            }
+        }
+        for (code, rule) in rules.regions {
+            let path = ["regions", code.description]
+            if !ISOCodes.countries.contains(code.country.description) {
+                problem(file, path, "is not an ISO 3166-1 country")
+            }
+            if let since = rule.since, since > bundle.effectiveFrom {
+                problem(
+                    file, path + ["since"], "is \(since), after the bundle takes effect",
+                    hint: "put the change into a bundle that takes effect that day")
+            }
+        }
+        struct Key: Hashable {
+            var region: RegionCode
+            var channel: Channel
+            var category: GateVocabulary.Category
+            var from: CalendarDate?
+        }
+        struct Table: Hashable {
+            var region: RegionCode
+            var channel: Channel
+            var category: GateVocabulary.Category
+        }
+        var seen: Set<Key> = []
+        var inForce: Set<Table> = []
+        for (index, row) in rules.permissionRows.enumerated() {
+            let path = ["permission_rows", String(index)]
+            if rules.regions[row.region.country] == nil {
+                problem(file, path + ["region"], "is `\(row.region)`, whose country has no line")
+            }
+            if row.categories.isEmpty { problem(file, path + ["categories"], "names no category") }
+            for category in row.categories {
+                let key = Key(region: row.region, channel: row.channel, category: category, from: row.from)
+                if !seen.insert(key).inserted {
+                    problem(file, path, "says a second time what holds for `\(category.rawValue)`")
+                }
+                if row.from.map({ $0 <= bundle.effectiveFrom }) ?? true,
+                    !inForce.insert(
+                        Table(region: row.region, channel: row.channel, category: category)
+                    ).inserted
+                {
+                    problem(
+                        file, path,
+                        "holds for `\(category.rawValue)` when the bundle takes effect, and so does a row above",
+                        hint: "keep the one that counts; a row to come has a later `from`")
+                }
+            }
+            if row.categories.contains(.marketing) {
+                if row.rule == .noneNeeded {
+                    problem(file, path + ["rule"], "lets marketing go out without any permission")
+                }
+                if row.rule == .optOut, row.from == nil {
+                    problem(
+                        file, path, "cites an opt-out law without the day it counts from",
+                        hint: "add `from`; marketing needs an opt-in unless a dated row says otherwise")
+                }
+            }
+        }
+    }
+
+    // MARK: callers.yaml
+
+    func checkCallers() {
+        if bundle.callers[.gateway] != nil {
+            problem("callers.yaml", ["gateway"], "is the gateway's own name", hint: "choose another")
+        }
+        let file = "callers.yaml"
+        for (name, rule) in bundle.callers {
+            let path = ["callers", name.text]
+            if !(1...128).contains(name.text.utf8.count) { problem(file, path, "must be 1 to 128 bytes") }
+            let promotes = promotes(rule.types) && name != bundle.developmentCaller
+            let held = rule.grants.intersection(.separatedFromPromotion).grants
+            if promotes, !held.isEmpty {
+                let grants = held.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+                problem(
+                    file, path + ["grants"], "may send marketing or social types and holds \(grants)",
+                    hint:
+                        "separation of duties: a sender that can mint its own consent defeats everything else"
+                )
+            }
+            if rule.grants.contains(.sendCritical), !rule.grants.contains(.send) {
+                problem(file, path + ["grants"], "has `send.critical` without `send`")
+            }
+            if rule.grants.contains(.consentsImport), !rule.grants.contains(.consentsWrite) {
+                problem(file, path + ["grants"], "has `consents.import` without `consents.write`")
+            }
+            if rule.grants.contains(.preferencesStepUp), !rule.sources.contains(.inAppStepUp) {
+                problem(
+                    file, path + ["grants"],
+                    "has `preferences.step_up` and may not assert the source `in_app_step_up`",
+                    hint: "a grant that no request can use is one that somebody believes in")
+            }
+            if !rule.types.categories.isEmpty, !rule.grants.contains(.send) {
+                problem(file, path + ["types"], "names types to a caller that may not send")
+            }
+            for (key, types) in [("only", rule.types.only ?? []), ("except", rule.types.except)] {
+                for (index, id) in types.enumerated() {
+                    guard let type = bundle.types[id] else {
+                        problem(
+                            file, path + ["types", key, String(index)],
+                            "is `\(id)`, which is not in the registry")
+                        continue
+                    }
+                    if !rule.types.categories.contains(type.category) {
+                        problem(
+                            file, path + ["types", key, String(index)],
+                            "is `\(id)`, whose category `\(type.category.rawValue)` the caller has not")
+                    }
+                }
+            }
+        }
+    }
+
+    private func promotes(_ scope: TypeScope) -> Bool {
+        let promotional = scope.categories.filter { $0 == .marketing || $0 == .social }
+        guard !promotional.isEmpty else { return false }
+        guard let only = scope.only else { return true }
+        return only.contains { id in bundle.types[id].map { promotional.contains($0.category) } ?? true }
+    }
+
+    // MARK: critical.yaml
+
+    func checkCritical() {
+        let file = "critical.yaml"
+        var seen: Set<TypeID> = []
+        for (index, allowance) in bundle.critical.enumerated() {
+            let path = ["allow", String(index)]
+            if !seen.insert(allowance.type).inserted {
+                problem(file, path + ["type"], "lists `\(allowance.type)` twice")
+            }
+            guard let type = bundle.types[allowance.type] else {
+                problem(file, path + ["type"], "is `\(allowance.type)`, which is not in the registry")
+                continue
+            }
+            if type.category != .security {
+                problem(
+                    file, path + ["type"],
+                    "is `\(type.id)`, which is `\(type.category.rawValue)`; only security may be critical (S1)"
+                )
+            }
+            if allowance.callers.isEmpty { problem(file, path + ["callers"], "names nobody who may ask") }
+            for name in allowance.callers {
+                guard let caller = bundle.callers[name] else {
+                    problem(file, path + ["callers"], "names `\(name)`, who is not in callers.yaml")
+                    continue
+                }
+                if !caller.grants.contains(.sendCritical) {
+                    problem(
+                        file, path + ["callers"], "names `\(name)`, who does not hold `send.critical`")
+                }
+                if !caller.types.covers(type.id, of: type.category) {
+                    problem(file, path + ["callers"], "names `\(name)`, who may not send `\(type.id)`")
+                }
+            }
+        }
+    }
+
+    // MARK: channels.yaml, limits.yaml
+
+    func checkChannels() {
+        if bundle.documents["channels.yaml"] != nil, bundle.channels.smsFallbackForMarketing != .forbidden {
+            problem(
+                "channels.yaml", ["sms", "fallback", "marketing"],
+                "must be `forbidden`: a text never replaces a marketing push (S1)")
+        }
+        for (index, region) in (bundle.channels.smsHours?.regions ?? []).enumerated()
+        where bundle.regions.regions[region.country] == nil {
+            problem(
+                "channels.yaml", ["sms", "hours", "regions", String(index)],
+                "is `\(region)`, which has no line in regions.yaml")
+        }
+    }
+
+    func checkLimits() {
+        for id in bundle.limits.types.keys where bundle.types[id] == nil {
+            problem("limits.yaml", ["types", id.text], "is not in the registry")
+        }
+        for id in bundle.limits.types.keys {
+            guard let type = bundle.types[id], bundle.categories[type.category]?.overflow == .allow else {
+                continue
+            }
+            problem(
+                "limits.yaml", ["types", id.text],
+                "limits a `\(type.category.rawValue)` type, whose `overflow` is `allow`, so it limits nothing",
+                hint: "remove the line; no cap silences a warning")
+        }
+        for category in bundle.limits.categories.keys
+        where bundle.categories[category]?.overflow == .allow {
+            problem(
+                "limits.yaml", ["categories", category.rawValue],
+                "limits a category whose `overflow` is `allow`, so it limits nothing")
+        }
+    }
+}
+
+extension Sensitivity {
+    fileprivate var rank: Int {
+        switch self {
+        case .open: 0
+        case .personal: 1
+        case .high: 2
+        }
+    }
+}
+
+extension BodyForm {
+    /// How much of what is said whoever sees the screen may see.
+    fileprivate var openness: Int {
+        switch self {
+        case .never: 0
+        case .sealed: 1
+        case .generic: 2
+        case .full: 3
+        }
+    }
+}
