@@ -50,6 +50,15 @@ struct HoldOperation: EngineOperation {
     func refuse(_ failure: EngineFailure) { Issue.record("the hold was refused: \(failure)") }
 }
 
+/// Does nothing, in a batch of its own or another's.
+struct PassOperation: EngineOperation {
+    let passed: @Sendable () -> Void
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .general }
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void { passed }
+    func refuse(_ failure: EngineFailure) { Issue.record("the pass was refused: \(failure)") }
+}
+
 /// A published tree in memory; what a store does not hold any more is looked up here.
 final class MemoryLibrary: TrailLibrary {
     let origin = "gate.example/test"
@@ -263,6 +272,14 @@ final class GatewayHarness: Sendable {
         let entries = try store.read { try $0.entries(from: 0, limit: Int(try $0.entryCount())) }
         let size = try library.integrate(entries)
         try store.write { try $0.setPublishedSize(size) }
+    }
+
+    /// Returns when all that was answered before is told as well: alarms are given after the answers of a batch, and
+    /// before the next.
+    func settle() async {
+        await withCheckedContinuation { continuation in
+            engine.submit(PassOperation { continuation.resume() })
+        }
     }
 
     func claim(_ lane: DeliveryLane = .general) async throws -> [Delivery] {

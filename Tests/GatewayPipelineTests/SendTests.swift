@@ -245,7 +245,7 @@ import WireProtocol
         }
         #expect(try await gate.claim().map(\.message) == [messages[1]])
         #expect(try await gate.claim().isEmpty)
-        // An alarm is given after the answer, and before the next batch.
+        await gate.settle()
         let alarms = gate.alarms.all
         #expect(alarms.count == 1 && alarms[0].contains("\(messages[0]) is put off"), "\(alarms)")
         try rewrite { $0.headers = sound }
