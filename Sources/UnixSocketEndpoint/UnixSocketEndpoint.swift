@@ -86,7 +86,8 @@ package final class UnixSocketEndpoint: Service {
         if case .listenerClosed(let index) = reason { throw EndpointError.listenerClosed(listener: index) }
     }
 
-    /// Binds every listener and accepts. On return clients can connect.
+    /// Binds every listener, and then accepts: at the first of them last, so that whoever is answered there finds the
+    /// others open. On return clients can connect.
     package func start() async throws {
         let isFirst = state.withLock { state in
             defer { if state.phase == .new { state.phase = .running } }
@@ -113,7 +114,7 @@ package final class UnixSocketEndpoint: Service {
             state.desks = desks
             state.sweeps = desks.map(scheduleSweep)
         }
-        for (index, socket) in sockets.enumerated() {
+        for (index, socket) in sockets.enumerated().reversed() {
             do {
                 let channel = try await listen(on: socket, index: index, group: group, desks: desks)
                 state.withLock { $0.listeners.append(Listener(socket: socket, channel: channel)) }
@@ -122,7 +123,7 @@ package final class UnixSocketEndpoint: Service {
                 // SwiftNIO closes a descriptor it could not listen on; the rest are still ours.
                 socket.unlinkFile()
                 socket.release()
-                for socket in sockets[(index + 1)...] { socket.abandon() }
+                for socket in sockets[..<index] { socket.abandon() }
                 await shutDown()
                 throw error
             }

@@ -27,19 +27,13 @@ final class DemoStage {
     func startGateway() async throws {
         gateway = try await start(
             ["serve", "--dev", gate, "--policies", policies, "--hop", "unix:\(folder)/delivery.sock"],
-            log: "gateway.log", until: { self.gateSockets })
-    }
-
-    /// Every caller has a socket; they are all bound before the first of them listens, and then listen one by one.
-    private var gateSockets: [String] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: gate)) ?? []
-        return Set(names.filter { $0.hasSuffix(".sock") } + ["gate.sock"]).sorted().map { "\(gate)/\($0)" }
+            log: "gateway.log", until: gate + "/gate.sock")
     }
 
     func startDelivery() async throws {
         delivery = try await start(
             ["demo", "delivery", "--socket", folder + "/delivery.sock", "--record", received],
-            log: "delivery.log", until: { [self.folder + "/delivery.sock"] })
+            log: "delivery.log", until: folder + "/delivery.sock")
     }
 
     /// The power cut: no signal handler runs, nothing is flushed.
@@ -79,10 +73,7 @@ final class DemoStage {
 
     private static let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
 
-    /// - Parameter sockets: What it answers on once it is up.
-    private func start(
-        _ arguments: [String], log: String, until sockets: () -> [String]
-    ) async throws -> Process {
+    private func start(_ arguments: [String], log: String, until socket: String) async throws -> Process {
         let process = Process()
         process.executableURL = Self.executable
         process.arguments = arguments
@@ -97,22 +88,18 @@ final class DemoStage {
         // A socket that answers is the sign; the bound is for a process that never gets there.
         let deadline = Date().addingTimeInterval(20)
         while Date() < deadline {
-            if await Self.answer(sockets()) { return process }
+            if let connection = try? await UnixHTTPConnection.connect(
+                UnixHTTPClientConfiguration(path: socket))
+            {
+                await connection.close()
+                return process
+            }
             guard process.isRunning else { break }
             try await Task.sleep(for: .milliseconds(20))
         }
         let words = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         throw CommandFailure(
             "`sendgate \(arguments.joined(separator: " "))` did not come up", hint: String(words.suffix(800)))
-    }
-
-    private static func answer(_ sockets: [String]) async -> Bool {
-        for socket in sockets {
-            let configuration = UnixHTTPClientConfiguration(path: socket)
-            guard let connection = try? await UnixHTTPConnection.connect(configuration) else { return false }
-            await connection.close()
-        }
-        return true
     }
 
     // MARK: Talking
