@@ -41,12 +41,17 @@ package enum PluralForm: String, CaseIterable, Sendable, Hashable {
     package static func needed(in locale: String) -> [PluralForm] {
         switch locale.split(separator: "-").first ?? "" {
         case "en", "nb", "nn", "no", "sv", "da", "de", "nl", "fi", "et", "sq", "el", "hu", "tr", "bg", "is",
-            "mk", "fr", "pt", "es", "it", "ca":
+            "mk", "fr", "pt", "es", "it", "ca", "eu", "fo", "fy", "gl", "hi", "bn", "fa", "ur", "hy", "ka",
+            "lb",
+            "fil", "tl", "so", "sw", "ku", "ps", "ta", "te", "ti", "am":
             [.one]
         case "bs", "hr", "sr", "sh", "cs", "sk", "lt", "ro", "mo": [.one, .few]
         case "pl", "ru", "uk", "be": [.one, .few, .many]
-        case "sl": [.one, .two, .few]
+        case "sl", "gd": [.one, .two, .few]
+        case "he", "iw": [.one, .two]
         case "lv": [.zero, .one]
+        case "ga", "mt": [.one, .two, .few, .many]
+        case "cy", "ar": [.zero, .one, .two, .few, .many]
         default: []
         }
     }
