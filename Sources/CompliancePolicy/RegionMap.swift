@@ -181,11 +181,12 @@ struct RegionMap: Sendable {
         var rule = row(of: region, for: behaviour, at: now) ?? table[account]
         // A traveller has both laws: a row of where a device is adds to the account's rule. Of laws without a row of
         // their own only the strictest regime is asked, so that Norway's word on old customers holds abroad.
+        let strictest = Self.byte(places.regime)
         for device in facts.deviceRegions ?? [] {
             if let row = row(of: device.code, for: behaviour, at: now) {
                 rule = max(rule, row)
-            } else if let regime = regime(entry(device.code)), regime == places.regime {
-                rule = max(rule, table[regime])
+            } else if entry(device.code) & ~Self.hasRows == strictest {
+                rule = max(rule, table[places.regime])
             }
         }
         return Territory(
