@@ -164,23 +164,13 @@ extension StatuteBook {
     private func permissionPage(
         _ declared: SendAsDeclared, _ facts: Facts, _ place: Place
     ) -> (file: String, path: [String]) {
-        let rows = bundle.regions.permissionRows.enumerated().filter { _, row in
-            let isInForce = row.from.map { from in facts.now.map { from.instant <= $0 } ?? true } ?? true
-            return row.channel == declared.channel && row.categories.contains(declared.category) && isInForce
-        }
+        let rows = rowsInForce(for: declared, at: facts.now)
         let places = [facts.accountRegion?.code] + (facts.deviceRegions ?? []).map(\.code)
-        let counting = places.compactMap(\.self).compactMap { code in
-            for region in [code, code.country] {
-                let own = rows.filter { $0.element.region == region }
-                let latest = own.max {
-                    ($0.element.from?.instant.seconds ?? .min) < ($1.element.from?.instant.seconds ?? .min)
-                }
-                if let latest { return latest }
-            }
-            return nil
-        }
-        if let strictest = counting.max(by: { $0.element.rule < $1.element.rule }) {
-            return ("regions.yaml", ["permission_rows", String(strictest.offset), "rule"])
+        let counting = places.compactMap(\.self).compactMap { row(for: $0, among: rows) }
+        if let strictest = counting.max(by: { $0.rule < $1.rule }),
+            let position = bundle.regions.permissionRows.firstIndex(of: strictest)
+        {
+            return ("regions.yaml", ["permission_rows", String(position), "rule"])
         }
         let path = [declared.category.rawValue, "permission", declared.channel.rawValue]
         return ("categories.yaml", path + [place.regime.rawValue])

@@ -251,10 +251,7 @@ package struct StatuteBook: Sendable {
         }
         if facts.deviceRegions == nil { isKnown = false }
         let table = bundle.categories[send.category]!.permission[send.channel]
-        let rows = (rows[RowKey(channel: send.channel, category: send.category)] ?? []).filter { row in
-            guard let from = row.from, let now = facts.now else { return true }
-            return from.instant <= now
-        }
+        let rows = rowsInForce(for: send, at: facts.now)
         let strictest = { (rules: [PermissionRule]) in rules.max { $0 < $1 } ?? .writtenConsent }
         guard isKnown, let own = account.flatMap(declaredRegime) else {
             // Nobody knows where, so whatever is asked for anywhere is asked for.
@@ -264,24 +261,33 @@ package struct StatuteBook: Sendable {
                 isUnitedStates: places.contains(where: LawOfTheLand.isUnitedStates))
         }
         let strictestDeclared = declared.max { $0.strictness < $1.strictness } ?? .gdpr
-        let rules = places.enumerated().compactMap { position, code in
-            if let row = row(for: code, among: rows) { return row.rule }
-            // Of laws without a row, the account's own and the strictest of all places speak.
+        let counting = places.map { row(for: $0, among: rows) }
+        // Of laws without a row, the account's own and the strictest of all places speak.
+        let rules = zip(declared, counting).enumerated().compactMap { position, law in
+            let (regime, row) = law
+            if let row { return row.rule }
             if position == 0 { return table[own] }
-            return declaredRegime(of: code) == strictestDeclared ? table[strictestDeclared] : nil
+            return regime == strictestDeclared ? table[strictestDeclared] : nil
         }
         return Place(
             regime: regimes.max { $0.strictness < $1.strictness } ?? .gdpr, isKnown: true,
             declaredRule: strictest(rules),
-            hasOptOutLaw: places.allSatisfy { code in
-                let row = row(for: code, among: rows)
-                return row?.rule == .optOut && row?.from != nil && !LawOfTheLand.demandsOptIn(in: code)
+            hasOptOutLaw: zip(places, counting).allSatisfy { code, row in
+                row?.rule == .optOut && row?.from != nil && !LawOfTheLand.demandsOptIn(in: code)
             },
             isUnitedStates: places.contains(where: LawOfTheLand.isUnitedStates))
     }
 
+    /// The rows about a send that are in force; all of them when nobody knows the time.
+    func rowsInForce(for send: SendAsDeclared, at now: Instant?) -> [PermissionRow] {
+        (rows[RowKey(channel: send.channel, category: send.category)] ?? []).filter { row in
+            guard let from = row.from, let now else { return true }
+            return from.instant <= now
+        }
+    }
+
     /// The row that counts: the region's own before its country's, the latest that is in force.
-    private func row(for region: RegionCode, among rows: [PermissionRow]) -> PermissionRow? {
+    func row(for region: RegionCode, among rows: [PermissionRow]) -> PermissionRow? {
         for code in [region, region.country] {
             let own = rows.filter { $0.region == code }
             let latest = own.max { ($0.from?.instant.seconds ?? .min) < ($1.from?.instant.seconds ?? .min) }

@@ -120,7 +120,7 @@ extension BatchContext {
                 subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
                 state: .userOff, source: (body.method ?? given.method).preferenceSource, at: eventTime,
                 caller: caller)
-            try object(objection, of: try reloaded(person), at: now)
+            try object(objection, of: after, at: now)
         }
         try reconsider(person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
         return recorded
@@ -261,12 +261,10 @@ extension BatchContext {
         {
             places.append(nil)
         }
-        let newest = try store.preferences(of: person.subject.id)
+        let choices = try choices(of: category.rawValue, on: event.channel, by: person)
         for place in places
         where person.preference(category.rawValue, event.channel, at: place) != state {
-            let choice = newest.first {
-                $0.scope == category.rawValue && $0.channel == event.channel && $0.destination == place
-            }
+            let choice = choices.first { $0.destination == place }
             if let choice, choice.at > event.eventTime || choice.at == event.eventTime && choice.state.isOff {
                 continue
             }
@@ -283,14 +281,19 @@ extension BatchContext {
         }
     }
 
+    /// The newest choice at each place of a channel where one was ever made.
+    private func choices(
+        of scope: String, on channel: Channel, by person: RecipientSnapshot
+    ) throws -> [PreferenceRecord] {
+        try store.preferences(of: person.subject.id).filter { $0.scope == scope && $0.channel == channel }
+    }
+
     /// Records an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
     /// was said at some of its destinations, at each of the others.
     private func object(
         _ objection: PreferenceRecord, of person: RecipientSnapshot, at now: Instant
     ) throws {
-        let choices = try store.preferences(of: person.subject.id).filter {
-            $0.scope == objection.scope && $0.channel == objection.channel
-        }
+        let choices = try choices(of: objection.scope, on: objection.channel, by: person)
         if let own = choices.first(where: { $0.destination == nil }),
             own.state.isOff || own.at > objection.at
         {
@@ -305,9 +308,7 @@ extension BatchContext {
     private func object(
         _ objection: PreferenceRecord, besides wanted: [Tag], of person: RecipientSnapshot, at now: Instant
     ) throws {
-        let choices = try store.preferences(of: person.subject.id).filter {
-            $0.scope == objection.scope && $0.channel == objection.channel
-        }
+        let choices = try choices(of: objection.scope, on: objection.channel, by: person)
         for destination in person.destinations(on: objection.channel).map(\.tag)
         where !wanted.contains(destination) {
             let own = choices.first { $0.destination == destination }
