@@ -4,15 +4,38 @@
 /// `e` followed by U+0301 for the same text. To JSON they are two different keys, and two parties that
 /// disagree about that can be made to read two different documents out of the same bytes. Nothing in
 /// this module, and nothing that compares what this module read, may use `==` on two texts.
+@usableFromInline
 package enum CodeUnits {
     /// Whether two texts have the same UTF-8 bytes.
     @inlinable
     package static func equal(_ left: String, _ right: String) -> Bool {
-        withBytes(left, right) { left, right in
-            guard left.count == right.count else { return false }
-            for offset in 0..<left.count where left[offset] != right[offset] { return false }
+        withBytes(left, right) { equal($0, $1) }
+    }
+
+    @inlinable
+    package static func equal(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool
+    {
+        let count = left.count
+        guard count == right.count else { return false }
+        guard count >= 8 else {
+            for offset in 0..<count where left[offset] != right[offset] { return false }
             return true
         }
+        // A word at a time; the last one overlaps the one before it.
+        var offset = 0
+        while offset < count - 8 {
+            if word(left, offset) != word(right, offset) { return false }
+            offset += 8
+        }
+        return word(left, count - 8) == word(right, count - 8)
+    }
+
+    /// Eight bytes as one number, in the machine's own order.
+    ///
+    /// - Parameter offset: At least eight before the end.
+    @inlinable
+    package static func word(_ bytes: UnsafeBufferPointer<UInt8>, _ offset: Int) -> UInt64 {
+        UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: offset, as: UInt64.self)
     }
 
     /// Whether `left` stands before `right` when sorted by UTF-16 code units (RFC 8785 section 3.2.3).
@@ -53,8 +76,11 @@ package enum CodeUnits {
         withBytes(left) { left in withBytes(right) { right in body(left, right) } }
     }
 
+    /// Hands out the UTF-8 bytes of a text, where they are.
     @inlinable
-    static func withBytes<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    package static func withBytes<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result)
+        -> Result
+    {
         if let result = text.utf8.withContiguousStorageIfAvailable(body) { return result }
         // A text bridged from another language keeps no UTF-8 of its own; this copies it once.
         var copy = text

@@ -59,7 +59,7 @@ package struct Behaviour: Hashable, Sendable {
 
     /// Asked for, on the list, and by somebody who may.
     package var isCriticalPermitted: Bool {
-        marks.contains(.criticalAsked) && marks.contains(.criticalListed) && marks.contains(.criticalGranted)
+        marks.isSuperset(of: [.criticalAsked, .criticalListed, .criticalGranted])
     }
 
     /// What is known of a type that is not in the registry: nothing but who asks, and how.

@@ -6,53 +6,62 @@ package import GateVocabulary
 package final class CompiledPolicy: Sendable {
     /// The model it was made from, for everything that is not on the path of a decision.
     package let bundle: PolicyBundle
+    /// For how long a device that is not heard from counts as in use: as long as its word on where it is counts.
+    /// `nil`: for good.
+    package let deviceFreshSeconds: Int64?
     /// SHA-256 over the bundle's canonical form; goes into every entry.
     package let digest: PolicyDigest
 
-    private let typeIndex: [TypeID: Int]
-    private let typeList: [NotificationType]
+    private let typeNames: NameTable
+    /// Every type, by id.
+    package let types: [NotificationType]
     /// Three per type, in the order push, sms, email.
     private let behaviours: [Behaviour]
-    private let callers: [CallerName: CompiledCaller]
+    private let callerNames: NameTable
+    /// One row per caller: what it may do of each type, and at the end of one that nobody registered.
+    private let permits: [Behaviour.Marks]
     private let map: RegionMap
-
-    private struct CompiledCaller: Sendable {
-        /// One element per type.
-        var marks: [Behaviour.Marks]
-        var sendGranted: Bool
-    }
 
     package init(_ bundle: PolicyBundle) {
         self.bundle = bundle
         digest = bundle.digest
         let types = bundle.types.values.sorted { $0.id < $1.id }
-        typeList = types
-        typeIndex = Dictionary(uniqueKeysWithValues: types.enumerated().map { ($0.element.id, $0.offset) })
+        self.types = types
+        typeNames = NameTable(types.map(\.id.text))
         behaviours = types.flatMap { type in
             [Channel.push, .sms, .email].map { Self.behaviour(of: type, on: $0, in: bundle) }
         }
-        var callers = bundle.callers.reduce(into: [CallerName: CompiledCaller]()) { compiled, entry in
-            let (name, rule) = entry
-            let maySend = rule.grants.contains(.send)
-            compiled[name] = CompiledCaller(
-                marks: types.map { type in
-                    var marks: Behaviour.Marks = [.callerKnown]
-                    if maySend, rule.types.covers(type.id, of: type.category) { marks.insert(.typeGranted) }
-                    let allowed = bundle.critical.contains {
-                        $0.type == type.id && $0.callers.contains(name)
-                    }
-                    if allowed, rule.grants.contains(.sendCritical) { marks.insert(.criticalGranted) }
-                    return marks
-                },
-                sendGranted: maySend)
-        }
-        // Summaries are the gateway's own sends: it may send those and nothing else.
-        let summaries = Set(bundle.categories.values.compactMap(\.summary))
-        callers[.gateway] = CompiledCaller(
-            marks: types.map { summaries.contains($0.id) ? [.callerKnown, .typeGranted] : [.callerKnown] },
-            sendGranted: true)
-        self.callers = callers
+        let callers = bundle.callers.sorted { $0.key < $1.key }
+        callerNames = NameTable([CallerName.gateway.text] + callers.map(\.key.text))
+        permits =
+            Self.permitsOfGateway(to: types, in: bundle)
+            + callers.flatMap { name, rule in Self.permits(of: name, under: rule, to: types, in: bundle) }
         map = RegionMap(bundle.regions)
+        deviceFreshSeconds = (bundle.regions.freshnessDays[.device] ?? nil).map { Int64($0) * 86_400 }
+    }
+
+    private static func permits(
+        of name: CallerName, under rule: CallerRule, to types: [NotificationType], in bundle: PolicyBundle
+    ) -> [Behaviour.Marks] {
+        let maySend = rule.grants.contains(.send)
+        let ofTypes = types.map { type in
+            var marks: Behaviour.Marks = [.callerKnown]
+            if maySend, rule.types.covers(type.id, of: type.category) { marks.insert(.typeGranted) }
+            let allowed = bundle.critical.contains { $0.type == type.id && $0.callers.contains(name) }
+            if allowed, rule.grants.contains(.sendCritical) { marks.insert(.criticalGranted) }
+            return marks
+        }
+        // What it may send is not known of a type nobody knows; that it may not send at all is.
+        return ofTypes + [maySend ? [.callerKnown, .typeGranted] : [.callerKnown]]
+    }
+
+    /// Summaries are the gateway's own sends: it may send those and nothing else.
+    private static func permitsOfGateway(
+        to types: [NotificationType], in bundle: PolicyBundle
+    ) -> [Behaviour.Marks] {
+        let summaries = Set(bundle.categories.values.compactMap(\.summary))
+        return types.map { summaries.contains($0.id) ? [.callerKnown, .typeGranted] : [.callerKnown] }
+            + [[.callerKnown, .typeGranted]]
     }
 
     private static func behaviour(
@@ -121,26 +130,20 @@ package final class CompiledPolicy: Sendable {
 
     /// Everything the bundle says about a request.
     package func behaviour(for request: AttestedRequest) -> Behaviour {
-        let caller = callers[request.caller]
-        guard let index = typeIndex[request.type] else {
-            var marks: Behaviour.Marks = []
-            if let caller {
-                marks.insert(.callerKnown)
-                // What it may send is not known of a type nobody knows; that it may not send at all is.
-                if caller.sendGranted { marks.insert(.typeGranted) }
-            }
-            if request.critical { marks.insert(.criticalAsked) }
-            return .ofUnknownType(marks: marks, channel: request.channel)
+        let type = typeNames.position(of: request.type.text)
+        var marks: Behaviour.Marks = request.critical ? [.criticalAsked] : []
+        if let caller = callerNames.position(of: request.caller.text) {
+            marks.formUnion(permits[caller * (types.count + 1) + (type ?? types.count)])
         }
+        guard let type else { return .ofUnknownType(marks: marks, channel: request.channel) }
         let offset =
             switch request.channel {
             case .push: 0
             case .sms: 1
             case .email: 2
             }
-        var behaviour = behaviours[index * 3 + offset]
-        if let caller { behaviour.marks.formUnion(caller.marks[index]) }
-        if request.critical { behaviour.marks.insert(.criticalAsked) }
+        var behaviour = behaviours[type * 3 + offset]
+        behaviour.marks.formUnion(marks)
         return behaviour
     }
 
@@ -149,28 +152,19 @@ package final class CompiledPolicy: Sendable {
         map.territory(of: facts, under: behaviour)
     }
 
-    /// For how long a device that is not heard from counts as in use: as long as its word on where it is counts.
-    /// `nil`: for good.
-    package var deviceFreshSeconds: Int64? {
-        (bundle.regions.freshnessDays[.device] ?? nil).map { Int64($0) * 86_400 }
-    }
-
     /// The strictest law of the account's region and of every device region; unknown or old is `gdpr`.
-    package func regime(for facts: Facts) -> Regime { map.places(of: facts).regime }
+    package func regime(for facts: Facts) -> Regime { map.regime(of: facts) }
 
     // MARK: What others read
 
     /// What a person may switch off by itself, by name.
     package var typesMutableAlone: [NotificationType] {
-        typeList.filter { $0.isMutableAlone && $0.isEnabled }
+        types.filter { $0.isMutableAlone && $0.isEnabled }
     }
 
     package func type(_ id: TypeID) -> NotificationType? {
-        typeIndex[id].map { typeList[$0] }
+        typeNames.position(of: id.text).map { types[$0] }
     }
-
-    /// Every type, by id.
-    package var types: [NotificationType] { typeList }
 
     /// What a caller may do; `nil` for a name the bundle does not know, which may do nothing.
     package func caller(_ name: CallerName) -> CallerRule? { bundle.callers[name] }
@@ -195,7 +189,7 @@ package final class CompiledPolicy: Sendable {
     /// Everything consent can be recorded for, sorted: the categories, what types ask for besides, what notices ask.
     package var purposes: [Purpose] {
         var all = Set(GateVocabulary.Category.allCases.map { Purpose($0.rawValue) })
-        for type in typeList {
+        for type in types {
             if let purpose = type.purpose { all.insert(purpose) }
             if let purpose = type.ownRequest?.purpose { all.insert(purpose) }
         }
@@ -207,7 +201,7 @@ package final class CompiledPolicy: Sendable {
     package func behaviours(asking critical: [Bool] = [false, true]) -> [Behaviour: AttestedRequest] {
         var found: [Behaviour: AttestedRequest] = [:]
         let names = bundle.callers.keys.sorted() + [.gateway, CallerName("nobody")]
-        for type in typeList {
+        for type in types {
             for caller in names {
                 for channel in Channel.allCases {
                     for critical in critical {

@@ -74,56 +74,61 @@ package func decide(
         behaviour.asked(.ownRequestPassesCaps, capsGate(facts, behaviour), facts, noting: &notes),
         noting: &notes)
     let waitsUntil = waitsUntil(quietHours, facts, behaviour)
-    let results: InlineArray<13, GateResult> = [
-        expiryGate(facts, behaviour, waitsUntil: waitsUntil),
-        typeGate(facts, behaviour),
-        callerGate(behaviour),
-        criticalGate(behaviour),
-        fallbackGate(facts, behaviour),
-        destinationGate(facts),
-        permissionGate(facts, territory, behaviour),
-        preferences,
-        osPermissionGate(facts, behaviour),
-        quietHours,
-        caps,
-        deviceKeyGate(facts, behaviour),
-        sizeGate(facts, behaviour, form: form),
-    ]
-    return conclude(
-        results, notes: notes, form: form, waitsUntil: waitsUntil, given: facts, under: behaviour)
+    var decision = Decision(
+        outcome: .forward, reason: .allowed, detail: nil, notBefore: nil, form: form,
+        interruption: behaviour.interruption, notes: notes, trace: Trace(.pass))
+    decision.weigh(expiryGate(facts, behaviour, waitsUntil: waitsUntil), of: .expiry)
+    decision.weigh(typeGate(facts, behaviour), of: .type)
+    decision.weigh(callerGate(behaviour), of: .caller)
+    decision.weigh(criticalGate(behaviour), of: .critical)
+    decision.weigh(fallbackGate(facts, behaviour), of: .fallback)
+    decision.weigh(destinationGate(facts), of: .destination)
+    decision.weigh(permissionGate(facts, territory, behaviour), of: .permission)
+    decision.weigh(preferences, of: .preferences)
+    decision.weigh(osPermissionGate(facts, behaviour), of: .osPermission)
+    decision.weigh(quietHours, of: .quietHours)
+    decision.weigh(caps, of: .caps)
+    decision.weigh(deviceKeyGate(facts, behaviour), of: .deviceKey)
+    decision.weigh(sizeGate(facts, behaviour, form: form), of: .size)
+    decision.conclude(waitsUntil: waitsUntil, given: facts, under: behaviour)
+    return decision
 }
 
-/// Finds the gate that decides, and says what a promise carries.
-@inline(__always)
-private func conclude(
-    _ results: InlineArray<13, GateResult>, notes: DecisionNotes, form: BodyForm, waitsUntil: Instant?,
-    given facts: Facts, under behaviour: Behaviour
-) -> Decision {
-    let trace = Trace(results)
-    var deciding: GateResult?
-    var outcome = Outcome.forward
-    for position in results.indices {
-        let result = results[position]
-        // A reason is there exactly when the gate failed.
-        guard let reason = result.reason else { continue }
-        let here = reason.outcome
-        if !here.isPromise {
-            return Decision(
-                outcome: here, reason: reason, detail: result.detail, notBefore: nil, form: .never,
-                interruption: .passive, notes: DecisionNotes(rawValue: 0), trace: trace)
-        }
-        // `forward` here is generic_only: it decides only when nothing waits.
-        let waits = if case .forward = here { false } else { true }
-        let nothingWaits = if case .forward = outcome { true } else { false }
-        if deciding == nil || (nothingWaits && waits) {
-            deciding = result
-            outcome = here
-        }
+extension Decision {
+    /// Writes down what a gate found. Every gate has passed until it says otherwise, which costs one comparison.
+    @inline(__always)
+    fileprivate mutating func weigh(_ result: GateResult, of gate: Gate) {
+        if case .pass = result.verdict { return }
+        note(result, of: gate)
     }
-    let notBefore: Instant? = if case .defer = outcome { waitsUntil } else { nil }
-    var notes = notes
-    var interruption = behaviour.interruption
-    if behaviour.isCriticalPermitted, case .push = behaviour.channel {
+
+    /// Apart from ``weigh(_:of:)`` and never inlined, so that a decision is made where it is returned.
+    @inline(never)
+    private mutating func note(_ result: GateResult, of gate: Gate) {
+        trace[gate] = result
+        // A reason is there exactly when the gate failed. The first that rejects or suppresses decides; else the first
+        // there is, for the gate whose generic text stands in comes after those that make a send wait.
+        guard outcome.isPromise, let reason = result.reason else { return }
+        let isFirst = if case .allowed = self.reason { true } else { false }
+        guard isFirst || !reason.outcome.isPromise else { return }
+        outcome = reason.outcome
+        self.reason = reason
+        detail = result.detail
+    }
+
+    /// Says what a promise carries; what is refused carries nothing.
+    @inline(__always)
+    fileprivate mutating func conclude(
+        waitsUntil: Instant?, given facts: Facts, under behaviour: Behaviour
+    ) {
+        guard outcome.isPromise else {
+            form = .never
+            interruption = .passive
+            notes = DecisionNotes(rawValue: 0)
+            return
+        }
+        if case .defer = outcome { notBefore = waitsUntil }
+        guard behaviour.isCriticalPermitted, case .push = behaviour.channel else { return }
         if facts.criticalAlerts == true {
             interruption = .critical
         } else {
@@ -131,9 +136,6 @@ private func conclude(
             notes.formUnion(.criticalDowngraded)
         }
     }
-    return Decision(
-        outcome: outcome, reason: deciding?.reason ?? .allowed, detail: deciding?.detail,
-        notBefore: notBefore, form: form, interruption: interruption, notes: notes, trace: trace)
 }
 
 /// What the payload would carry.

@@ -7,10 +7,12 @@ import GateVocabulary
 //
 // Enums are matched and moments compared by their milliseconds: an operator of another module is a call
 // through its conformance, and there would be dozens of them in a decision.
+// The gates are inlined into the one place where all are asked, which takes a third off a decision.
 
 /// 0. Not past its expiry, and not due after it.
 ///
 /// - Parameter waitsUntil: Until when gate 9 would make the send wait, if it would.
+@inline(__always)
 func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) -> GateResult {
     guard let now = facts.now else { return .fail(.factMissing, .now) }
     guard let expiry = facts.expiry, let due = facts.due else { return .fail(.factMissing, .expiry) }
@@ -27,6 +29,7 @@ func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) ->
 }
 
 /// 1. The type is in the registry and enabled; params fit its schema.
+@inline(__always)
 func typeGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .fail(.unknownType) }
     guard behaviour.marks.contains(.typeEnabled) else { return .fail(.typeDisabled) }
@@ -38,6 +41,7 @@ func typeGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 }
 
 /// 2. The caller may send this type.
+@inline(__always)
 func callerGate(_ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.callerKnown) else { return .fail(.callerNotPermitted, .callerUnknown) }
     guard behaviour.marks.contains(.typeGranted) else { return .fail(.callerNotPermitted, .typeNotGranted) }
@@ -45,6 +49,7 @@ func callerGate(_ behaviour: Behaviour) -> GateResult {
 }
 
 /// 3. Critical delivery only for the list, and only by whom it names. Never silently downgraded.
+@inline(__always)
 func criticalGate(_ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.criticalAsked) else { return .notApplicable }
     guard behaviour.marks.contains(.criticalListed) else {
@@ -57,6 +62,7 @@ func criticalGate(_ behaviour: Behaviour) -> GateResult {
 }
 
 /// 4. The law on fallbacks, and the channels the type allows.
+@inline(__always)
 func fallbackGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
     switch facts.fallback {
@@ -74,6 +80,7 @@ func fallbackGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 }
 
 /// 5. Recipient and destination are known and active.
+@inline(__always)
 func destinationGate(_ facts: Facts) -> GateResult {
     switch facts.recipient {
     case nil: return .fail(.factMissing, .recipient)
@@ -91,6 +98,7 @@ func destinationGate(_ facts: Facts) -> GateResult {
 }
 
 /// 6. Consent or another permission, by category, channel and regime; nothing passes it.
+@inline(__always)
 func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
     if behaviour.marks.contains(.refusesMinors), case .minor = facts.age { return .fail(.minor) }
@@ -170,6 +178,7 @@ private func permissionReason(_ territory: Territory, _ behaviour: Behaviour) ->
 }
 
 /// 7. What the recipient chose: the most restrictive of account, destination and type.
+@inline(__always)
 func preferencesGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> GateResult {
     let marks = behaviour.marks
     guard marks.contains(.typeKnown) else { return .notApplicable }
@@ -219,6 +228,7 @@ private func isWanted(_ facts: Facts, _ territory: Territory, _ behaviour: Behav
 }
 
 /// 8. What the device's operating system allows. Nothing passes it: what it blocks is not shown.
+@inline(__always)
 func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.isPush else { return .notApplicable }
     switch facts.osPermission {
@@ -229,6 +239,7 @@ func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 }
 
 /// 9. The type's own time of day, then the recipient's quiet hours at that time, by category.
+@inline(__always)
 func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
     let hours = hoursRule(facts, behaviour)
@@ -277,6 +288,7 @@ func isAskedFor(_ facts: Facts) -> Bool {
 }
 
 /// 10. Frequency caps: the type's, then its category's; both apply.
+@inline(__always)
 func capsGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     let hasTypeCap = behaviour.typeCap > 0
     let hasCategoryCap = behaviour.categoryCap > 0
@@ -301,6 +313,7 @@ func capsGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 }
 
 /// 11. A usable device key when the body is sealed; without one, what the type says.
+@inline(__always)
 func deviceKeyGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.isPush, case .sealed = behaviour.body else { return .notApplicable }
     let reason: Reason = behaviour.marks.contains(.genericWithoutKey) ? .genericOnly : .noDeviceKey
@@ -314,6 +327,7 @@ func deviceKeyGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 }
 
 /// 12. The composed payload fits the channel.
+@inline(__always)
 func sizeGate(_ facts: Facts, _ behaviour: Behaviour, form: BodyForm) -> GateResult {
     if case .never = form { return .notApplicable }
     let most = Int(behaviour.payloadByteCountMax)

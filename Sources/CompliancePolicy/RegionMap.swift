@@ -102,14 +102,21 @@ struct RegionMap: Sendable {
         Int(country >> 8 - 65) * 26 + Int(country & 0xFF - 65)
     }
 
+    @inline(__always)
     private func entry(_ code: RegionCode) -> UInt8 {
+        if code.packed <= 0xFFFF { return countries[Self.index(code.packed)] }
         let country = countries[Self.index(code.country.packed)]
-        guard code.packed > 0xFFFF, let part = subdivisions[code.packed] else { return country }
+        guard let part = subdivisions[code.packed] else { return country }
         return part | country & Self.hasRows
     }
 
-    private func regime(_ entry: UInt8) -> Regime? {
-        switch entry & ~Self.hasRows {
+    /// 1 + the regime's ordinal; 0 for an unmapped code.
+    @inline(__always)
+    private func law(_ code: RegionCode) -> UInt8 { entry(code) & ~Self.hasRows }
+
+    @inline(__always)
+    private static func regime(_ law: UInt8) -> Regime? {
+        switch law {
         case 4: .gdpr
         case 3: .ukGDPR
         case 2: .gdprLike
@@ -118,19 +125,18 @@ struct RegionMap: Sendable {
         }
     }
 
-    /// Where somebody is, as far as it is known.
-    struct Places {
-        /// The strictest; ``Regime/gdpr`` when a place is unknown.
-        var regime: Regime
+    /// Where somebody is, as far as it is known. Regimes as bytes, 0 for none: see the note at the top of Gates.swift.
+    private struct Places {
         /// The strictest of the known ones.
-        var known: Regime?
+        var strictest: UInt8 = 0
         /// The account's own, when it is known, mapped and fresh.
-        var account: Regime?
-        var isKnown: Bool
+        var account: UInt8 = 0
+        var isKnown = true
     }
 
     /// An observation from the future counts as fresh: clocks differ by seconds, and the strictest of all
     /// places is taken anyway. Without a `now` only sources that never go stale are known.
+    @inline(__always)
     private func isFresh(_ observation: RegionObservation, _ now: Instant?) -> Bool {
         let most = freshness[observation.source]
         if most == .max { return true }
@@ -140,62 +146,80 @@ struct RegionMap: Sendable {
         return overflow ? now < observation.observedAt : age <= most
     }
 
-    func places(of facts: Facts) -> Places {
-        var known: Regime?
-        var account: Regime?
-        var isKnown = true
-        if let observation = facts.accountRegion, isFresh(observation, facts.now),
-            let regime = regime(entry(observation.code))
-        {
-            known = regime
-            account = regime
-        } else {
-            isKnown = false
+    @inline(__always)
+    private func places(
+        _ account: RegionObservation?, _ devices: [RegionObservation]?, _ now: Instant?
+    ) -> Places {
+        var places = Places()
+        let own = account.map { law($0.code) } ?? 0
+        if let account, isFresh(account, now) { places.account = own }
+        places.strictest = places.account
+        places.isKnown = places.account != 0
+        guard let devices else {
+            places.isKnown = false
+            return places
         }
-        if let observations = facts.deviceRegions {
-            for observation in observations {
-                // A device in use whose whereabouts are old news may be anywhere.
-                if isFresh(observation, facts.now), let regime = regime(entry(observation.code)) {
-                    known = known.map { $0.stricter(of: regime) } ?? regime
-                } else {
-                    isKnown = false
-                }
-            }
-        } else {
-            isKnown = false
+        for device in devices {
+            // A device in use whose whereabouts are old news may be anywhere.
+            let isAtHome = device.code.packed == account?.code.packed
+            let law = isFresh(device, now) ? isAtHome ? own : law(device.code) : 0
+            if law == 0 { places.isKnown = false }
+            places.strictest = max(places.strictest, law)
         }
-        return Places(
-            regime: isKnown ? known ?? .gdpr : .gdpr, known: known, account: account, isKnown: isKnown)
+        return places
+    }
+
+    /// The strictest law of all places; ``Regime/gdpr`` when one is unknown.
+    func regime(of facts: Facts) -> Regime {
+        let places = places(facts.accountRegion, facts.deviceRegions, facts.now)
+        return places.isKnown ? Self.regime(places.strictest) ?? .gdpr : .gdpr
     }
 
     func territory(of facts: Facts, under behaviour: Behaviour) -> Territory {
-        let places = places(of: facts)
-        let now = facts.now?.milliseconds ?? .max
+        // These three and not the facts: a loop over a part of a struct copies the whole of it.
+        territory(facts.accountRegion, facts.deviceRegions, at: facts.now, under: behaviour)
+    }
+
+    @inline(__always)
+    private func territory(
+        _ account: RegionObservation?, _ devices: [RegionObservation]?, at moment: Instant?,
+        under behaviour: Behaviour
+    ) -> Territory {
+        let places = places(account, devices, moment)
+        let now = moment?.milliseconds ?? .max
         let table = behaviour.permission
-        guard places.isKnown, let account = places.account, let region = facts.accountRegion?.code else {
+        guard places.isKnown, let own = Self.regime(places.account),
+            let regime = Self.regime(places.strictest), let region = account?.code, let devices
+        else {
             var rule = max(max(table.gdpr, table.ukGDPR), max(table.gdprLike, table.other))
             for row in rows where row.applies(to: behaviour, at: now) { rule = max(rule, row.rule) }
             return Territory(
-                regime: .gdpr, isKnown: false, isStrictForWantOfRegion: places.known != .gdpr, rule: rule)
+                regime: .gdpr, isKnown: false,
+                isStrictForWantOfRegion: places.strictest != Self.byte(.gdpr), rule: rule)
         }
-        var rule = row(of: region, for: behaviour, at: now) ?? table[account]
+        var rule = row(of: region, for: behaviour, at: now) ?? table[own]
         // A traveller has both laws: a row of where a device is adds to the account's rule. Of laws without a row of
         // their own only the strictest regime is asked, so that Norway's word on old customers holds abroad.
-        let strictest = Self.byte(places.regime)
-        for device in facts.deviceRegions ?? [] {
+        for device in devices where device.code.packed != region.packed {
             if let row = row(of: device.code, for: behaviour, at: now) {
                 rule = max(rule, row)
-            } else if entry(device.code) & ~Self.hasRows == strictest {
-                rule = max(rule, table[places.regime])
+            } else if law(device.code) == places.strictest {
+                rule = max(rule, table[regime])
             }
         }
-        return Territory(
-            regime: places.regime, isKnown: true, isStrictForWantOfRegion: false, rule: rule)
+        return Territory(regime: regime, isKnown: true, isStrictForWantOfRegion: false, rule: rule)
     }
 
     /// The rule of the row for a region, a subdivision's before its country's.
+    @inline(__always)
     private func row(of region: RegionCode, for behaviour: Behaviour, at now: Int64) -> PermissionRule? {
-        guard entry(region) & Self.hasRows != 0 else { return nil }
+        entry(region) & Self.hasRows == 0 ? nil : writtenRow(of: region, for: behaviour, at: now)
+    }
+
+    @inline(never)
+    private func writtenRow(
+        of region: RegionCode, for behaviour: Behaviour, at now: Int64
+    ) -> PermissionRule? {
         for row in rows where row.region == region.packed && row.applies(to: behaviour, at: now) {
             return row.rule
         }

@@ -41,6 +41,7 @@ package enum Platform: String, CaseIterable, Sendable, Hashable {
 }
 
 /// The law that applies to a recipient, by region; ordered from strict to lenient by ``strictness``.
+@usableFromInline
 package enum Regime: String, CaseIterable, Sendable, Hashable {
     case gdpr
     case ukGDPR = "uk_gdpr"
@@ -48,6 +49,7 @@ package enum Regime: String, CaseIterable, Sendable, Hashable {
     case other
 
     /// Larger is stricter. An unknown, absent or stale region counts as ``gdpr``, the strictest.
+    @inlinable
     package var strictness: Int {
         switch self {
         case .gdpr: 3
@@ -58,12 +60,14 @@ package enum Regime: String, CaseIterable, Sendable, Hashable {
     }
 
     /// The stricter of two regimes; a traveller is protected by both.
+    @inlinable
     package func stricter(of other: Regime) -> Regime {
         strictness >= other.strictness ? self : other
     }
 }
 
 /// How much of a notification one channel may carry.
+@usableFromInline
 package enum BodyForm: String, CaseIterable, Sendable, Hashable {
     /// Everything that tells is inside an envelope only the device can open.
     case sealed

@@ -1,16 +1,23 @@
+// What a decision is made of is built and compared in another module, some ten million times in a proof. Without
+// `@usableFromInline` and `@inlinable`, here and on the enums it holds, each of these would be a call: together they
+// took longer than the gates.
+
 /// What one gate found.
+@usableFromInline
 package struct GateResult: Hashable, Sendable {
+    @usableFromInline
     package enum Verdict: UInt8, Sendable, Hashable {
         case pass
         case fail
         case notApplicable
     }
 
-    package var verdict: Verdict
+    @usableFromInline package var verdict: Verdict
     /// Set exactly when ``verdict`` is `fail`.
-    package var reason: Reason?
-    package var detail: Detail?
+    @usableFromInline package var reason: Reason?
+    @usableFromInline package var detail: Detail?
 
+    @inlinable
     package init(verdict: Verdict, reason: Reason?, detail: Detail?) {
         self.verdict = verdict
         self.reason = reason
@@ -18,43 +25,55 @@ package struct GateResult: Hashable, Sendable {
     }
 
     // Computed: a stored static would be fetched through a lazy initializer thirteen times a decision.
+    @inlinable
     package static var pass: GateResult { GateResult(verdict: .pass, reason: nil, detail: nil) }
 
+    @inlinable
     package static var notApplicable: GateResult {
         GateResult(verdict: .notApplicable, reason: nil, detail: nil)
     }
 
+    @inlinable
     package static func fail(_ reason: Reason, _ detail: Detail? = nil) -> GateResult {
         GateResult(verdict: .fail, reason: reason, detail: detail)
     }
 }
 
 /// The result of every gate, in order, held inline so that deciding allocates nothing.
+@usableFromInline
 package struct Trace: Hashable, Sendable {
-    private var results: InlineArray<13, GateResult>
+    @usableFromInline
+    var results: InlineArray<13, GateResult>
 
     /// - Parameter results: In the order of the gates.
+    @inlinable
     package init(_ results: InlineArray<13, GateResult>) { self.results = results }
 
-    package init() {
-        results = InlineArray(repeating: .notApplicable)
+    /// - Parameter result: Of every gate.
+    @inlinable
+    package init(_ result: GateResult = .notApplicable) {
+        results = InlineArray(repeating: result)
     }
 
+    @inlinable
     package subscript(gate: Gate) -> GateResult {
         get { results[Int(gate.rawValue)] }
         set { results[Int(gate.rawValue)] = newValue }
     }
 
+    @inlinable
     package static func == (left: Trace, right: Trace) -> Bool {
         Gate.allCases.allSatisfy { left[$0] == right[$0] }
     }
 
+    @usableFromInline
     package func hash(into hasher: inout Hasher) {
         for gate in Gate.allCases { hasher.combine(self[gate]) }
     }
 }
 
 /// How strongly the operating system is asked to interrupt (APNs `interruption-level`).
+@usableFromInline
 package enum Interruption: String, CaseIterable, Sendable, Hashable {
     case passive
     case active
@@ -63,17 +82,22 @@ package enum Interruption: String, CaseIterable, Sendable, Hashable {
 }
 
 /// Things a decision wants remembered that are neither outcome nor reason.
+@usableFromInline
 package struct DecisionNotes: OptionSet, Hashable, Sendable {
-    package let rawValue: UInt8
+    @usableFromInline package let rawValue: UInt8
 
+    @inlinable
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Critical was asked and permitted, but the device has no entitlement or grant: an OS limit, not a policy one.
+    @inlinable
     package static var criticalDowngraded: DecisionNotes { DecisionNotes(rawValue: 1) }
     /// A mandatory notice passed something the recipient had set.
+    @inlinable
     package static var mandatoryPassed: DecisionNotes { DecisionNotes(rawValue: 2) }
 
     /// It passed the recipient's quiet hours or a cap because the recipient asked for exactly that.
+    @inlinable
     package static var atOwnRequest: DecisionNotes { DecisionNotes(rawValue: 4) }
 
     /// Each note with its name in the trail, in a fixed order.
@@ -84,18 +108,20 @@ package struct DecisionNotes: OptionSet, Hashable, Sendable {
 }
 
 /// Outcome, reason and the result of every gate, for one send to one destination.
+@usableFromInline
 package struct Decision: Hashable, Sendable {
-    package var outcome: Outcome
-    package var reason: Reason
-    package var detail: Detail?
+    @usableFromInline package var outcome: Outcome
+    @usableFromInline package var reason: Reason
+    @usableFromInline package var detail: Detail?
     /// Earliest time the send may go on, for a `defer`.
-    package var notBefore: Instant?
+    @usableFromInline package var notBefore: Instant?
     /// What the payload may carry; `.never` unless the outcome is a promise.
-    package var form: BodyForm
-    package var interruption: Interruption
-    package var notes: DecisionNotes
-    package var trace: Trace
+    @usableFromInline package var form: BodyForm
+    @usableFromInline package var interruption: Interruption
+    @usableFromInline package var notes: DecisionNotes
+    @usableFromInline package var trace: Trace
 
+    @inlinable
     package init(
         outcome: Outcome, reason: Reason, detail: Detail?, notBefore: Instant?, form: BodyForm,
         interruption: Interruption, notes: DecisionNotes, trace: Trace

@@ -121,9 +121,10 @@ package enum PrivacyLevel: String, CaseIterable, Sendable, Hashable {
 /// An ISO 3166-1 alpha-2 code, or an ISO 3166-2 one where a country is not enough (`US-CA`).
 ///
 /// Held in eight bytes so that looking a region up allocates nothing.
+@usableFromInline
 package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
     /// The ASCII characters, first in the highest byte used.
-    package let packed: UInt64
+    @usableFromInline package let packed: UInt64
 
     /// - Parameter text: `AA`, or `AA-` and one to three of `A-Z0-9`; any other spelling is refused.
     package init?(_ text: String) {
@@ -145,16 +146,17 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
         self.packed = packed
     }
 
-    private init(packed: UInt64) { self.packed = packed }
+    @inlinable
+    init(packed: UInt64) { self.packed = packed }
 
     /// The country a subdivision lies in; itself for a country.
+    @inlinable
     package var country: RegionCode {
-        if packed <= 0xFFFF { return self }
-        var packed = packed
-        while packed > 0xFFFF { packed >>= 8 }
-        return RegionCode(packed: packed)
+        let characters = 8 - packed.leadingZeroBitCount / 8
+        return RegionCode(packed: packed >> UInt64(8 * (characters - 2)))
     }
 
+    @usableFromInline
     package var description: String {
         var bytes: [UInt8] = []
         var rest = packed
@@ -220,6 +222,7 @@ package enum ConsentState: String, CaseIterable, Sendable, Hashable {
 }
 
 /// How consent was given. Policy says which methods suffice for a channel and a regime.
+@usableFromInline
 package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
     case inAppToggle = "in_app_toggle"
     case webForm = "web_form"
@@ -238,6 +241,7 @@ package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
     ///
     /// A word in answer to a text does not say to what, and express consent to texts may be no more than a number
     /// that was handed over.
+    @inlinable
     package var isExplicit: Bool {
         switch self {
         case .inAppToggle, .webForm, .doubleOptIn, .paperForm, .phoneCall, .writtenConsent: true
@@ -302,10 +306,11 @@ package enum DeviceKeyFact: String, CaseIterable, Sendable, Hashable {
 }
 
 /// Bytes of the composed payload in each form it could take; `nil` for a form that was not composed.
+@usableFromInline
 package struct PayloadSizes: Hashable, Sendable {
-    package var sealed: Int?
-    package var generic: Int?
-    package var full: Int?
+    @usableFromInline package var sealed: Int?
+    @usableFromInline package var generic: Int?
+    @usableFromInline package var full: Int?
 
     package init(sealed: Int? = nil, generic: Int? = nil, full: Int? = nil) {
         self.sealed = sealed
@@ -313,6 +318,7 @@ package struct PayloadSizes: Hashable, Sendable {
         self.full = full
     }
 
+    @inlinable
     package subscript(form: BodyForm) -> Int? {
         switch form {
         case .sealed: sealed

@@ -1,4 +1,5 @@
 /// The thirteen questions every send is asked, in their order. All are always asked.
+@usableFromInline
 package enum Gate: UInt8, CaseIterable, Sendable, Hashable, Comparable {
     /// 0: not past its expiry, and not due after it.
     case expiry
@@ -45,5 +46,6 @@ package enum Gate: UInt8, CaseIterable, Sendable, Hashable, Comparable {
         }
     }
 
+    @inlinable
     package static func < (left: Gate, right: Gate) -> Bool { left.rawValue < right.rawValue }
 }

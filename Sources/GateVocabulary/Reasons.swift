@@ -1,4 +1,5 @@
 /// What happens to one send at one destination. Ordered from best to worst for the recipient's message.
+@usableFromInline
 package enum Outcome: UInt8, CaseIterable, Sendable, Hashable, Comparable {
     case forward
     case `defer`
@@ -6,9 +7,11 @@ package enum Outcome: UInt8, CaseIterable, Sendable, Hashable, Comparable {
     case suppress
     case reject
 
+    @inlinable
     package static func < (better: Outcome, worse: Outcome) -> Bool { better.rawValue < worse.rawValue }
 
     /// Whether at least this destination will get it: now, later or in a summary.
+    @inlinable
     package var isPromise: Bool {
         switch self {
         case .forward, .defer, .digest: true
@@ -34,6 +37,7 @@ package enum Outcome: UInt8, CaseIterable, Sendable, Hashable, Comparable {
 
 /// Why a decision is what it is. A closed list with stable codes: prose is made from it at the edge,
 /// so two runs compare as data. The order is the order of the gates.
+@usableFromInline
 package enum Reason: String, CaseIterable, Sendable, Hashable {
     // Gate 0
     case expired
@@ -80,6 +84,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
     case allowed
 
     /// What a gate that did not pass with this reason makes of the send.
+    @inlinable
     package var outcome: Outcome {
         switch self {
         case .allowed, .genericOnly: .forward
@@ -116,6 +121,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
 }
 
 /// What exactly was missing, closed per reason: see ``Reason/details``.
+@usableFromInline
 package enum Detail: String, CaseIterable, Sendable, Hashable {
     // expired
     /// What it tells was told already: the same value of the type's `dedupe_by`.

@@ -273,7 +273,7 @@ private struct StandIns {
         _ setting: @escaping FactSpace.Setting, _ group: FactGroup, _ send: BundleProof.Send
     ) -> FactFolding.Tell {
         folding.tell(
-            setting, group.gates, group.circumstances, send, group.grain, contexts: [{ _ in }]
+            setting, group.gates, group.circumstances, send, contexts: [{ _ in }]
         ).tell
     }
 }

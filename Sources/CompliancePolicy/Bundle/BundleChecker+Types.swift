@@ -125,16 +125,15 @@ extension BundleChecker {
                 file, ["interruption"], "is `time_sensitive`, and marketing breaks through nothing",
                 hint: "Apple, Human Interface Guidelines, Managing notifications: never for marketing")
         }
-        let alarms = bundle.types.values.filter { $0.category != .marketing && $0.tier == .critical }
         if let sound = type.sound, sound != "default",
-            let alarm = alarms.filter({ $0.sound == sound }).min(by: { $0.id < $1.id })
+            let alarm = alarms.first(where: { $0.sound == sound })
         {
             problem(
                 file, ["sound"], "is `\(sound)`, the alarm of `\(alarm.id)`",
                 hint: "an alarm that sells is not heard the next time")
         }
         if let channel = type.androidChannel,
-            let alarm = alarms.filter({ $0.androidChannel == channel }).min(by: { $0.id < $1.id })
+            let alarm = alarms.first(where: { $0.androidChannel == channel })
         {
             problem(
                 file, ["android_channel"], "is `\(channel)`, the channel of `\(alarm.id)`",

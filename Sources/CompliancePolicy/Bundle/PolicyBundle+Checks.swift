@@ -24,8 +24,14 @@ extension PolicyBundle {
 struct BundleChecker {
     let bundle: PolicyBundle
     let list = ProblemList()
+    /// What nobody may miss, by id: marketing may neither sound like it nor share its channel.
+    let alarms: [NotificationType]
 
-    init(_ bundle: PolicyBundle) { self.bundle = bundle }
+    init(_ bundle: PolicyBundle) {
+        self.bundle = bundle
+        alarms = bundle.types.values.filter { $0.category != .marketing && $0.tier == .critical }
+            .sorted { $0.id < $1.id }
+    }
 
     func problem(_ file: String, _ path: [String], _ message: String, hint: String? = nil) {
         let name = path.isEmpty ? "the file" : "`\(path.joined(separator: "."))`"

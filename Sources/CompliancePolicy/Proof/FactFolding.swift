@@ -10,7 +10,6 @@ struct FactGroup: Sendable {
     var classes: [FactClass]
     /// Combinations the classes stand for.
     var combinations: Double
-    var grain: FactFolding.Grain
 }
 
 /// Combinations of a group's values that can be exchanged for one another, shown by the first of them.
@@ -25,7 +24,7 @@ struct FactClass: Sendable {
 struct FactGroups: Sendable {
     var send: BundleProof.Send
     var favourable: Facts
-    /// Permission first, whose facts decide the territory; then the smaller before the larger.
+    /// Permission first, whose facts decide the territory and how late it is; last those that are set in one go.
     var groups: [FactGroup]
 
     var stateCount: UInt64 { groups.reduce(1) { $0 * UInt64($1.classes.count) } }
@@ -52,16 +51,6 @@ final class FactFolding {
         var declared: SendAsDeclared
     }
 
-    /// How much is told apart.
-    enum Grain: Hashable {
-        /// Every answer with its detail, and whatever the statutes forbid.
-        case details
-        /// The same without details.
-        case reasons
-        /// What the group's gates together do to the send, and whatever the statutes forbid.
-        case verdicts
-    }
-
     init(_ proof: BundleProof, _ space: FactSpace) {
         self.proof = proof
         self.space = space
@@ -69,51 +58,45 @@ final class FactFolding {
     }
 
     func space(of send: BundleProof.Send) -> FactGroups {
-        let (large, small): (Grain, Grain) =
-            switch proof.grain {
-            case .reasons: (.reasons, .details)
-            case .verdicts: (.verdicts, .verdicts)
-            }
         var groups: [FactGroup] = [
-            group(0, send, large, reading: Self.permissionOnly, build: permission),
-            group(1, send, large, reading: Self.courseOnly, build: course),
-            group(2, send, small, reading: Self.typeOnly) { send, grain in
-                fold([space.params], [.type], [.paramsUnfit], send, grain)
+            group(0, send, reading: Self.permissionOnly, build: permission),
+            group(1, send, reading: Self.courseOnly, build: course),
+            group(2, send, reading: Self.typeOnly) { send in
+                fold([space.params], [.type], [.paramsUnfit], send)
             },
-            group(3, send, small, reading: Self.nothing) { send, grain in
-                fold([space.ends], [.destination], [.recipientUnknown, .destinationUnusable], send, grain)
+            group(3, send, reading: Self.channelOnly) { send in
+                fold([space.systems], [.osPermission], [.blockedByOS], send)
             },
-            group(4, send, small, reading: Self.channelOnly) { send, grain in
-                fold([space.systems], [.osPermission], [.blockedByOS], send, grain)
+            group(4, send, reading: Self.flagOnly) { send in
+                fold([space.flags], [], [.deviceWithoutFlag], send)
             },
-            group(5, send, small, reading: Self.contentsOnly) { send, grain in
+            group(5, send, reading: Self.nothing) { send in
+                fold([space.ends], [.destination], [.recipientUnknown, .destinationUnusable], send)
+            },
+            group(6, send, reading: Self.contentsOnly) { send in
                 let most = Int(send.behaviour.payloadByteCountMax)
                 return fold(
                     [space.contents(payloadByteCountMax: most)], [.deviceKey, .size],
-                    [.keyUnusable, .worthlessWithoutKey, .clearTextUnwanted, .doesNotFit], send, grain)
-            },
-            group(6, send, small, reading: Self.flagOnly) { send, grain in
-                fold([space.flags], [], [.deviceWithoutFlag], send, grain)
+                    [.keyUnusable, .worthlessWithoutKey, .clearTextUnwanted, .doesNotFit], send)
             },
         ]
         if !send.declared.isLawfulToAsk {
             // What is refused whatever the facts are: all there is to see is that nothing brings it back.
             for index in groups.indices { groups[index].classes = Self.byOutcome(groups[index].classes) }
         }
-        groups[1...].sort { $0.classes.count < $1.classes.count }
         return FactGroups(send: send, favourable: base(send), groups: groups)
     }
 
     private func group(
-        _ number: Int, _ send: BundleProof.Send, _ grain: Grain,
+        _ number: Int, _ send: BundleProof.Send,
         reading blank: (inout Behaviour, inout SendAsDeclared) -> Void,
-        build: (BundleProof.Send, Grain) -> FactGroup
+        build: (BundleProof.Send) -> FactGroup
     ) -> FactGroup {
         var key = Key(group: number, behaviour: send.behaviour, declared: send.declared)
         Self.forgetAsker(&key.behaviour, &key.declared)
         blank(&key.behaviour, &key.declared)
         if let found = known[key] { return found }
-        let built = build(send, grain)
+        let built = build(send)
         known[key] = built
         return built
     }
@@ -123,7 +106,7 @@ final class FactFolding {
         var seen: Set<[GateResult]> = []
         return classes.filter { one in
             let isRefusal = one.answers.contains { $0.reason.map { !$0.outcome.isPromise } ?? false }
-            return seen.insert(isRefusal ? [.fail(.factMissing)] : told(one.answers, .reasons)).inserted
+            return seen.insert(isRefusal ? [.fail(.factMissing)] : reasons(one.answers)).inserted
         }
     }
 
@@ -286,7 +269,7 @@ final class FactFolding {
     /// - Parameter contexts: The other facts' values that this group's have to be told apart under.
     func tell(
         _ setting: @escaping FactSpace.Setting, _ gates: [Gate], _ mask: Circumstances,
-        _ send: BundleProof.Send, _ grain: Grain, contexts: [FactSpace.Setting]
+        _ send: BundleProof.Send, grain: BundleProof.Grain? = nil, contexts: [FactSpace.Setting]
     ) -> (tell: Tell, of: FactClass) {
         var tell = Tell()
         var first: FactClass?
@@ -299,7 +282,7 @@ final class FactFolding {
             let decision = decided(facts, send)
             let answers = gates.map { decision.trace[$0] }
             let seen = proof.book.circumstances(of: send.declared, given: facts, within: mask)
-            tell.answers += Self.told(answers, grain)
+            tell.answers += Self.told(answers, grain ?? proof.grain)
             tell.forbidden.append(forbidden(in: seen))
             tell.isAdverse.append(!seen.isDisjoint(with: .adverse))
             if first == nil {
@@ -314,15 +297,18 @@ final class FactFolding {
         return (tell, first)
     }
 
-    private static func told(_ answers: [GateResult], _ grain: Grain) -> [GateResult] {
+    private static func reasons(_ answers: [GateResult]) -> [GateResult] {
+        answers.map { $0.reason.map { .fail($0) } ?? .pass }
+    }
+
+    private static func told(_ answers: [GateResult], _ grain: BundleProof.Grain) -> [GateResult] {
         switch grain {
-        case .details: return answers
-        case .reasons: return answers.map { $0.reason.map { .fail($0) } ?? .pass }
+        case .reasons: return reasons(answers)
         case .verdicts:
             // The first that refuses decides; where none does, all that wait or stand in are felt.
             let reasons = answers.compactMap(\.reason)
             let refusals = reasons.filter { !$0.outcome.isPromise }
-            guard !refusals.isEmpty else { return answers.map { $0.reason.map { .fail($0) } ?? .pass } }
+            guard !refusals.isEmpty else { return Self.reasons(answers) }
             // A reason that a statute forbids by its name keeps it.
             return refusals.prefix(1).map { reason in
                 switch reason {
@@ -347,12 +333,12 @@ final class FactFolding {
     /// One class for each thing that can be told, the first combination of it to show it.
     private func fold(
         _ settings: [FactSpace.Setting], _ gates: [Gate], _ mask: Circumstances, _ send: BundleProof.Send,
-        _ grain: Grain, contexts: [FactSpace.Setting] = [{ _ in }]
+        grain: BundleProof.Grain? = nil, contexts: [FactSpace.Setting] = [{ _ in }]
     ) -> [FactClass] {
         var seen: Set<Tell> = []
         var classes: [FactClass] = []
         for setting in settings {
-            let (tell, found) = tell(setting, gates, mask, send, grain, contexts: contexts)
+            let (tell, found) = tell(setting, gates, mask, send, grain: grain, contexts: contexts)
             if seen.insert(tell).inserted { classes.append(found) }
         }
         return classes
@@ -361,13 +347,13 @@ final class FactFolding {
     /// A group whose combinations are few enough to be gone through at once.
     private func fold(
         _ dimensions: [[FactSpace.Setting]], _ gates: [Gate], _ circumstances: [Circumstance],
-        _ send: BundleProof.Send, _ grain: Grain
+        _ send: BundleProof.Send
     ) -> FactGroup {
         let mask = Circumstances(circumstances)
         let settings = dimensions.dropFirst().reduce(dimensions[0]) { Self.product($0, $1) }
         return FactGroup(
-            gates: gates, circumstances: mask, classes: fold(settings, gates, mask, send, grain),
-            combinations: Double(settings.count), grain: grain)
+            gates: gates, circumstances: mask, classes: fold(settings, gates, mask, send),
+            combinations: Double(settings.count))
     }
 
     static func product(
@@ -391,13 +377,13 @@ final class FactFolding {
         .europeanOptInMissing, .switchedOff, .neverWanted, .preferencesUnknown, .securityNotSwitchedOff,
     ])
 
-    private func permission(_ send: BundleProof.Send, _ grain: Grain) -> FactGroup {
+    private func permission(_ send: BundleProof.Send) -> FactGroup {
         let gates: [Gate] = [.fallback, .permission, .preferences]
         let mask = Self.permissionCircumstances
         func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
             -> [FactSpace.Setting]
         {
-            self.fold(settings, gates, mask, send, grain, contexts: contexts).map(\.setting)
+            self.fold(settings, gates, mask, send, contexts: contexts).map(\.setting)
         }
         let purposes = fold(space.purposes)
         let asked = fold(Self.product(Self.product(agreements(send), space.asides), purposes))
@@ -411,8 +397,8 @@ final class FactFolding {
             space.switches, space.types,
         ].reduce(1.0) { $0 * Double($1.count) }
         return FactGroup(
-            gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send, grain),
-            combinations: combinations, grain: grain)
+            gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send),
+            combinations: combinations)
     }
 
     /// Places with consents, as the plainest type of a category tells them apart: one that passes nothing.
@@ -435,9 +421,10 @@ final class FactFolding {
         case .push: contexts += Self.product(somewhere, [{ $0.platform = .android }])
         case .email: break
         }
-        let consents = fold(space.consents, gates, mask, plain, .reasons, contexts: contexts).map(\.setting)
+        let consents = fold(space.consents, gates, mask, plain, grain: .reasons, contexts: contexts).map(
+            \.setting)
         let found = fold(
-            Self.product(somewhere, consents), gates, mask, plain, .reasons,
+            Self.product(somewhere, consents), gates, mask, plain, grain: .reasons,
             contexts: [{ _ in }, { $0.fallback = .replacesOwnSend }, { $0.platform = .android }]
         ).map(\.setting)
         knownAgreements[key] = found
@@ -516,7 +503,7 @@ final class FactFolding {
         .overCap, .countsUnknown,
     ])
 
-    private func course(_ send: BundleProof.Send, _ grain: Grain) -> FactGroup {
+    private func course(_ send: BundleProof.Send) -> FactGroup {
         let gates: [Gate] = [.expiry, .quietHours, .caps]
         let mask = Self.courseCircumstances
         let counts = space.counts(
@@ -524,7 +511,7 @@ final class FactFolding {
         func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
             -> [FactSpace.Setting]
         {
-            self.fold(settings, gates, mask, send, grain, contexts: contexts).map(\.setting)
+            self.fold(settings, gates, mask, send, contexts: contexts).map(\.setting)
         }
         // A request is felt where hours or caps would stop: under every kind of either.
         let unasked: FactSpace.Setting = { $0.ownRequest = nil }
@@ -536,7 +523,7 @@ final class FactFolding {
             $0 * Double($1.count)
         }
         return FactGroup(
-            gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send, grain),
-            combinations: combinations, grain: grain)
+            gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send),
+            combinations: combinations)
     }
 }

@@ -38,13 +38,61 @@ struct FactWalk {
                     circumstances.formUnion(chosen.circumstances)
                 }
                 territory = proof.policy.territory(of: facts, under: behaviour)
-                judge(circumstances.rawValue)
+                judge(facts, circumstances.rawValue)
                 judgeWithoutClock()
             }
         }
         guard findings.isEmpty else { return }
         facts = space.favourable
-        descend(0, space.send.declared.standing.rawValue)
+        walk()
+    }
+
+    private mutating func walk() {
+        let (permission, course, contents) = (space.groups[0], space.groups[1], space.groups.last!)
+        let around = particulars(of: space.groups[2..<space.groups.count - 1])
+        let within = contents.classes.map { one in
+            var facts = space.favourable
+            one.setting(&facts)
+            return Contents(facts, one)
+        }
+        let standing = space.send.declared.standing.rawValue
+        for permitted in permission.classes {
+            enter(permitted, of: permission)
+            territory = proof.policy.territory(of: facts, under: behaviour)
+            for timed in course.classes {
+                enter(timed, of: course)
+                let circumstances = standing | permitted.circumstances.rawValue | timed.circumstances.rawValue
+                // A copy of their own: what the closure that decides is given must not be what it could change.
+                var facts = facts
+                for one in around {
+                    one.enter(&facts, &expected)
+                    for what in within {
+                        what.enter(&facts, &expected)
+                        judge(facts, circumstances | one.circumstances | what.circumstances)
+                    }
+                }
+                if !findings.isEmpty { return }
+            }
+        }
+    }
+
+    /// Every combination of the classes of groups on which neither time nor place bears, laid out beforehand.
+    private func particulars(of groups: ArraySlice<FactGroup>) -> [Particulars] {
+        var found = [Particulars(space.favourable, expected, in: 0)]
+        for group in groups {
+            found = found.flatMap { before in
+                group.classes.map { chosen in
+                    var facts = space.favourable
+                    var expected = expected
+                    before.enter(&facts, &expected)
+                    chosen.setting(&facts)
+                    for (gate, answer) in zip(group.gates, chosen.answers) { expected[gate] = answer }
+                    return Particulars(
+                        facts, expected, in: before.circumstances | chosen.circumstances.rawValue)
+                }
+            }
+        }
+        return found
     }
 
     /// Without a clock the first gate refuses before anything else is asked, so it is enough to see, of each class
@@ -56,7 +104,7 @@ struct FactWalk {
         let decision = proof.decide(facts, territory, behaviour)
         stateCount += 1
         let circumstances = space.send.declared.standing.union(Circumstances(.timeUnknown))
-        hold(Conduct(of: decision, expiry: facts.expiry), circumstances.rawValue)
+        hold(Conduct(of: decision, expiry: facts.expiry), of: facts, circumstances.rawValue)
         facts.now = now
     }
 
@@ -65,30 +113,17 @@ struct FactWalk {
         for (gate, answer) in zip(group.gates, chosen.answers) { expected[gate] = answer }
     }
 
-    private mutating func descend(_ depth: Int, _ circumstances: UInt64) {
-        guard depth < space.groups.count else {
-            judge(circumstances)
-            return
-        }
-        let group = space.groups[depth]
-        for chosen in group.classes {
-            enter(chosen, of: group)
-            if depth == 0 { territory = proof.policy.territory(of: facts, under: behaviour) }
-            descend(depth + 1, circumstances | chosen.circumstances.rawValue)
-            if !findings.isEmpty { return }
-        }
-    }
-
-    private mutating func judge(_ circumstances: UInt64) {
+    @inline(__always)
+    private mutating func judge(_ facts: Facts, _ circumstances: UInt64) {
         let decision = proof.decide(facts, territory, behaviour)
         stateCount += 1
         var conduct = Conduct(of: decision, expiry: facts.expiry)
         if !decision.trace.isSame(as: expected) { conduct.formUnion(.looksElsewhere) }
-        hold(conduct, circumstances)
+        hold(conduct, of: facts, circumstances)
     }
 
     /// Holds what was done against the statutes.
-    private mutating func hold(_ conduct: Conduct, _ circumstances: UInt64) {
+    private mutating func hold(_ conduct: Conduct, of facts: Facts, _ circumstances: UInt64) {
         var bits = conduct.rawValue
         var isBroken =
             circumstances & adverse == 0 && bits & Conduct.withholds.rawValue != 0
@@ -104,6 +139,75 @@ struct FactWalk {
     }
 }
 
+// The facts of the small groups as plain values: put in place some ten million times, they must cost no call and count
+// no reference.
+
+/// The request, the two ends and what the device allows, with the answers of the gates that read them.
+private struct Particulars {
+    private var params: ParamsFact?
+    private var osPermission: OSPermission?
+    private var criticalAlerts: Bool?
+    private var recipient: RecipientFact?
+    private var destination: DestinationFact?
+    private var type: GateResult
+    private var system: GateResult
+    private var end: GateResult
+    /// The raw value of ``Circumstances``.
+    let circumstances: UInt64
+
+    init(_ facts: Facts, _ expected: Trace, in circumstances: UInt64) {
+        params = facts.params
+        osPermission = facts.osPermission
+        criticalAlerts = facts.criticalAlerts
+        recipient = facts.recipient
+        destination = facts.destination
+        type = expected[.type]
+        system = expected[.osPermission]
+        end = expected[.destination]
+        self.circumstances = circumstances
+    }
+
+    @inline(__always)
+    func enter(_ facts: inout Facts, _ expected: inout Trace) {
+        facts.params = params
+        facts.osPermission = osPermission
+        facts.criticalAlerts = criticalAlerts
+        facts.recipient = recipient
+        facts.destination = destination
+        expected[.type] = type
+        expected[.osPermission] = system
+        expected[.destination] = end
+    }
+}
+
+/// What leaves, with the answers of the gates that read it.
+private struct Contents {
+    private var privacy: PrivacyLevel?
+    private var deviceKey: DeviceKeyFact?
+    private var sizes: PayloadSizes?
+    private var key: GateResult
+    private var size: GateResult
+    /// The raw value of ``Circumstances``.
+    let circumstances: UInt64
+
+    init(_ facts: Facts, _ chosen: FactClass) {
+        privacy = facts.privacy
+        deviceKey = facts.deviceKey
+        sizes = facts.sizes
+        (key, size) = (chosen.answers[0], chosen.answers[1])
+        circumstances = chosen.circumstances.rawValue
+    }
+
+    @inline(__always)
+    func enter(_ facts: inout Facts, _ expected: inout Trace) {
+        facts.privacy = privacy
+        facts.deviceKey = deviceKey
+        facts.sizes = sizes
+        expected[.deviceKey] = key
+        expected[.size] = size
+    }
+}
+
 extension Trace {
     /// Whether every gate says the same, compared as the bytes they are.
     fileprivate func isSame(as other: Trace) -> Bool {
@@ -113,17 +217,15 @@ extension Trace {
         withUnsafeBytes(of: self) { mine in
             withUnsafeBytes(of: other) { theirs in
                 var offset = 0
-                while offset + 8 <= mine.count {
-                    if mine.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-                        != theirs.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+                while offset < mine.count {
+                    // The last eight bytes overlap the ones before.
+                    let start = min(offset, mine.count - 8)
+                    if mine.loadUnaligned(fromByteOffset: start, as: UInt64.self)
+                        != theirs.loadUnaligned(fromByteOffset: start, as: UInt64.self)
                     {
                         return false
                     }
                     offset += 8
-                }
-                while offset < mine.count {
-                    if mine[offset] != theirs[offset] { return false }
-                    offset += 1
                 }
                 return true
             }
