@@ -15,27 +15,45 @@ package enum CodeUnits {
     @inlinable
     package static func equal(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool
     {
-        let count = left.count
-        guard count == right.count else { return false }
-        guard count >= 8 else {
-            for offset in 0..<count where left[offset] != right[offset] { return false }
-            return true
-        }
-        // A word at a time; the last one overlaps the one before it.
+        guard left.count == right.count else { return false }
         var offset = 0
-        while offset < count - 8 {
+        while offset + 8 <= left.count {
             if word(left, offset) != word(right, offset) { return false }
             offset += 8
         }
-        return word(left, count - 8) == word(right, count - 8)
+        return rest(left, from: offset) == rest(right, from: offset)
     }
 
     /// Eight bytes as one number, in the machine's own order.
     ///
-    /// - Parameter offset: At least eight before the end.
+    /// - Parameter offset: A multiple of eight, at least eight before the end.
     @inlinable
+    @inline(__always)
     package static func word(_ bytes: UnsafeBufferPointer<UInt8>, _ offset: Int) -> UInt64 {
         UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    }
+
+    /// The fewer than eight bytes after the last word, as one number.
+    ///
+    /// - Parameter start: The number of bytes, rounded down to a multiple of eight.
+    @inlinable
+    @inline(__always)
+    package static func rest(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> UInt64 {
+        // Four, two and one rather than the last eight: a short text is put on the stack as two words, and a load
+        // across both waits until they are in the cache.
+        let raw = UnsafeRawBufferPointer(bytes)
+        var rest: UInt64 = 0
+        var offset = start
+        if bytes.count & 4 != 0 {
+            rest = UInt64(raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+            offset += 4
+        }
+        if bytes.count & 2 != 0 {
+            rest = rest << 16 | UInt64(raw.loadUnaligned(fromByteOffset: offset, as: UInt16.self))
+            offset += 2
+        }
+        if bytes.count & 1 != 0 { rest = rest << 8 | UInt64(raw[offset]) }
+        return rest
     }
 
     /// Whether `left` stands before `right` when sorted by UTF-16 code units (RFC 8785 section 3.2.3).

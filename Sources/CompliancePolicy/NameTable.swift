@@ -68,19 +68,13 @@ struct NameTable: Sendable {
     private static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
         let multiplier: UInt64 = 0x9E37_79B9_7F4A_7C15
         var hash = UInt64(bytes.count) &* multiplier
-        var rest: UInt64 = 0
-        if bytes.count >= 8 {
-            var offset = 0
-            while offset < bytes.count - 8 {
-                hash = (hash ^ CodeUnits.word(bytes, offset)) &* multiplier
-                hash ^= hash >> 32
-                offset += 8
-            }
-            rest = CodeUnits.word(bytes, bytes.count - 8)
-        } else {
-            for byte in bytes { rest = rest << 8 | UInt64(byte) }
+        var offset = 0
+        while offset + 8 <= bytes.count {
+            hash = (hash ^ CodeUnits.word(bytes, offset)) &* multiplier
+            hash ^= hash >> 32
+            offset += 8
         }
-        hash = (hash ^ rest) &* multiplier
+        hash = (hash ^ CodeUnits.rest(bytes, from: offset)) &* multiplier
         return hash ^ hash >> 32
     }
 }

@@ -44,6 +44,7 @@ struct Decisions {
         return [
             decision("decide, forward, full trace", forwarding),
             decision("decide, refuse, full trace", refusing),
+            allocations(),
             .ratio(
                 "encode an entry of \(bytes.count) B", nanoseconds: encoding, floor: hashing,
                 "SHA-256 of it", atLeast: nil),
@@ -58,6 +59,21 @@ struct Decisions {
         try Stopwatch.nanoseconds { _ in
             Stopwatch.consume(decide(request, given: facts, under: policy).reason)
         }
+    }
+
+    private func allocations() -> Finding {
+        let decisions = 10_000
+        let made = Allocations.count {
+            for _ in 0..<decisions {
+                Stopwatch.consume(decide(forwarded, given: facts, under: policy).reason)
+            }
+        }
+        let known = Allocations.count { Stopwatch.consume([UInt8](repeating: 1, count: decisions).count) }
+        // Where an array is not seen, nothing is.
+        let isWatched = known.map { $0 > 0 } ?? false
+        return Finding(
+            what: "allocations in \(decisions) forwards", measured: made.map { "\($0)" } ?? "not watched",
+            floor: "-", promise: "none", isKept: isWatched ? made == 0 : nil)
     }
 
     private func decision(_ what: String, _ nanoseconds: Double) -> Finding {

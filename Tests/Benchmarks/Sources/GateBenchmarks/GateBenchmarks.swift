@@ -33,6 +33,7 @@ struct GateBenchmarks {
             }
         }
         try show(Decisions(policies: arguments[1]).findings())
+        try show(RuleBooks.findings(of: arguments[1], in: folder))
         try show(Sealing().findings())
         try show([Verification.finding()])
         try show([Lookups.finding(in: folder, people: (few: 10_000, many: many))])
