@@ -18,7 +18,7 @@ package final class CompiledPolicy: Sendable {
     /// Three per type, in the order push, sms, email.
     private let behaviours: [Behaviour]
     private let callerNames: NameTable
-    /// One row per caller: what it may do of each type, and at the end of one that nobody registered.
+    /// A row per caller, the gateway's first: what it may do of each type and, last, of a type nobody registered.
     private let permits: [Behaviour.Marks]
     private let map: RegionMap
 

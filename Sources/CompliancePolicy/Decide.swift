@@ -99,12 +99,13 @@ extension Decision {
     @inline(__always)
     fileprivate mutating func weigh(_ result: GateResult, of gate: Gate) {
         if case .pass = result.verdict { return }
-        note(result, of: gate)
+        record(result, of: gate)
     }
 
-    /// Apart from ``weigh(_:of:)`` and never inlined, so that a decision is made where it is returned.
+    /// Never inlined: with all thirteen in one place the optimiser would keep the whole trace in registers it does not
+    /// have.
     @inline(never)
-    private mutating func note(_ result: GateResult, of gate: Gate) {
+    private mutating func record(_ result: GateResult, of gate: Gate) {
         trace[gate] = result
         // A reason is there exactly when the gate failed. The first that rejects or suppresses decides; else the first
         // there is, for the gate whose generic text stands in comes after those that make a send wait.

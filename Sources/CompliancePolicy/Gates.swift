@@ -5,9 +5,9 @@ import GateVocabulary
 // absence. Where several things are wrong at one gate, what is known to be wrong is said before what is
 // not known.
 //
-// Enums are matched and moments compared by their milliseconds: an operator of another module is a call
+// Enums are matched and moments compared by their milliseconds: the `==` of an enum with raw values is a call
 // through its conformance, and there would be dozens of them in a decision.
-// The gates are inlined into the one place where all are asked, which takes a third off a decision.
+// The gates are inlined where they are asked, which takes a third off a decision.
 
 /// 0. Not past its expiry, and not due after it.
 ///

@@ -19,14 +19,14 @@ struct NameTable: Sendable {
     /// A power of two, at most half of them taken.
     private let slots: [Slot]
 
-    /// - Parameter names: Not empty; a name's position is its index, the first one's where two are equal.
+    /// - Parameter names: A name's position is its index, the first one's where two are equal. An archived rule book may
+    ///   have an empty one; nobody can ask by it.
     init(_ names: [String]) {
         var bytes: [UInt8] = []
         var size = 2
         while size < names.count * 2 { size *= 2 }
         var slots = [Slot](repeating: Slot(), count: size)
-        for (position, name) in names.enumerated() {
-            precondition(!name.isEmpty, "a name is empty")
+        for (position, name) in names.enumerated() where !name.isEmpty {
             let hash = CodeUnits.withBytes(name) { Self.hash($0) }
             var index = Int(truncatingIfNeeded: hash) & (size - 1)
             while slots[index].count > 0 { index = (index + 1) & (size - 1) }
@@ -65,7 +65,7 @@ struct NameTable: Sendable {
     /// Multiply and fold, a word at a time. The multiplier is 2^64 over the golden ratio, made odd (Knuth, The Art of
     /// Computer Programming, volume 3, section 6.4).
     @inline(__always)
-    private static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
+    static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
         let multiplier: UInt64 = 0x9E37_79B9_7F4A_7C15
         var hash = UInt64(bytes.count) &* multiplier
         var offset = 0

@@ -2,8 +2,8 @@ import GateVocabulary
 
 /// Region → regime and permission rows, laid out for looking up without allocating.
 struct RegionMap: Sendable {
-    /// One byte per two-letter code, AA to ZZ: 0 for an unmapped one, else 1 + the regime's ordinal, and
-    /// the highest bit when permission rows exist for the country or a part of it.
+    /// One byte per two-letter code, AA to ZZ: 0 for an unmapped one, else 1 + the regime's strictness, so
+    /// that the larger is the stricter, and the highest bit when permission rows exist for the country or a part of it.
     private let countries: [UInt8]
     /// The same for subdivisions, by packed code.
     private let subdivisions: [UInt64: UInt8]
@@ -110,7 +110,7 @@ struct RegionMap: Sendable {
         return part | country & Self.hasRows
     }
 
-    /// 1 + the regime's ordinal; 0 for an unmapped code.
+    /// The byte without ``hasRows``: the larger, the stricter; 0 for an unmapped code.
     @inline(__always)
     private func law(_ code: RegionCode) -> UInt8 { entry(code) & ~Self.hasRows }
 
@@ -161,10 +161,13 @@ struct RegionMap: Sendable {
         }
         for device in devices {
             // A device in use whose whereabouts are old news may be anywhere.
-            let isAtHome = device.code.packed == account?.code.packed
-            let law = isFresh(device, now) ? isAtHome ? own : law(device.code) : 0
-            if law == 0 { places.isKnown = false }
-            places.strictest = max(places.strictest, law)
+            guard isFresh(device, now) else {
+                places.isKnown = false
+                continue
+            }
+            let there = device.code.packed == account?.code.packed ? own : law(device.code)
+            if there == 0 { places.isKnown = false }
+            places.strictest = max(places.strictest, there)
         }
         return places
     }

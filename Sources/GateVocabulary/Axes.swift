@@ -60,7 +60,6 @@ package enum Regime: String, CaseIterable, Sendable, Hashable {
     }
 
     /// The stricter of two regimes; a traveller is protected by both.
-    @inlinable
     package func stricter(of other: Regime) -> Regime {
         strictness >= other.strictness ? self : other
     }

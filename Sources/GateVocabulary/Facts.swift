@@ -146,12 +146,14 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
         self.packed = packed
     }
 
+    /// - Precondition: At least two characters, all of them ASCII.
     @inlinable
     init(packed: UInt64) { self.packed = packed }
 
     /// The country a subdivision lies in; itself for a country.
     @inlinable
     package var country: RegionCode {
+        // An ASCII character's highest bit is 0, so that rounding down counts the bytes before the first one.
         let characters = 8 - packed.leadingZeroBitCount / 8
         return RegionCode(packed: packed >> UInt64(8 * (characters - 2)))
     }

@@ -78,6 +78,37 @@ import Testing
     }
 }
 
+extension CompiledPolicyTests {
+    @Test func `what a caller may send is what its page says, of every type`() {
+        let names = policy.bundle.callers.keys.sorted()
+        for type in policy.types {
+            for name in names {
+                let rule = policy.bundle.callers[name]!
+                let marks = policy.behaviour(for: .of(type.id, by: name)).marks
+                #expect(marks.contains(.callerKnown))
+                let isGranted = rule.grants.contains(.send) && rule.types.covers(type.id, of: type.category)
+                #expect(marks.contains(.typeGranted) == isGranted, "\(name) \(type.id)")
+            }
+            let stranger = policy.behaviour(for: .of(type.id, by: TestCaller.stranger)).marks
+            #expect(stranger.isDisjoint(with: [.callerKnown, .typeGranted, .criticalGranted]))
+            let isSummary = [TestType.paymentsSummary, TestType.commentsSummary].contains(type.id)
+            let own = policy.behaviour(for: .of(type.id, by: .gateway)).marks
+            #expect(own.contains(.callerKnown))
+            #expect(own.contains(.typeGranted) == isSummary, "\(type.id)")
+        }
+    }
+
+    @Test func `of a type nobody knows, a caller that may send nothing is refused as such`() {
+        func marks(_ caller: CallerName) -> Behaviour.Marks {
+            policy.behaviour(for: .of(TypeID("no.such.type"), by: caller)).marks
+        }
+        #expect(marks(TestCaller.app) == [.callerKnown])
+        #expect(marks(TestCaller.payments) == [.callerKnown, .typeGranted])
+        #expect(marks(.gateway) == [.callerKnown, .typeGranted])
+        #expect(marks(TestCaller.stranger) == [])
+    }
+}
+
 /// One value against one kind of param.
 struct ParamRow: Sendable, CustomTestStringConvertible {
     var schema: JSONValue

@@ -237,6 +237,20 @@ import Testing
         #expect(_isPOD(Decision.self))
     }
 
+    /// The proof compares traces byte by byte.
+    @Test func `a trace has no byte that means nothing`() {
+        #expect(MemoryLayout<GateResult>.size == 3)
+        #expect(MemoryLayout<GateResult>.stride == 3)
+        #expect(MemoryLayout<Trace>.size == 3 * Gate.allCases.count)
+    }
+
+    @Test func `a trace begins with gates that were not asked, or as it is told to`() {
+        for gate in Gate.allCases {
+            #expect(Trace()[gate] == .notApplicable)
+            #expect(Trace(.pass)[gate] == .pass)
+        }
+    }
+
     @Test func `types that differ in nothing the gates see share a behaviour`() throws {
         var bundle = TestBundle.minimal
         var twin = bundle.documents["types/statement.yaml"]!.objectValue!

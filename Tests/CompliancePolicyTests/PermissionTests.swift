@@ -310,6 +310,52 @@ extension GateRow {
         #expect(policy.regime(for: facts) == regime)
     }
 
+    struct Whereabouts: Sendable, CustomTestStringConvertible {
+        var account: RegionObservation?
+        var devices: [RegionObservation]?
+        var regime: Regime
+        var isKnown: Bool
+        var isStrictForWantOfRegion = false
+
+        var testDescription: String { "\(String(describing: account)) \(String(describing: devices))" }
+    }
+
+    /// A day from `Facts.ready`, and longer ago than any source but a document counts.
+    private static let longAgo = "2015-01-01T00:00:00Z"
+
+    static let whereabouts: [Whereabouts] = [
+        Whereabouts(
+            account: .of("US-CA"), devices: [.of("US-CA", .device)], regime: .gdprLike, isKnown: true),
+        Whereabouts(account: .of("US"), devices: [.of("US", .device)], regime: .other, isKnown: true),
+        Whereabouts(account: .of("NO"), devices: [], regime: .gdpr, isKnown: true),
+        Whereabouts(
+            account: .of("JE", .ip, at: longAgo), devices: [.of("JE", .device)], regime: .gdpr,
+            isKnown: false,
+            isStrictForWantOfRegion: true),
+        Whereabouts(
+            account: .of("DE"), devices: [.of("DE", .device, at: longAgo)], regime: .gdpr, isKnown: false),
+        Whereabouts(
+            account: .of("ZZ"), devices: [.of("ZZ", .device)], regime: .gdpr, isKnown: false,
+            isStrictForWantOfRegion: true),
+        Whereabouts(account: nil, devices: [.of("DE", .device)], regime: .gdpr, isKnown: false),
+        Whereabouts(account: .of("NO"), devices: nil, regime: .gdpr, isKnown: false),
+        Whereabouts(
+            account: .of("BR"), devices: nil, regime: .gdpr, isKnown: false, isStrictForWantOfRegion: true),
+    ]
+
+    @Test(arguments: whereabouts)
+    func `one place seen twice is one place, and a place unknown makes all of it unknown`(_ row: Whereabouts)
+    {
+        let facts = Facts.ready.with {
+            $0.accountRegion = row.account
+            $0.deviceRegions = row.devices
+        }
+        let territory = policy.territory(of: facts, under: policy.behaviour(for: .of(TestType.promo)))
+        #expect(territory.regime == row.regime)
+        #expect(territory.isKnown == row.isKnown)
+        #expect(territory.isStrictForWantOfRegion == row.isStrictForWantOfRegion)
+    }
+
     @Test func `forgetting where somebody lives never weakens the rule`() {
         for type in [TestType.payment, TestType.promo, TestType.comment, TestType.login] {
             for channel in Channel.allCases {

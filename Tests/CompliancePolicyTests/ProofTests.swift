@@ -240,7 +240,7 @@ private struct StandIns {
         let space = spaces[send.request] ?? folding.space(of: send)
         if spaces[send.request] == nil {
             spaces[send.request] = space
-            for (index, group) in space.groups.enumerated() {
+            for (index, group) in space.all.enumerated() {
                 for one in group.classes {
                     let tell = tell(one.setting, group, send)
                     classes[Key(request: send.request, group: index, tell: tell)] = one
@@ -248,7 +248,7 @@ private struct StandIns {
             }
         }
         var found = space.favourable
-        for (index, group) in space.groups.enumerated() {
+        for (index, group) in space.all.enumerated() {
             let names = Self.facts[group.gates.first] ?? []
             // What is relative to `now` has to follow it.
             let setting: FactSpace.Setting = { @Sendable (target: inout Facts) in

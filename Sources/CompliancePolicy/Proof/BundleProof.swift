@@ -17,7 +17,8 @@ import Synchronization
 /// Why that speaks for all: a gate answers from the facts of its own group, and from every fact alone follows what
 /// the statutes see, so exchanging a combination for another of its class changes neither the gates' answers nor
 /// the circumstances, and the decision is made of nothing but the answers. That gates do not look beyond their
-/// group is not taken on trust: in every state of step 2 each gate must answer what it answered in step 1.
+/// group is not taken on trust: in every state of step 2 each gate must answer what it answered in step 1 to the
+/// combination that stands for its class.
 ///
 /// Inside the two large groups the same is done in stages: places before consents, consents before what else
 /// permission hangs on, and so on; each stage is told apart under every answer the next stage can ask for.
@@ -29,7 +30,8 @@ package struct BundleProof: Sendable {
 
     /// How much is told apart.
     package enum Grain: Sendable, Hashable {
-        /// Answers of a gate are told apart by their reasons: some ten million states.
+        /// Answers of a gate are told apart by their reasons, and where they still let a send out by their details, too:
+        /// some twenty-five million states. Which detail a refusal has no other gate can make less of a refusal.
         case reasons
         /// Only by what they do to the send and by what a statute may forbid of them. The same argument with
         /// larger classes, some hundred thousand states: for builds in which a decision takes microseconds.

@@ -24,11 +24,18 @@ struct FactClass: Sendable {
 struct FactGroups: Sendable {
     var send: BundleProof.Send
     var favourable: Facts
-    /// Permission first, whose facts decide the territory and how late it is; last those that are set in one go.
-    var groups: [FactGroup]
+    /// Place, permission and choices; the time is set here, too.
+    var permission: FactGroup
+    /// Time, hours and caps, relative to that time.
+    var course: FactGroup
+    /// The request, what the device allows, and the two ends.
+    var around: [FactGroup]
+    /// What leaves.
+    var contents: FactGroup
 
-    var stateCount: UInt64 { groups.reduce(1) { $0 * UInt64($1.classes.count) } }
-    var combinations: Double { groups.reduce(1) { $0 * $1.combinations } }
+    var all: [FactGroup] { [permission, course] + around + [contents] }
+    var stateCount: UInt64 { all.reduce(1) { $0 * UInt64($1.classes.count) } }
+    var combinations: Double { all.reduce(1) { $0 * $1.combinations } }
 }
 
 /// Step 1 of the proof: goes through every combination inside a group, and folds those into classes that nothing
@@ -58,33 +65,30 @@ final class FactFolding {
     }
 
     func space(of send: BundleProof.Send) -> FactGroups {
-        var groups: [FactGroup] = [
-            group(0, send, reading: Self.permissionOnly, build: permission),
-            group(1, send, reading: Self.courseOnly, build: course),
-            group(2, send, reading: Self.typeOnly) { send in
-                fold([space.params], [.type], [.paramsUnfit], send)
-            },
-            group(3, send, reading: Self.channelOnly) { send in
-                fold([space.systems], [.osPermission], [.blockedByOS], send)
-            },
-            group(4, send, reading: Self.flagOnly) { send in
-                fold([space.flags], [], [.deviceWithoutFlag], send)
-            },
-            group(5, send, reading: Self.nothing) { send in
-                fold([space.ends], [.destination], [.recipientUnknown, .destinationUnusable], send)
-            },
-            group(6, send, reading: Self.contentsOnly) { send in
+        FactGroups(
+            send: send, favourable: base(send),
+            permission: group(0, send, reading: Self.permissionOnly, build: permission),
+            course: group(1, send, reading: Self.courseOnly, build: course),
+            around: [
+                group(2, send, reading: Self.typeOnly) { send in
+                    fold([space.params], [.type], [.paramsUnfit], send)
+                },
+                group(3, send, reading: Self.channelOnly) { send in
+                    fold([space.systems], [.osPermission], [.blockedByOS], send)
+                },
+                group(4, send, reading: Self.flagOnly) { send in
+                    fold([space.flags], [], [.deviceWithoutFlag], send)
+                },
+                group(5, send, reading: Self.nothing) { send in
+                    fold([space.ends], [.destination], [.recipientUnknown, .destinationUnusable], send)
+                },
+            ],
+            contents: group(6, send, reading: Self.contentsOnly) { send in
                 let most = Int(send.behaviour.payloadByteCountMax)
                 return fold(
                     [space.contents(payloadByteCountMax: most)], [.deviceKey, .size],
                     [.keyUnusable, .worthlessWithoutKey, .clearTextUnwanted, .doesNotFit], send)
-            },
-        ]
-        if !send.declared.isLawfulToAsk {
-            // What is refused whatever the facts are: all there is to see is that nothing brings it back.
-            for index in groups.indices { groups[index].classes = Self.byOutcome(groups[index].classes) }
-        }
-        return FactGroups(send: send, favourable: base(send), groups: groups)
+            })
     }
 
     private func group(
@@ -95,10 +99,11 @@ final class FactFolding {
         var key = Key(group: number, behaviour: send.behaviour, declared: send.declared)
         Self.forgetAsker(&key.behaviour, &key.declared)
         blank(&key.behaviour, &key.declared)
-        if let found = known[key] { return found }
-        let built = build(send)
-        known[key] = built
-        return built
+        var found = known[key] ?? build(send)
+        known[key] = found
+        // What is refused whatever the facts are: all there is to see is that nothing brings it back.
+        if !send.declared.isLawfulToAsk { found.classes = Self.byOutcome(found.classes) }
+        return found
     }
 
     /// One class for each thing the group's gates together do to a send.
@@ -297,8 +302,13 @@ final class FactFolding {
         return (tell, first)
     }
 
+    /// Without the details of refusals: whatever they are, the refusal stands, so a gate that looked at them by mistake
+    /// could let nothing out. What waits or stands in keeps its detail.
     private static func reasons(_ answers: [GateResult]) -> [GateResult] {
-        answers.map { $0.reason.map { .fail($0) } ?? .pass }
+        answers.map { answer in
+            guard let reason = answer.reason else { return .pass }
+            return reason.outcome.isPromise ? answer : .fail(reason)
+        }
     }
 
     private static func told(_ answers: [GateResult], _ grain: BundleProof.Grain) -> [GateResult] {

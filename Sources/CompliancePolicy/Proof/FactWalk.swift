@@ -1,3 +1,4 @@
+import CanonicalJSON
 import GateVocabulary
 
 /// Step 2 of the proof: decides one way of asking on every combination of classes, and holds each decision against
@@ -13,7 +14,7 @@ struct FactWalk {
     private var expected: Trace
 
     private(set) var stateCount: UInt64 = 0
-    /// From the first state that breaks a statute; the walk ends there.
+    /// The first state that breaks each statute; once there is one, the walk ends soon.
     private(set) var findings: [BundleProof.Finding] = []
 
     init(_ proof: BundleProof, _ space: FactGroups) {
@@ -27,12 +28,13 @@ struct FactWalk {
     }
 
     mutating func run() {
+        let groups = space.all
         // One thing at a time first: what breaks alone is the smallest example.
-        for index in space.groups.indices {
-            for unusual in space.groups[index].classes.indices {
+        for index in groups.indices {
+            for unusual in groups[index].classes.indices {
                 facts = space.favourable
                 var circumstances = space.send.declared.standing
-                for (position, group) in space.groups.enumerated() {
+                for (position, group) in groups.enumerated() {
                     let chosen = group.classes[position == index ? unusual : 0]
                     enter(chosen, of: group)
                     circumstances.formUnion(chosen.circumstances)
@@ -48,13 +50,9 @@ struct FactWalk {
     }
 
     private mutating func walk() {
-        let (permission, course, contents) = (space.groups[0], space.groups[1], space.groups.last!)
-        let around = particulars(of: space.groups[2..<space.groups.count - 1])
-        let within = contents.classes.map { one in
-            var facts = space.favourable
-            one.setting(&facts)
-            return Contents(facts, one)
-        }
+        let (permission, course) = (space.permission, space.course)
+        let around = particulars(of: space.around)
+        let within = space.contents.classes.map { Contents($0, in: space.favourable) }
         let standing = space.send.declared.standing.rawValue
         for permitted in permission.classes {
             enter(permitted, of: permission)
@@ -62,7 +60,7 @@ struct FactWalk {
             for timed in course.classes {
                 enter(timed, of: course)
                 let circumstances = standing | permitted.circumstances.rawValue | timed.circumstances.rawValue
-                // A copy of their own: what the closure that decides is given must not be what it could change.
+                // A local copy: a property of `self` would be copied for every call of the closure that decides.
                 var facts = facts
                 for one in around {
                     one.enter(&facts, &expected)
@@ -77,8 +75,8 @@ struct FactWalk {
     }
 
     /// Every combination of the classes of groups on which neither time nor place bears, laid out beforehand.
-    private func particulars(of groups: ArraySlice<FactGroup>) -> [Particulars] {
-        var found = [Particulars(space.favourable, expected, in: 0)]
+    private func particulars(of groups: [FactGroup]) -> [Particulars] {
+        var found = [Particulars(space.favourable, expected, in: 0, of: space.favourable)]
         for group in groups {
             found = found.flatMap { before in
                 group.classes.map { chosen in
@@ -88,7 +86,8 @@ struct FactWalk {
                     chosen.setting(&facts)
                     for (gate, answer) in zip(group.gates, chosen.answers) { expected[gate] = answer }
                     return Particulars(
-                        facts, expected, in: before.circumstances | chosen.circumstances.rawValue)
+                        facts, expected, in: before.circumstances | chosen.circumstances.rawValue,
+                        of: space.favourable)
                 }
             }
         }
@@ -139,8 +138,8 @@ struct FactWalk {
     }
 }
 
-// The facts of the small groups as plain values: put in place some ten million times, they must cost no call and count
-// no reference.
+// The facts of the small groups as plain values: put in place some twenty-five million times, they must cost no call and
+// count no reference.
 
 /// The request, the two ends and what the device allows, with the answers of the gates that read them.
 private struct Particulars {
@@ -155,7 +154,8 @@ private struct Particulars {
     /// The raw value of ``Circumstances``.
     let circumstances: UInt64
 
-    init(_ facts: Facts, _ expected: Trace, in circumstances: UInt64) {
+    /// - Parameter facts: In favour but for these.
+    init(_ facts: Facts, _ expected: Trace, in circumstances: UInt64, of favourable: Facts) {
         params = facts.params
         osPermission = facts.osPermission
         criticalAlerts = facts.criticalAlerts
@@ -165,6 +165,10 @@ private struct Particulars {
         system = expected[.osPermission]
         end = expected[.destination]
         self.circumstances = circumstances
+        var again = favourable
+        var expected = expected
+        enter(&again, &expected)
+        precondition(again == facts, "a group around a send sets a fact that is not one of these")
     }
 
     @inline(__always)
@@ -190,12 +194,18 @@ private struct Contents {
     /// The raw value of ``Circumstances``.
     let circumstances: UInt64
 
-    init(_ facts: Facts, _ chosen: FactClass) {
+    init(_ chosen: FactClass, in favourable: Facts) {
+        var facts = favourable
+        chosen.setting(&facts)
         privacy = facts.privacy
         deviceKey = facts.deviceKey
         sizes = facts.sizes
         (key, size) = (chosen.answers[0], chosen.answers[1])
         circumstances = chosen.circumstances.rawValue
+        var again = favourable
+        var expected = Trace()
+        enter(&again, &expected)
+        precondition(again == facts, "what leaves hangs on a fact that is not one of these")
     }
 
     @inline(__always)
@@ -216,18 +226,8 @@ extension Trace {
         // deciding did.
         withUnsafeBytes(of: self) { mine in
             withUnsafeBytes(of: other) { theirs in
-                var offset = 0
-                while offset < mine.count {
-                    // The last eight bytes overlap the ones before.
-                    let start = min(offset, mine.count - 8)
-                    if mine.loadUnaligned(fromByteOffset: start, as: UInt64.self)
-                        != theirs.loadUnaligned(fromByteOffset: start, as: UInt64.self)
-                    {
-                        return false
-                    }
-                    offset += 8
-                }
-                return true
+                CodeUnits.equal(
+                    mine.assumingMemoryBound(to: UInt8.self), theirs.assumingMemoryBound(to: UInt8.self))
             }
         }
     }

@@ -59,26 +59,14 @@ package struct FactsLoading {
         let channel = common.request.channel
         let needs = policy.needs(for: common.request)
         facts.destination = destination.fact
-        let address: Tag? = if case .address(let address) = destination { address.tag } else { nil }
         if let needs {
-            facts.consent = ConsentLedger.fact(
-                purpose: needs.purpose, channel: channel, address: address, in: person.consents)
-            facts.purposeConsent = needs.specialPurpose.map { purpose in
-                ConsentLedger.fact(
-                    purpose: purpose, channel: channel, address: address, in: person.consents)
+            addWill(
+                for: needs.purpose, and: needs.specialPurpose,
+                mutedAlone: needs.typePreferences ? common.request.type : nil, on: channel, of: person,
+                at: destination, to: &facts)
+            facts.ownRequest = needs.ownRequestPurpose.map {
+                consent(to: $0, on: channel, of: person, at: destination)
             }
-            facts.ownRequest = needs.ownRequestPurpose.map { purpose in
-                ConsentLedger.fact(
-                    purpose: purpose, channel: channel, address: address, in: person.consents)
-            }
-            let category = needs.purpose.text
-            facts.accountPreference = person.preference(category, channel, at: nil)
-            facts.destinationPreference = person.preference(category, channel, at: destination.tag)
-            let type = common.request.type.text
-            facts.accountTypePreference =
-                needs.typePreferences ? person.preference(type, channel, at: nil) : .default
-            facts.destinationTypePreference =
-                needs.typePreferences ? person.preference(type, channel, at: destination.tag) : .default
         }
         // Gate 0 would tell whom gates 1 to 3 refuse whether it is quiet at the recipient's.
         if policy.admits(common.request, params: common.params) {
@@ -125,23 +113,41 @@ package struct FactsLoading {
         facts.now = now
         facts.fallback = .notFallback
         add(person, to: &facts)
-        let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
-        facts.consent = ConsentLedger.fact(
-            purpose: Purpose(category.rawValue), channel: channel, address: address, in: person.consents)
-        facts.purposeConsent = type.flatMap { policy.type($0)?.purpose }.map { purpose in
-            ConsentLedger.fact(purpose: purpose, channel: channel, address: address, in: person.consents)
-        }
-        func choice(_ scope: String?, _ place: Tag?) -> PreferenceState {
-            scope.map { person.preference($0, channel, at: place) } ?? .default
-        }
-        facts.accountPreference = choice(category.rawValue, nil)
-        facts.destinationPreference = destination.map { choice(category.rawValue, $0.tag) } ?? .default
-        facts.accountTypePreference = choice(type?.text, nil)
-        facts.destinationTypePreference = destination.map { choice(type?.text, $0.tag) } ?? .default
+        addWill(
+            for: Purpose(category.rawValue), and: type.flatMap { policy.type($0)?.purpose }, mutedAlone: type,
+            on: channel, of: person, at: destination, to: &facts)
         facts.platform = destination?.device?.platform
         // Without a device there is none that blocks anything.
         facts.osPermission = destination.map { $0.device?.osPermission } ?? .granted
         return facts
+    }
+
+    /// What a person said about a category at one place: consent, the consent a type asks for besides, and choices.
+    ///
+    /// - Parameters:
+    ///   - purpose: The category's name.
+    ///   - type: One that may be muted alone, and so has choices of its own.
+    ///   - destination: `nil` when the person has none on the channel.
+    private func addWill(
+        for purpose: Purpose, and special: Purpose?, mutedAlone type: TypeID?, on channel: Channel,
+        of person: RecipientSnapshot, at destination: Destination?, to facts: inout Facts
+    ) {
+        facts.consent = consent(to: purpose, on: channel, of: person, at: destination)
+        facts.purposeConsent = special.map { consent(to: $0, on: channel, of: person, at: destination) }
+        func choice(_ scope: String?, _ place: Tag?) -> PreferenceState {
+            scope.map { person.preference($0, channel, at: place) } ?? .default
+        }
+        facts.accountPreference = choice(purpose.text, nil)
+        facts.destinationPreference = destination.map { choice(purpose.text, $0.tag) } ?? .default
+        facts.accountTypePreference = choice(type?.text, nil)
+        facts.destinationTypePreference = destination.map { choice(type?.text, $0.tag) } ?? .default
+    }
+
+    private func consent(
+        to purpose: Purpose, on channel: Channel, of person: RecipientSnapshot, at destination: Destination?
+    ) -> ConsentFact {
+        let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
+        return ConsentLedger.fact(purpose: purpose, channel: channel, address: address, in: person.consents)
     }
 
     /// What is known of a person whatever is sent and wherever.
