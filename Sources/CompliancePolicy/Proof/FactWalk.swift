@@ -60,7 +60,7 @@ struct FactWalk {
             for timed in course.classes {
                 enter(timed, of: course)
                 let circumstances = standing | permitted.circumstances.rawValue | timed.circumstances.rawValue
-                // A local copy: a property of `self` would be copied for every call of the closure that decides.
+                // A local copy: a property of `self` would be copied for every call.
                 var facts = facts
                 for one in around {
                     one.enter(&facts, &expected)
