@@ -56,7 +56,9 @@ package struct BundleProof: Sendable {
 
     @inline(__always)
     func decide(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> Decision {
-        guard let deciding else { return CompliancePolicy.decide(given: facts, in: territory, under: behaviour) }
+        guard let deciding else {
+            return CompliancePolicy.decide(given: facts, in: territory, under: behaviour)
+        }
         return deciding(facts, territory, behaviour)
     }
 
