@@ -10,7 +10,7 @@ package enum Explanation {
         case .allowed: "Nothing stood in the way, so the notification was passed on."
         case .genericOnly:
             "The device has \(key(detail)), so only a text without content was passed on."
-        case .expired where detail == .alreadySent: "The recipient was told of it before."
+        case .expired where detail == .alreadySent: "The same news went out before, or is already waiting to."
         case .expired where detail == .acknowledged:
             "It did not have to be told any more: the app had said that the recipient knows."
         case .expired: "The notification arrived after the time in which it would have been of use."
@@ -51,39 +51,44 @@ package enum Explanation {
             }
         case .blockedAtOSLevel: "The device's own settings do not let the app show notifications."
         case .quietHoursDropped:
-            "It was inside the recipient's quiet hours, and this category is not kept for later."
+            "It was inside quiet hours, and this category is not kept for later."
         case .quietHoursZoneMissing:
             "The recipient has quiet hours, but the time zone they live in is not known."
         case .quietHoursDeferred where detail == .sendTime:
-            "This kind of notification has its time of day and waits for it."
-        case .quietHoursDeferred: "It is inside the recipient's quiet hours and waits until they end."
+            "This kind of notification has its time of day and was kept for it."
+        case .quietHoursDeferred: "It came in quiet hours and was kept until they end."
         case .frequencyCap:
             detail == .typeCap
                 ? "The recipient has had as many notifications of this kind as the rules allow for now."
                 : "The recipient has had as many notifications of this category as the rules allow for now."
         case .digested:
             detail == .typeCap
-                ? "There were so many of this kind lately that this one goes into a summary."
-                : "There were so many of this category lately that this one goes into a summary."
+                ? "There were so many of this kind lately that this one was kept for a summary."
+                : "There were so many of this category lately that this one was kept for a summary."
         case .noDeviceKey: "It may travel sealed only, and the device has \(key(detail))."
         case .payloadTooLarge: "The finished message is larger than this way of sending carries."
         }
     }
 
     /// The sentence of a decision, and what else it did.
-    package static func sentences(_ decision: Decision) -> [String] {
-        var lines = [sentence(decision.reason, decision.detail)]
-        if decision.notes.contains(.mandatoryPassed) {
+    package static func text(_ decision: Decision) -> String {
+        text(decision.reason, decision.detail, notes: decision.notes)
+    }
+
+    /// - Parameter notes: What else the decision did.
+    package static func text(_ reason: Reason, _ detail: Detail?, notes: DecisionNotes) -> String {
+        var lines = [sentence(reason, detail)]
+        if notes.contains(.mandatoryPassed) {
             lines.append("The law obliges us to send it, so it went past something the recipient had set.")
         }
-        if decision.notes.contains(.atOwnRequest) {
+        if notes.contains(.atOwnRequest) {
             lines.append("The recipient asked to be reached by it at any hour.")
         }
-        if decision.notes.contains(.criticalDowngraded) {
+        if notes.contains(.criticalDowngraded) {
             lines.append(
                 "It was to break through Do Not Disturb, and the device does not let the app do that.")
         }
-        return lines
+        return lines.joined(separator: " ")
     }
 
     /// Who can make the next attempt succeed, as a sentence.
@@ -102,7 +107,7 @@ package enum Explanation {
         case .noSMSConsent: "A text message to this number needs consent"
         case .noEmailConsent: "An e-mail to this address needs consent"
         case .noMarketingOptIn: "Advertising needs an opt-in"
-        default: "The law where the recipient lives asks for consent"
+        default: "The law where the recipient is asks for consent"
         }
     }
 
@@ -114,7 +119,7 @@ package enum Explanation {
         case .otherChannel: "the recipient gave it for another channel only"
         case .otherAddress: "the recipient gave it for another number or address only"
         case .regionUnknown:
-            "the recipient was never asked; where they live is not known, so the strictest law counts"
+            "the recipient was never asked; where they are is not known for certain, so the strictest law counts"
         case .methodInsufficient: "the way the recipient gave it is not enough here"
         default: "the recipient was never asked"
         }

@@ -173,6 +173,7 @@ extension BatchContext {
     /// The gateway starts, under this bundle.
     package func recordStart(_ policy: CompiledPolicy, version: String, at now: Instant) throws {
         try store.setActivatedPolicy(ActivatedPolicy(policy))
+        try store.archiveNotices(of: policy)
         try record(
             .start, at: now,
             [
@@ -185,6 +186,7 @@ extension BatchContext {
         _ policy: CompiledPolicy, by caller: CallerName?, at now: Instant
     ) throws -> TrailReference {
         try store.setActivatedPolicy(ActivatedPolicy(policy))
+        try store.archiveNotices(of: policy)
         var members: JSONObject = [
             "policy": .string(policy.digest.text), "version": .integer(Int64(policy.bundle.version)),
         ]

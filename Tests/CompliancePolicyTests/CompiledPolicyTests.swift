@@ -228,9 +228,9 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         let found = decide(
             .of(TestType.login, critical: true), given: Facts.ready.with { $0.criticalAlerts = false },
             under: policy)
-        let sentences = Explanation.sentences(found)
-        #expect(sentences.count == 2)
-        #expect(sentences[1].contains("Do Not Disturb"))
+        let text = Explanation.text(found)
+        #expect(text.hasPrefix(Explanation.sentence(.allowed, nil) + " "))
+        #expect(text.contains("Do Not Disturb"))
     }
 
     @Test func `who can fix it is said of every reason`() {

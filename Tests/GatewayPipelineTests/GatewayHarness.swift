@@ -121,6 +121,8 @@ final class GatewayHarness: Sendable {
         let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(.random(byteCount: 32))))
         let index = HMACKey(try .random(byteCount: 32))
         store = try SQLiteStore(directory: folder, cipher: cipher, indexKey: index)
+        // As a start does.
+        try store.write { try $0.archiveNotices(of: policy) }
         origin = try .generate()
         let kid = Array(SHA256.digest(origin.publicKey.rawBytes).bytes.prefix(8))
         let work = WorkSignal()

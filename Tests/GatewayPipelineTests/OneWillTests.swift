@@ -1,7 +1,9 @@
 import CanonicalJSON
 import CompliancePolicy
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import PolicyFiles
 import SQLiteStore
 import Testing
 
@@ -28,7 +30,7 @@ import Testing
     private func agree(
         _ id: String, to purpose: String = "marketing", under notice: String = "promo", on channel: String,
         for address: String? = nil, saidSecondsAgo age: Int64 = 0, method: String = "in_app_toggle",
-        state: String = "given"
+        state: String = "given", answered status: Int = 200
     ) async throws {
         let notice = try #require(
             gate.policy.bundle.notices.values.filter { $0.key.id == notice && $0.key.language == "en" }
@@ -45,7 +47,7 @@ import Testing
                     "language": .string(notice.key.language), "sha256": .string(notice.sha256),
                 ],
             ])
-        try #require(reply.status == 200, "\(reply.json)")
+        try #require(reply.status == status, "\(reply.json)")
         gate.clock.advance(seconds: 1)
     }
 
@@ -120,6 +122,107 @@ import Testing
         try await agree("mentions", to: "social", under: "social", on: "email", for: "e_1")
         mention["id"] = "m_2"
         #expect(try await gate.call("marketing", "POST", "/v1/sends", mention).status == 202)
+    }
+
+    // MARK: Words
+
+    /// A phone may tell of a yes days after a later rule book has let its words go.
+    @Test func `a yes to words that were in force once is a yes to what they asked`() async throws {
+        try await gate.register("u_1")
+        let current = try #require(
+            gate.policy.bundle.notices[Notice.Key(id: "promo", version: "4", language: "en")])
+        var pages = try PolicyDirectory.read(at: Repository.policies)
+        let path = "notices/promo.99.en.txt"
+        pages[path] = PolicyNode(json: .string(current.text + "\n"))
+        var cover = try #require(pages["bundle.yaml"]?.json.objectValue)
+        cover["files"] = .array((cover["files"]?.arrayValue ?? []) + [.string(path)])
+        pages["bundle.yaml"] = PolicyNode(json: .object(cover))
+        let other = CompiledPolicy(try PolicyBundle.read(documents: pages).get())
+        let notice = try #require(other.notice(Notice.Key(id: "promo", version: "99", language: "en")))
+        func consent(_ id: String, to purpose: String, sha256: String) async throws -> String {
+            let reply = try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/consents",
+                [
+                    "id": .string(id), "purpose": .string(purpose), "channel": "push", "state": "given",
+                    "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                    "jurisdiction": "DE",
+                    "notice": [
+                        "id": "promo", "version": "99", "language": "en", "sha256": .string(sha256),
+                    ],
+                ])
+            return reply.status == 200 ? "recorded" : reply["type"] ?? "\(reply.status)"
+        }
+        let unknown = "urn:sendgate:problem:unknown_notice"
+        #expect(try await consent("c1", to: "marketing", sha256: notice.sha256) == unknown)
+        try gate.store.write { try $0.archiveNotices(of: other) }
+        #expect(try await consent("c1", to: "marketing", sha256: current.sha256) == unknown)
+        #expect(
+            try await consent("c1", to: "social", sha256: notice.sha256)
+                == "urn:sendgate:problem:other_purpose")
+        #expect(try await consent("c1", to: "marketing", sha256: notice.sha256) == "recorded")
+        #expect(try await verdict(on: "push") == "allowed")
+        let scope = try gate.store.read { try $0.archivedScope(of: notice.key, sha256: notice.sha256) }
+        #expect(scope == other.scope(of: notice.key))
+    }
+
+    // MARK: Sales
+
+    @Test func `a sale permits e-mail where the recipient said nothing, and is no choice of theirs`()
+        async throws
+    {
+        try await gate.register("u_1", device: nil)
+        try await address("m", "email", "a@example.org")
+        #expect(try await verdict(on: "email") == "no_gdpr_consent never_asked")
+        try await agree("sale", on: "email", for: "m", method: "existing_customer")
+        #expect(try await verdict(on: "email") == "allowed")
+        let subject = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) })
+        #expect(try gate.store.read { try $0.preferences(of: subject.id) }.isEmpty)
+        // A second sale says no more than the first.
+        try await agree("again", on: "email", for: "m", method: "existing_customer")
+        try await choose("user_off", on: "email", source: "unsubscribe_link")
+        #expect(try await verdict(on: "email").hasPrefix("no_gdpr_consent"))
+    }
+
+    @Test(arguments: ["refused", "unsubscribed", "objected", "muted the address"])
+    func `a sale undoes no word of the recipient`(word: String) async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("m", "email", "a@example.org")
+        switch word {
+        case "refused": try await agree("no", on: "email", for: "m", state: "refused")
+        case "unsubscribed": try await choose("user_off", on: "email", source: "unsubscribe_link")
+        case "objected": try await choose("user_off", on: nil)
+        default: try await choose("user_off", on: "email", at: "m")
+        }
+        let before = try await verdict(on: "email")
+        try #require(before != "allowed")
+        try await agree("sale", on: "email", for: "m", method: "existing_customer", answered: 409)
+        #expect(try await verdict(on: "email") == before)
+        // Only they can say otherwise.
+        try await agree("yes", on: "email", for: "m")
+        #expect(try await verdict(on: "email") == "allowed")
+    }
+
+    @Test func `an objection to everything covers the mailbox that is registered after it`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await choose("user_off", on: nil)
+        try await address("new", "email", "new@example.org")
+        try await agree("sale", on: "email", for: "new", method: "existing_customer", answered: 409)
+        #expect(try await verdict(on: "email").hasPrefix("no_gdpr_consent"))
+    }
+
+    @Test func `a sale does not take the place of a yes, and is none to anything else`() async throws {
+        try await gate.register("u_1")
+        try await address("m", "email", "a@example.org")
+        try await address("n", "sms", "+4790000000")
+        try await agree("yes", on: "email", for: "m")
+        try await agree("sale", on: "email", for: "m", method: "existing_customer", answered: 409)
+        try await agree("push", on: "push", method: "existing_customer", answered: 422)
+        try await agree(
+            "text", under: "sms_marketing", on: "sms", for: "n", method: "existing_customer", answered: 422)
+        try await agree(
+            "help", to: "intervention", under: "intervention", on: "push", method: "existing_customer",
+            answered: 422)
+        #expect(try await verdict(on: "email") == "allowed")
     }
 
     @Test func `an objection follows the mailbox to its next name`() async throws {

@@ -33,6 +33,11 @@ extension Notice {
         package var purposes: [Purpose]
         /// A text about messages to a number asks nothing about e-mail.
         package var channels: [Channel]
+
+        package init(purposes: [Purpose], channels: [Channel]) {
+            self.purposes = purposes
+            self.channels = channels
+        }
     }
 
     /// The page that says what each notice asks for, by the notice's id: `{promo: {asks_for: [marketing]}}`. It stands

@@ -21,9 +21,14 @@ enum LawOfTheLand {
     /// overseas collectivities (Loi 78-17 Art. 125), Svalbard and Jan Mayen (Svalbard Act section 2).
     static let underStricterState = codes("BL PM NC PF WF TF SJ")
 
-    /// Where a statute demands an opt-in for electronic marketing besides those of Europe: Switzerland (UCA
-    /// Art. 3(1)(o)) and Canada (S.C. 2010, c. 23, s. 6(1)). No opt-out row can stand there.
-    static let optInByStatute = codes("CH CA")
+    /// Where a statute demands an opt-in for electronic marketing besides those of Europe, and no opt-out row can stand:
+    /// Switzerland (UCA Art. 3(1)(o)), Canada (S.C. 2010, c. 23, s. 6(1)), Japan (Act No. 26 of 2002 Art. 3(1)), South Korea
+    /// (Network Act Art. 50(1)), Türkiye (Law No. 6563 Art. 6(1)), Israel (Communications Law 5742-1982 s. 30A(b)) and South
+    /// Africa (Act 4 of 2013 s. 69(1)).
+    static let optInByStatute = codes("CH CA JP KR TR IL ZA")
+    static var namesOfOptInByStatute: String {
+        optInByStatute.map(\.description).sorted().joined(separator: ", ")
+    }
 
     /// The United States and the territories that are in it for the purposes of the Communications Act
     /// (47 U.S.C. 153(58)) and have ISO codes of their own.

@@ -3,7 +3,8 @@ import GateVocabulary
 extension StatuteBook {
     /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
     package func flaws() -> [PolicyProblem] {
-        regionFlaws() + rowFlaws() + textFlaws() + dutyFlaws() + summaryFlaws() + typeFlaws() + namedFlaws()
+        regionFlaws() + rowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws() + summaryFlaws() + typeFlaws()
+            + namedFlaws()
     }
 
     func flaw(
@@ -35,6 +36,38 @@ extension StatuteBook {
         return "the data-protection act of the state it belongs to"
     }
 
+    /// What the contract or a law makes us tell needs nobody's yes: whoever was never asked would not hear of a breach, a
+    /// stolen card or a payment that failed. A text to a phone is another matter.
+    private func serviceFlaws() -> [PolicyProblem] {
+        var found: [PolicyProblem] = []
+        for category in [GateVocabulary.Category.security, .transactional] {
+            for channel in [Channel.push, .email] {
+                let table = bundle.categories[category]!.permission[channel]
+                for regime in Regime.allCases where table[regime] != .noneNeeded {
+                    found.append(
+                        flaw(
+                            "categories.yaml",
+                            [category.rawValue, "permission", channel.rawValue, regime.rawValue],
+                            "keeps what people have to be told from whoever was never asked",
+                            law:
+                                "GDPR Art. 34(1) and Art. 6(1)(b), Directive (EU) 2015/2366 Arts. 68(3) and 79(1)"
+                        ))
+                }
+            }
+        }
+        for (index, row) in bundle.regions.permissionRows.enumerated()
+        where row.rule != .noneNeeded && row.channel != .sms
+            && row.categories.contains(where: { $0 == .security || $0 == .transactional })
+        {
+            found.append(
+                flaw(
+                    "regions.yaml", ["permission_rows", String(index)],
+                    "keeps what people have to be told from whoever was never asked",
+                    law: "GDPR Art. 34(1) and Art. 6(1)(b), Directive (EU) 2015/2366 Arts. 68(3) and 79(1)"))
+        }
+        return found
+    }
+
     private func rowFlaws() -> [PolicyProblem] {
         bundle.regions.permissionRows.enumerated().flatMap { index, row in
             let path = ["permission_rows", String(index)]
@@ -59,20 +92,21 @@ extension StatuteBook {
                         "regions.yaml", path + ["rule"],
                         "lets marketing go out without an opt-in, which the law of \(row.region) demands",
                         law:
-                            "ePrivacy Directive Art. 13(1), UK PECR reg. 22, UCA Art. 3(1)(o) (CH), S.C. 2010, c. 23, s. 6 (CA)"
+                            "ePrivacy Directive Art. 13(1), UK PECR reg. 22, and the statutes of \(LawOfTheLand.namesOfOptInByStatute)"
                     ))
             }
             return found
         }
     }
 
-    /// The law is a citation, not the admission that there is none, nor a mark that stands for one.
+    /// The law is a citation, which says where in it to look; not the admission that there is none, nor a wish that there
+    /// were one.
     private func citesLaw(_ law: [String]) -> Bool {
         !law.isEmpty
             && law.allSatisfy { text in
                 let words = text.lowercased()
                 return words != "none" && !words.hasPrefix("none,") && !words.hasPrefix("none:")
-                    && words.filter(\.isLetter).count >= 3
+                    && words.filter(\.isLetter).count >= 3 && words.contains(where: \.isNumber)
             }
     }
 

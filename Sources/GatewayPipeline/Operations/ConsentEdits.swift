@@ -55,6 +55,7 @@ extension BatchContext {
                     Violation(.body(JSONPointer(["expires_at"])), "expected a time after `event_time`")
                 ])
         }
+        if body.method == .existingCustomer { try requireSilence(of: person, about: body, at: address) }
         let age = now.milliseconds - body.eventTime.milliseconds
         guard age <= Self.freshEventMilliseconds || grants.contains(.consentsImport) else {
             throw Problem(
@@ -62,7 +63,11 @@ extension BatchContext {
         }
         let notice = Notice.Key(
             id: body.notice.id, version: body.notice.version, language: body.notice.language)
-        guard let known = policy.notice(notice), known.sha256 == body.notice.sha256 else {
+        let isInForce = policy.notice(notice)?.sha256 == body.notice.sha256
+        let scope =
+            isInForce
+            ? policy.scope(of: notice) : try store.archivedScope(of: notice, sha256: body.notice.sha256)
+        guard let scope else {
             throw Problem(
                 .unknownNotice,
                 detail:
@@ -73,17 +78,15 @@ extension BatchContext {
             let known = policy.purposes.map(\.text).joined(separator: ", ")
             throw Problem(.unknownPurpose, detail: "`\(body.purpose)` is none of \(known)")
         }
-        let scope = policy.scope(of: notice)
-        guard let scope, scope.purposes.contains(body.purpose), scope.channels.contains(body.channel) else {
-            let asked = scope?.purposes.map(\.text).joined(separator: ", ") ?? "nothing"
-            let channels = scope?.channels.map(\.rawValue).joined(separator: ", ") ?? "no channel"
+        guard scope.purposes.contains(body.purpose), scope.channels.contains(body.channel) else {
+            let asked = scope.purposes.map(\.text).joined(separator: ", ")
+            let channels = scope.channels.map(\.rawValue).joined(separator: ", ")
             throw Problem(
                 .otherPurpose,
                 detail:
                     "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(body.purpose)` on \(body.channel.rawValue)"
             )
         }
-        try store.archiveNotice(known)
         let event = ConsentEvent(
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
             channel: body.channel, address: address, state: body.state.ledgerState,
@@ -93,6 +96,40 @@ extension BatchContext {
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
         return try append(event, of: person, by: caller, at: now)
+    }
+
+    /// Having bought something is the company's word, not the recipient's: it speaks for e-mail about own similar products
+    /// where they themselves said nothing, and undoes no refusal, no objection and no yes (ePrivacy Directive Art. 13(2),
+    /// GDPR Art. 21(3)).
+    private func requireSilence(
+        of person: RecipientSnapshot, about body: ConsentBody, at address: Tag?
+    ) throws {
+        guard body.purpose == .marketing, body.channel == .email, body.state.ledgerState == .given else {
+            throw Problem(
+                .invalidRequest,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["method"])),
+                        "expected another method: `existing_customer` is a yes to marketing by e-mail and nothing else"
+                    )
+                ])
+        }
+        let scope = Category.marketing.rawValue
+        let isOff = [nil, address].contains { person.preference(scope, body.channel, at: $0).isOff }
+        let said = ConsentLedger.fact(
+            purpose: body.purpose, channel: body.channel, address: address, in: person.consents)
+        let hasSpoken =
+            switch said.state {
+            case .refused, .withdrawn: true
+            case .given: said.method != .existingCustomer
+            case .neverAsked, .otherChannel, .otherAddress: false
+            }
+        guard !isOff, !hasSpoken else {
+            throw Problem(
+                .wrongState,
+                detail:
+                    "the recipient has said themselves whether they want this; only they can say otherwise")
+        }
     }
 
     /// Withdraws one recorded consent. As easy as giving it (GDPR Art. 7(3)): no notice, no proof.
@@ -221,8 +258,12 @@ extension BatchContext {
         // A notice that was only shown is no will.
         if event.state == .shown { return RecordedAnswer(trail: trail) }
         let category = Category(rawValue: event.purpose.text)
+        // A sale is no choice of anybody's.
+        let isChoice = event.method != .existingCustomer || event.state != .given
         if category == .marketing { try outweigh(event, of: after, by: caller, at: now) }
-        if let category { try follow(event, with: category, of: try reloaded(person), by: caller, at: now) }
+        if let category, isChoice {
+            try follow(event, with: category, of: try reloaded(person), by: caller, at: now)
+        }
         try reconsider(
             person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
         return RecordedAnswer(trail: trail)

@@ -31,7 +31,7 @@ extension Gateway {
                 deliveries: [
                     ExplainAnswer.Delivery(
                         destination: nil, facts: facts, decision: decision,
-                        sentence: Explanation.sentence(decision.reason, decision.detail))
+                        sentence: Explanation.text(decision))
                 ],
                 paramsViolations: policy.paramsViolations(body.params, of: body.type).map(\.pointer.text))
             return context.answer(Answer(json: answer.json))
@@ -81,7 +81,7 @@ extension GatewayReading {
         let deliveries = considered.drafts.map { draft in
             ExplainAnswer.Delivery(
                 destination: draft.destination?.id.text, facts: draft.facts, decision: draft.decision,
-                sentence: Explanation.sentence(draft.decision.reason, draft.decision.detail))
+                sentence: Explanation.text(draft.decision))
         }
         let answer = ExplainAnswer(
             policy: policy.digest, request: request, deliveries: deliveries,

@@ -28,7 +28,7 @@ struct GatewayReading {
             send.caller == caller || grants.contains(.receiptsWrite) || grants.contains(.subjectsRead)
         else { throw Problem(.notFound, detail: "no send of this id is yours") }
         let answer = SendStatusAnswer(
-            decision: try decision(on: send),
+            decision: try decision(on: send).answer,
             type: send.type, channel: send.channel, receivedAt: send.receivedAt,
             waiting: try waiting(of: send),
             events: try events(of: send))
@@ -63,14 +63,27 @@ struct GatewayReading {
         // One more tells whether there are older ones.
         let sends = try store.sends(of: subject, before: query.before, limit: limit + 1)
         let rows = try sends.prefix(limit).map { send in
-            let answer = try decision(on: send)
+            let (entry, answer) = try decision(on: send)
             return DecisionsAnswer.Row(
                 send: send.id, caller: send.caller, type: send.type, channel: send.channel,
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
-                sentence: Explanation.sentence(answer.reason, answer.detail), deliveries: answer.deliveries,
+                sentence: sentence(entry, of: send), deliveries: answer.deliveries,
                 waiting: try waiting(of: send), events: try events(of: send), trail: answer.trail)
         }
         return DecisionsAnswer(rows: rows, next: sends.count > limit ? rows.last?.send : nil)
+    }
+
+    /// What was decided, and where it was decided otherwise than overall.
+    private func sentence(_ entry: SendEntry, of send: SendRecord) -> String {
+        let overall = entry.overall
+        let alike = entry.deliveries.filter { $0.decision.reason == overall.reason }
+        let notes = alike.reduce(into: DecisionNotes(rawValue: 0)) { $0.formUnion($1.decision.notes) }
+        let others = entry.deliveries.filter { $0.decision.reason != overall.reason }.map { other in
+            let name = other.destination.map { send.destinationNames[$0] ?? $0.hexadecimal }
+            return "At \(name.map { "`\($0)`" } ?? "another place"): \(Explanation.text(other.decision))"
+        }
+        return ([Explanation.text(overall.reason, overall.detail, notes: notes)] + others).joined(
+            separator: " ")
     }
 
     /// Destinations whose message still waits here.
@@ -85,10 +98,11 @@ struct GatewayReading {
     }
 
     /// What was answered, rebuilt from its entry.
-    private func decision(on send: SendRecord) throws -> SendAnswer {
+    private func decision(on send: SendRecord) throws -> (entry: SendEntry, answer: SendAnswer) {
         let bytes = try entry(send.entryIndex)
         let trail = TrailReference(entry: bytes, index: send.entryIndex, origin: library.origin)
-        return SendAnswer(try SendEntry.read(bytes).entry, of: send, trail: trail, isReplayed: false)
+        let entry = try SendEntry.read(bytes).entry
+        return (entry, SendAnswer(entry, of: send, trail: trail, isReplayed: false))
     }
 
     // MARK: People

@@ -1,17 +1,44 @@
-import CompliancePolicy
+package import CompliancePolicy
+import GateVocabulary
 
-/// The texts people were shown, by digest: kept from the first consent that names one, so that a record can be
-/// read long after the bundle has let its notice go. They say nothing of anybody.
+/// The texts people are shown, by digest, and what each asked for: kept from the moment its bundle comes into force, so
+/// that a yes that was said to it can be recorded, and read, long after a later bundle has let it go. They say nothing of
+/// anybody.
 extension StoreReading {
     /// - Parameter sha256: 64 lower-case hexadecimal digits.
-    func noticeText(_ sha256: String) throws -> String? { try setting(noticeSetting(sha256)) }
-}
+    func noticeText(_ sha256: String) throws -> String? { try setting(textSetting(sha256)) }
 
-extension StoreTransaction {
-    func archiveNotice(_ notice: Notice) throws {
-        guard try noticeText(notice.sha256) == nil else { return }
-        try setSetting(noticeSetting(notice.sha256), to: notice.text)
+    /// What a notice asked for that was in force once, with exactly this text.
+    package func archivedScope(of notice: Notice.Key, sha256: String) throws -> Notice.Scope? {
+        guard let text = try setting(scopeSetting(notice, sha256)) else { return nil }
+        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard parts.count == 2 else {
+            throw StoreError.damaged(table: "setting", "a notice asks for `\(text)`")
+        }
+        return Notice.Scope(
+            purposes: parts[0].split(separator: ",").map { Purpose(String($0)) },
+            channels: parts[1].split(separator: ",").compactMap { Channel(rawValue: String($0)) })
     }
 }
 
-private func noticeSetting(_ sha256: String) -> String { "notice \(sha256)" }
+extension StoreTransaction {
+    /// Keeps every notice of a bundle that comes into force.
+    package func archiveNotices(of policy: CompiledPolicy) throws {
+        for notice in policy.bundle.notices.values {
+            guard let scope = policy.scope(of: notice.key) else { continue }
+            if try noticeText(notice.sha256) == nil {
+                try setSetting(textSetting(notice.sha256), to: notice.text)
+            }
+            let purposes = scope.purposes.map(\.text).joined(separator: ",")
+            let channels = scope.channels.map(\.rawValue).joined(separator: ",")
+            let name = scopeSetting(notice.key, notice.sha256)
+            if try setting(name) == nil { try setSetting(name, to: "\(purposes) \(channels)") }
+        }
+    }
+}
+
+private func textSetting(_ sha256: String) -> String { "notice \(sha256)" }
+
+private func scopeSetting(_ notice: Notice.Key, _ sha256: String) -> String {
+    "notice \(sha256) as \(notice.id) \(notice.version) \(notice.language)"
+}

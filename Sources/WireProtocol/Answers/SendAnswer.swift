@@ -195,7 +195,9 @@ package struct SendAnswer: Hashable, Sendable {
     /// not told so would wait for ever. Said the first time too, so that both answers are the same.
     private var hintText: String? {
         guard !outcome.isPromise else { return hint }
-        return [hint, Self.boundIDHint].compactMap { $0 }.joined(separator: "; ")
+        // A hint from the rule book may be whole sentences.
+        let own = hint.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
+        return [own, Self.boundIDHint].compactMap { $0 }.joined(separator: "; ")
     }
 
     package static let boundIDHint = "this id keeps this answer; once the reason is gone, send with a new id"
