@@ -32,7 +32,9 @@ enum NamedTypes {
         Kind(
             names: [
                 "promo.*", "promotion.*", "offer.*", "partner_offer.*", "referral.*", "re_engagement",
-                "re_engagement.*", "rate.*", "corridor.*", "feature.*", "info.*",
+                "re_engagement.*", "rate.*", "corridor.*", "feature.*", "info.*", "marketing.*",
+                "newsletter*",
+                "campaign.*", "advert*", "upsell.*", "cross_sell.*", "loyalty.*", "cashback.*", "discount*",
             ], category: .marketing,
             law:
                 "ePrivacy Directive 2002/58/EC Art. 13, GDPR Art. 21(2)-(3); SG-0006, 17: rates, new countries, news of features, referrals and partners' offers are marketing"

@@ -47,12 +47,13 @@ struct PolicyDiff: GateCommand {
         }
         let hidden = difference.changes.count - Self.lineCountMax
         if hidden > 0 { Terminal.print("and \(hidden) more; --json has all of them") }
-        Terminal.note(
-            "\(difference.changes.count) differences in \(difference.stateCount) decisions; \(difference.pages.count) pages changed"
-        )
+        func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+        let changes = counted(difference.changes.count, "difference")
+        let decisions = counted(Int(difference.stateCount), "decision")
+        Terminal.note("\(changes) in \(decisions); \(counted(difference.pages.count, "page")) changed")
         if difference.changes.isEmpty {
             for page in difference.pages.prefix(Self.lineCountMax) {
-                Terminal.note("  \(Terminal.printable(page)) changed, and no decision with it")
+                Terminal.note("  \(Terminal.printable(page)) changed, and no decision on equal facts with it")
             }
         }
     }
