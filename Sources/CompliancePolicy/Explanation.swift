@@ -72,12 +72,17 @@ package enum Explanation {
 
     /// The sentence of a decision, and what else it did.
     package static func text(_ decision: Decision) -> String {
-        text(decision.reason, decision.detail, notes: decision.notes)
+        text(decision.reason, decision.detail, notBefore: decision.notBefore, notes: decision.notes)
     }
 
-    /// - Parameter notes: What else the decision did.
-    package static func text(_ reason: Reason, _ detail: Detail?, notes: DecisionNotes) -> String {
+    /// - Parameters:
+    ///   - notBefore: Until when it waits, if it does.
+    ///   - notes: What else the decision did.
+    package static func text(
+        _ reason: Reason, _ detail: Detail?, notBefore: Instant?, notes: DecisionNotes
+    ) -> String {
         var lines = [sentence(reason, detail)]
+        if let notBefore, reason.outcome.isPromise { lines.append("Its time is \(words(notBefore)).") }
         if notes.contains(.mandatoryPassed) {
             lines.append("The law obliges us to send it, so it went past something the recipient had set.")
         }
@@ -89,6 +94,74 @@ package enum Explanation {
                 "It was to break through Do Not Disturb, and the device does not let the app do that.")
         }
         return lines.joined(separator: " ")
+    }
+
+    /// What became of it later, as a sentence.
+    ///
+    /// - Parameters:
+    ///   - place: What the owner calls the device or address.
+    ///   - reason: The event's own: a decision's reason, a cause, a provider's word. See ``SendFate``.
+    package static func sentence(
+        _ fate: SendFate, at moment: Instant, place: String?, reason: String?
+    ) -> String {
+        let to = place.map { " to `\($0)`" } ?? ""
+        let at = place.map { " for `\($0)`" } ?? ""
+        let what =
+            switch fate {
+            case .handedOver: "it was handed over for delivery\(to)"
+            case .refusedByHop: "the delivery service would not take it\(at)"
+            case .expiredUnsent: "its time was over before the delivery service took it\(at)"
+            case .ambiguous:
+                "its time was over\(at), and nobody can say whether the delivery service had taken it"
+            case .withdrawn: "it was taken back\(at)\(reason.map { ": \(withdrawal($0))" } ?? "")"
+            case .summarised: "it was told in a summary with others\(at)"
+            case .mandatoryUnreached:
+                "it had reached nobody, and the law demands that it be told\(reason.map { " by \($0)" } ?? "")"
+            case .acceptedByProvider: "the provider took it\(at)"
+            case .failed: "the provider refused it\(at)\(reason.map { " (\($0))" } ?? "")"
+            case .unregistered: "the provider no longer knew `\(place ?? "the device")`"
+            case .userObserved: "the recipient saw it\(place.map { " on `\($0)`" } ?? "")"
+            }
+        return "On \(words(moment)) \(what)."
+    }
+
+    /// - Parameter reason: A decision's reason, or what happened.
+    private static func withdrawal(_ reason: String) -> String {
+        switch reason {
+        case "cancelled": "the sender cancelled it"
+        case "acknowledged": "the recipient knew by then"
+        case "erased": "the recipient was forgotten"
+        case Reason.expired.rawValue: "its time was over"
+        default: Reason(rawValue: reason).map(withdrawal) ?? reason
+        }
+    }
+
+    /// An event names the reason and no detail, so this says no more than the reason does.
+    private static func withdrawal(_ reason: Reason) -> String {
+        switch reason {
+        case .expired, .expiresBeforeDue: "its time was over"
+        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
+            "the consent it needs was not there any more"
+        case .minor: "the recipient was not known to be of age any more"
+        case .pushDisabled, .userPreference: "the recipient had switched it off"
+        case .blockedAtOSLevel: "the device did not let the app show notifications any more"
+        case .unknownRecipient, .noDestination: "the device or address was not in use any more"
+        case .noDeviceKey: "the device had no key any more that may be used"
+        case .quietHoursDropped, .quietHoursZoneMissing: "it was inside quiet hours by then"
+        case .frequencyCap: "the recipient had had as many as the rules allow"
+        case .payloadTooLarge: "it was larger than this way of sending carries"
+        case .factMissing: "the gateway could not find out all it needs to know"
+        case .unknownType, .typeDisabled, .invalidParams, .callerNotPermitted, .criticalNotPermitted,
+            .smsFallbackForbidden, .channelNotAllowed:
+            "the rules did not allow it any more"
+        case .quietHoursDeferred, .digested, .genericOnly, .allowed: "it was decided again"
+        }
+    }
+
+    /// `2026-11-23 07:00 UTC`: to the minute, rounded down.
+    private static func words(_ moment: Instant) -> String {
+        let text = moment.rfc3339
+        return "\(text.prefix(10)) \(text.dropFirst(11).prefix(5)) UTC"
     }
 
     /// Who can make the next attempt succeed, as a sentence.

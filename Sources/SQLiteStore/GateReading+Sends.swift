@@ -197,7 +197,7 @@ extension GateReading {
         let caller = CallerName(try words.text(of: row.integer(), in: gate))
         var record = EventRecord(
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
-            event: row.text(), destination: try row.optionalID(), at: row.instant(), reason: nil)
+            event: try row.name(), destination: try row.optionalID(), at: row.instant(), reason: nil)
         if let sealed = row.optionalByteArray() {
             let plain = try cipher.open(
                 sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })

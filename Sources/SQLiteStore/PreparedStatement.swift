@@ -142,6 +142,12 @@ struct StoredRow {
         return value
     }
 
+    /// A value that is stored by its name.
+    mutating func name<Name: RawRepresentable<String>>(_ type: Name.Type = Name.self) throws -> Name {
+        guard let value = Name(rawValue: text()) else { throw damaged("is no \(Name.self)") }
+        return value
+    }
+
     mutating func optionalID<ID: RandomIdentifier>(_ type: ID.Type = ID.self) throws -> ID? {
         let position = nextPosition()
         guard let start = sqlite3_column_blob(statement, position) else { return nil }

@@ -288,6 +288,9 @@ extension BadLine {
         BadLine(
             "notices.yaml", ["notices", "help_any_time", "asks_for"], ["social"],
             "bears the name of the purpose `help_any_time`"),
+        BadLine(
+            "notices.yaml", ["notices", "social"], ["asks_for": ["marketing"]],
+            "bears the name of the purpose `social`"),
         BadLine("notices/promo.1.en.txt", [], "\n\n  \n", "blank"),
 
         BadLine("cases/first.yaml", ["cases", "0", "given", "facts_of"], "all", "none of that name"),

@@ -233,6 +233,37 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         #expect(text.contains("Do Not Disturb"))
     }
 
+    @Test func `what waits says until when`() {
+        let due = Instant(rfc3339: "2026-11-23T07:00:30Z")!
+        #expect(
+            Explanation.text(.quietHoursDeferred, nil, notBefore: due, notes: [])
+                == "It came in quiet hours and was kept until they end. Its time is 2026-11-23 07:00 UTC.")
+        // A time that no longer matters is not told.
+        #expect(!Explanation.text(.minor, nil, notBefore: due, notes: []).contains("2026"))
+    }
+
+    @Test func `what became of a send has a sentence each`() {
+        let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
+        var seen: Set<String> = []
+        for fate in SendFate.allCases {
+            let plain = Explanation.sentence(fate, at: moment, place: nil, reason: nil)
+            let full = Explanation.sentence(fate, at: moment, place: "d_1", reason: nil)
+            for sentence in [plain, full] {
+                #expect(sentence.hasPrefix("On 2026-11-23 07:00 UTC ") && sentence.hasSuffix("."), "\(sentence)")
+            }
+            #expect(seen.insert(plain).inserted, "\(plain)")
+            #expect(full.contains("`d_1`") || fate == .mandatoryUnreached, "\(full)")
+        }
+    }
+
+    @Test(arguments: Reason.allCases.map(\.rawValue) + ["cancelled", "acknowledged", "erased"])
+    func `what was taken back says why in words`(_ reason: String) {
+        let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
+        let sentence = Explanation.sentence(.withdrawn, at: moment, place: nil, reason: reason)
+        #expect(sentence.contains("taken back: ") && !sentence.contains("_"), "\(sentence)")
+        #expect(!sentence.hasSuffix("back: \(reason)."), "\(sentence)")
+    }
+
     @Test func `who can fix it is said of every reason`() {
         for reason in Reason.allCases { #expect(Explanation.fix(reason).hasSuffix(".")) }
     }

@@ -415,17 +415,30 @@ import Testing
                 "at night transactional notifications wait for the morning", in: "categories.yaml",
                 after: ("categories.yaml", ["transactional", "quiet_hours"], "drop")),
             NamedFlaw(
-                "lets more than one go out in 24 hours", in: "limits.yaml",
+                "lets more go out than one in 24 hours or two in seven days", in: "limits.yaml",
                 after: ("limits.yaml", ["categories", "marketing"], nil)),
             NamedFlaw(
-                "lets more than one go out in 24 hours", in: "limits.yaml",
+                "lets more go out than one in 24 hours or two in seven days", in: "limits.yaml",
                 after: ("limits.yaml", ["categories", "marketing", "0", "window_hours"], 1)),
             NamedFlaw(
-                "not seen for more than 90 days", in: "regions.yaml",
+                "lets more go out than one in 24 hours or two in seven days", in: "limits.yaml",
+                after: ("limits.yaml", ["categories", "marketing", "0", "count"], 30),
+                ("limits.yaml", ["categories", "marketing", "0", "window_hours"], 720)),
+            NamedFlaw(
+                "counts what is older than 90 days", in: "regions.yaml",
                 after: ("regions.yaml", ["freshness", "device"], 91)),
             NamedFlaw(
-                "not seen for more than 90 days", in: "regions.yaml",
+                "counts what is older than 90 days", in: "regions.yaml",
                 after: ("regions.yaml", ["freshness", "device"], .null)),
+            NamedFlaw(
+                "counts what is older than 90 days", in: "regions.yaml",
+                after: ("regions.yaml", ["freshness", "ip"], .null)),
+            NamedFlaw(
+                "counts what is older than 3650 days", in: "regions.yaml",
+                after: ("regions.yaml", ["freshness", "user_declared"], .null)),
+            NamedFlaw(
+                "a letter of duty says what happened", in: "types/privacy.breach_notice.yaml",
+                after: ("types/privacy.breach_notice.yaml", ["channels", "email", "body"], "generic")),
             NamedFlaw(
                 "lacks `America/Los_Angeles`", in: "channels.yaml",
                 after: (

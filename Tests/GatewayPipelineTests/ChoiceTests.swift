@@ -221,6 +221,8 @@ import WireProtocol
         #expect(newest?["waiting"] == [])
         let events = newest?["events"]?.arrayValue?.compactMap { $0.objectValue?["event"]?.stringValue }
         #expect(events == ["handed_over"])
+        let told = newest?["explanation"]?.stringValue ?? ""
+        #expect(told.hasSuffix(" it was handed over for delivery to `d_1`."), "\(told)")
         let wrong = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions?before=x")
         #expect(wrong.status == 422)
     }

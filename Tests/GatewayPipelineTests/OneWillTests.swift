@@ -177,6 +177,7 @@ import Testing
         #expect(try await verdict(on: "email") == "allowed")
         let subject = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) })
         #expect(try gate.store.read { try $0.preferences(of: subject.id) }.isEmpty)
+        #expect(try await shown("marketing", "email") == "on permitted")
         // A second sale says no more than the first.
         try await agree("again", on: "email", for: "m", method: "existing_customer")
         try await choose("user_off", on: "email", source: "unsubscribe_link")
@@ -426,7 +427,7 @@ import Testing
         try await gate.register("u_1", region: "US", device: nil)
         try await address("e", "email", "a@example.org")
         try await address("n", "sms", "+12125550100")
-        #expect(try await shown("marketing", "email") == "on default")
+        #expect(try await shown("marketing", "email") == "on permitted")
         #expect(try await shown("transactional", "sms") == "off no_sms_consent never_asked")
         #expect(try await shown("social", "email") == "off no_email_consent never_asked")
         try await gate.register("u_1", region: "DE", device: nil)

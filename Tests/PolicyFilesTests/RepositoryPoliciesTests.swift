@@ -163,6 +163,25 @@ import Testing
             "the handbook and limits.yaml differ")
     }
 
+    @Test func `the handbook has every reason with its details, its outcome, its remedy and its sentence`() throws {
+        let page = URL(fileURLWithPath: repositoryPolicies)
+            .appendingPathComponent("../Sources/sendgate/Sendgate.docc/Reasons.md")
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let expected = Reason.allCases.flatMap { reason in
+            let plain: [Detail?] = [.expired, .quietHoursDeferred].contains(reason) ? [nil] : []
+            let details = reason.details.isEmpty ? [nil] : plain + reason.details.map(Optional.some)
+            return details.map { detail in
+                let name = detail.map { "`\($0.rawValue)`" } ?? ""
+                return "| `\(reason.rawValue)` | \(name) | \(reason.outcome.name) | \(reason.whoCanFix.rawValue) | "
+                    + "\(Explanation.sentence(reason, detail)) |"
+            }
+        }
+        let found = text.split(separator: "\n").drop { $0 != "## The list" }.map(String.init)
+            .filter { $0.hasPrefix("| `") }
+        #expect(found == expected, "Reasons.md should have these rows:\n\(expected.joined(separator: "\n"))")
+        for fixer in WhoCanFix.allCases { #expect(text.contains("| `\(fixer.rawValue)` |"), "\(fixer)") }
+    }
+
     @Test func `no two cases share a name`() {
         let names = pages(in: "cases").flatMap { $0.page["cases"]?.arrayValue ?? [] }
             .compactMap { $0["name"]?.stringValue }

@@ -143,7 +143,7 @@ extension StoreTransaction {
                 facts: Array(Canary.facts.utf8), decidedAt: .sample, notBefore: .sample, expiresAt: .sample))
         try appendEvent(
             EventRecord(
-                caller: CallerName("payments"), send: .sample(number), subject: subject, event: "failed",
+                caller: CallerName("payments"), send: .sample(number), subject: subject, event: .failed,
                 destination: .sample(1), at: .sample, reason: Canary.reason))
         try appendEntry(
             StoredEntry(

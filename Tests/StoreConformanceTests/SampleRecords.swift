@@ -125,7 +125,7 @@ extension EventRecord {
         _ number: Int, caller: String = "payments", subject: SubjectID? = nil, at: Instant = .sample()
     ) -> EventRecord {
         EventRecord(
-            caller: CallerName(caller), send: .sample(number), subject: subject, event: "failed",
+            caller: CallerName(caller), send: .sample(number), subject: subject, event: .failed,
             destination: .sample(1), at: at, reason: "Unregistered")
     }
 }

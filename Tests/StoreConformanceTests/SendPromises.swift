@@ -145,17 +145,17 @@ import Testing
         try opened.write { transaction in
             try transaction.insertSend(.sample(1, subject: .sample(1)))
             try transaction.insertSend(.sample(2))
-            for (number, event) in [(1, "failed"), (2, "withdrawn"), (1, "user_observed"), (3, "failed")] {
+            for (number, event) in [(1, SendFate.failed), (2, .withdrawn), (1, .userObserved), (3, .failed)] {
                 var record = EventRecord.sample(number, subject: number == 1 ? .sample(1) : nil)
                 record.event = event
                 try transaction.appendEvent(record)
             }
         }
         try opened.read { (store) throws in
-            #expect(try store.events(of: SendID.sample(1)).map(\.event) == ["failed", "user_observed"])
-            #expect(try store.events(of: SendID.sample(2)).map(\.event) == ["withdrawn"])
+            #expect(try store.events(of: SendID.sample(1)).map(\.event) == [.failed, .userObserved])
+            #expect(try store.events(of: SendID.sample(2)).map(\.event) == [.withdrawn])
             // Of a send that is not known (any more) as well.
-            #expect(try store.events(of: SendID.sample(3)).map(\.event) == ["failed"])
+            #expect(try store.events(of: SendID.sample(3)).map(\.event) == [.failed])
             #expect(try store.events(of: SendID.sample(4)).isEmpty)
         }
     }

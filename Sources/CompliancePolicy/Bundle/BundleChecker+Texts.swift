@@ -195,7 +195,7 @@ extension BundleChecker {
                 problem(
                     file, ["notices", id], "asks for `\(purpose)`, and is not the notice of that name",
                     hint: "a consent besides the category's is asked for by the notice that bears its name")
-            } else if special.contains(Purpose(id)), named.isEmpty {
+            } else if special.union(categories).contains(Purpose(id)), !purposes.contains(Purpose(id)) {
                 problem(
                     file, ["notices", id],
                     "bears the name of the purpose `\(id)` and asks for something else",

@@ -33,15 +33,18 @@ extension Notice {
         package var purposes: [Purpose]
         /// A text about messages to a number asks nothing about e-mail.
         package var channels: [Channel]
+        /// What a send may rest on because of a yes to it, in the words of the law.
+        package var basis: String
 
-        package init(purposes: [Purpose], channels: [Channel]) {
+        package init(purposes: [Purpose], channels: [Channel], basis: String) {
             self.purposes = purposes
             self.channels = channels
+            self.basis = basis
         }
     }
 
-    /// The page that says what each notice asks for, by the notice's id: `{promo: {asks_for: [marketing]}}`. It stands
-    /// apart from the texts, because a text is archived exactly as somebody saw it.
+    /// The page that says what each notice asks for, by the notice's id: `{promo: {asks_for: [marketing],
+    /// basis: GDPR Art. 6(1)(a)}}`. It stands apart from the texts, because a text is archived exactly as somebody saw it.
     package static let purposesPage = "notices.yaml"
 
     static func scopes(_ reader: NodeReader) -> [String: Scope] {
@@ -51,7 +54,8 @@ extension Notice {
             let row = node.members()
             let scope = Scope(
                 purposes: row.texts("asks_for").map { Purpose($0) },
-                channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases)
+                channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases,
+                basis: row.optionalText("basis") ?? "consent")
             if scope.purposes.isEmpty { node.problem("asks for nothing") }
             if scope.channels.isEmpty { node.problem("asks for no channel") }
             scopes[id] = scope

@@ -82,10 +82,14 @@ enum NamedTypes {
         var law: String
         /// What it must pass at least. What has a cap must pass caps too.
         var passes: [MandatoryPass]
+        /// Whether it has to say what happened, and not only that something did.
+        var saysWhat = true
     }
 
     static let duties: [Duty] = [
-        Duty(name: TypeID("transaction.failed"), law: "PSD2 Art. 79(1)", passes: [.preferences]),
+        Duty(
+            name: TypeID("transaction.failed"), law: "PSD2 Art. 79(1), made available in an agreed manner",
+            passes: [.preferences], saysWhat: false),
         Duty(
             name: TypeID("card.blocked"), law: "PSD2 Art. 68(3), immediately after the block",
             passes: [.preferences, .quietHours]),
@@ -206,9 +210,15 @@ enum NamedTypes {
         }
     }
 
-    /// Hours in which marketing may go out once: S0's "maximum one per day", the loosest of the sources.
-    static let marketingHoursMin = 24
+    /// Whether a limit of marketing keeps to S0's "maximum one per day", or to S4's two in seven days, which may come
+    /// together and are fewer.
+    static func keeps(marketing cap: Cap) -> Bool {
+        cap.count == 1 && cap.windowHours >= 24 || cap.count == 2 && cap.windowHours >= 168
+    }
 
-    /// Days a device's region counts: "every device seen in the last 90 days".
-    static let deviceDaysMax = 90
+    /// Days an observation says where somebody is: "every device seen in the last 90 days", and what a network or a
+    /// card tells is no better. What somebody once said of themselves ages, too; only an identity check does not.
+    static let observationDaysMax: [RegionSource: Int] = [
+        .device: 90, .sim: 90, .ip: 90, .userDeclared: 3650,
+    ]
 }

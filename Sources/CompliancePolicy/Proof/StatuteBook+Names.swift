@@ -58,6 +58,11 @@ extension StatuteBook {
                 ["ttl"],
                 "is \(type.ttlSeconds) seconds, and what the law obliges us to send lives a day at least")
         }
+        if duty.saysWhat, type.sensitivity != .high, type.body.email != .full {
+            add(
+                ["channels", "email"],
+                "is `\(type.body.email.rawValue)`, and a letter of duty says what happened")
+        }
         let sender = bundle.callers.contains { name, rule in
             name != bundle.developmentCaller && rule.grants.contains(.send)
                 && rule.types.covers(type.id, of: type.category)
@@ -318,19 +323,22 @@ extension StatuteBook {
                     law: "S1, quiet hours; SG-0006, 8"))
         }
         let marketing = bundle.limits.categories[.marketing]
-        let isCapped = marketing.map { $0.windowHours >= $0.count * NamedTypes.marketingHoursMin } ?? false
+        let isCapped = marketing.map(NamedTypes.keeps(marketing:)) ?? false
         if bundle.types.values.contains(where: { $0.category == .marketing && $0.isEnabled }), !isCapped {
             found.append(
                 flaw(
                     "limits.yaml", ["categories", "marketing"],
-                    "lets more than one go out in \(NamedTypes.marketingHoursMin) hours",
-                    law: "S0, Promotional (P3), the loosest of the sources; SG-0006, 9"))
+                    "lets more go out than one in 24 hours or two in seven days",
+                    law: "S0, Promotional (P3), and S4 section 8, the loosest of the sources; SG-0006, 9"))
         }
-        if let days = bundle.regions.freshnessDays[.device], days ?? .max > NamedTypes.deviceDaysMax {
+        for source in RegionSource.allCases {
+            guard let days = bundle.regions.freshnessDays[source],
+                let most = NamedTypes.observationDaysMax[source], days ?? .max > most
+            else { continue }
             found.append(
                 flaw(
-                    "regions.yaml", ["freshness", "device"],
-                    "counts a device not seen for more than \(NamedTypes.deviceDaysMax) days",
+                    "regions.yaml", ["freshness", source.rawValue],
+                    "counts what is older than \(most) days",
                     law: "GDPR Art. 5(1)(d): where somebody was says little of where they are"))
         }
         return found

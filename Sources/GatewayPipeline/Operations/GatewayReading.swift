@@ -64,17 +64,18 @@ struct GatewayReading {
         let sends = try store.sends(of: subject, before: query.before, limit: limit + 1)
         let rows = try sends.prefix(limit).map { send in
             let (entry, answer) = try decision(on: send)
+            let events = try events(of: send)
             return DecisionsAnswer.Row(
                 send: send.id, caller: send.caller, type: send.type, channel: send.channel,
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
-                sentence: sentence(entry, of: send), deliveries: answer.deliveries,
-                waiting: try waiting(of: send), events: try events(of: send), trail: answer.trail)
+                sentence: sentence(entry, of: send, then: events), deliveries: answer.deliveries,
+                waiting: try waiting(of: send), events: events, trail: answer.trail)
         }
         return DecisionsAnswer(rows: rows, next: sends.count > limit ? rows.last?.send : nil)
     }
 
-    /// What was decided, and where it was decided otherwise than overall.
-    private func sentence(_ entry: SendEntry, of send: SendRecord) -> String {
+    /// What was decided, where it was decided otherwise than overall, and what became of it.
+    private func sentence(_ entry: SendEntry, of send: SendRecord, then events: [SendEvent]) -> String {
         let overall = entry.overall
         let alike = entry.deliveries.filter { $0.decision.reason == overall.reason }
         let notes = alike.reduce(into: DecisionNotes(rawValue: 0)) { $0.formUnion($1.decision.notes) }
@@ -82,8 +83,13 @@ struct GatewayReading {
             let name = other.destination.map { send.destinationNames[$0] ?? $0.hexadecimal }
             return "At \(name.map { "`\($0)`" } ?? "another place"): \(Explanation.text(other.decision))"
         }
-        return ([Explanation.text(overall.reason, overall.detail, notes: notes)] + others).joined(
-            separator: " ")
+        let decided = Explanation.text(
+            overall.reason, overall.detail, notBefore: alike.compactMap(\.decision.notBefore).min(),
+            notes: notes)
+        let became = events.map {
+            Explanation.sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
+        }
+        return ([decided] + others + became).joined(separator: " ")
     }
 
     /// Destinations whose message still waits here.
@@ -134,7 +140,10 @@ struct GatewayReading {
                 RecipientAnswer.Address(
                     address: $0.id.text, channel: $0.channel, value: $0.value, verifiedAt: $0.verifiedAt)
             },
-            consents: person.consents.map { ConsentsAnswer.Record($0, names: names, among: person.consents) },
+            consents: try person.consents.map {
+                ConsentsAnswer.Record(
+                    $0, names: names, among: person.consents, lawfulBasis: try lawfulBasis(of: $0))
+            },
             preferences: try store.preferenceHistory(of: person.subject.id).map {
                 PreferencesAnswer.Transition($0, names: names)
             },
@@ -172,11 +181,24 @@ struct GatewayReading {
                     hasExpired: fact.hasExpired(at: query.asOf ?? now)))
         }
         let records = try events.map { event in
-            var record = ConsentsAnswer.Record(event, names: names, among: person.consents)
+            var record = ConsentsAnswer.Record(
+                event, names: names, among: person.consents, lawfulBasis: try lawfulBasis(of: event))
             record.noticeText = try event.notice.flatMap { try store.noticeText($0.sha256) }
             return record
         }
         return Answer(json: ConsentsAnswer(query: query, records: records, standing: standing).json)
+    }
+
+    /// What a send may rest on because of a record: what the reviewed pages say of the text that was shown.
+    private func lawfulBasis(of event: ConsentEvent) throws -> String? {
+        guard event.state == .given else { return nil }
+        if event.method == .existingCustomer {
+            return "legitimate interest in telling a customer of similar products (Art. 6(1)(f) of the GDPR or UK "
+                + "GDPR, ePrivacy Directive Art. 13(2), UK PECR reg. 22(3))"
+        }
+        guard let notice = event.notice else { return "consent" }
+        let key = Notice.Key(id: notice.id, version: notice.version, language: notice.language)
+        return try store.archivedScope(of: key, sha256: notice.sha256)?.basis ?? "consent"
     }
 
     /// Chosen, effective, why, and how to change it: never a misleading green toggle (S1).
@@ -250,7 +272,9 @@ extension SendEvent {
 }
 
 extension ConsentsAnswer.Record {
-    init(_ event: ConsentEvent, names: [Tag: String], among events: [ConsentEvent]) {
+    init(
+        _ event: ConsentEvent, names: [Tag: String], among events: [ConsentEvent], lawfulBasis: String?
+    ) {
         self.init(
             sequence: event.sequence, id: event.id, purpose: event.purpose, channel: event.channel,
             address: event.address.map { names[$0] ?? $0.hexadecimal }, state: event.state.rawValue,
@@ -261,7 +285,7 @@ extension ConsentsAnswer.Record {
                     id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
             }, expiresAt: event.expiresAt,
             withdraws: event.withdraws.flatMap { tag in events.first { $0.idTag == tag }?.id },
-            previousHash: event.previousHash)
+            previousHash: event.previousHash, lawfulBasis: lawfulBasis)
     }
 }
 

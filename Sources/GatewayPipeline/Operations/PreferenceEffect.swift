@@ -4,7 +4,7 @@ import GateVocabulary
 /// Whether a choice has its effect, and if not, what stands in the way: the very gates that decide sends say so.
 struct PreferenceEffect {
     var isOn: Bool
-    /// A reason's name, or `default`, `chosen`.
+    /// A reason's name, or `chosen`, `default`, `permitted`.
     var why: String
     /// What exactly is missing, for a consent.
     var detail: Detail?
@@ -24,7 +24,9 @@ struct PreferenceEffect {
         var obstacles: [Obstacle] = []
         for place in places {
             guard let obstacle = Self.obstacle(to: scope, on: channel, at: place, of: person, loading) else {
-                self.init(isOn: true, why: chosen ? "chosen" : "default")
+                let category = Category(rawValue: scope) ?? loading.policy.type(TypeID(scope))?.category
+                let isOnByDefault = category.map { loading.policy.category($0).isOnByDefault } == true
+                self.init(isOn: true, why: chosen ? "chosen" : isOnByDefault ? "default" : "permitted")
                 return
             }
             obstacles.append(obstacle)

@@ -231,7 +231,7 @@ extension BatchContext {
         guard draft.decision.outcome.isPromise else {
             try store.appendEvent(
                 EventRecord(
-                    caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
+                    caller: row.request.caller, send: row.send, subject: row.subject, event: .withdrawn,
                     destination: row.destination, at: now, reason: draft.decision.reason.rawValue))
             return try cameToNothing(row, at: now)
         }

@@ -17,7 +17,7 @@ extension BatchContext {
         }
         // What is with the hop right now, and what it has or may have.
         let gone = Set(try store.outbox(of: id).map(\.destination))
-            .union(try store.events(of: id).filter(\.mayHaveArrived).compactMap(\.destination))
+            .union(try store.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination))
             .map { send.destinationNames[$0] ?? $0.hexadecimal }
         let trail = try record(
             .cancel, at: now,
@@ -51,7 +51,7 @@ extension BatchContext {
         let trail = try record(.receipt, at: now, members)
         try store.appendEvent(
             EventRecord(
-                caller: send.caller, send: send.id, subject: send.subject, event: body.event.rawValue,
+                caller: send.caller, send: send.id, subject: send.subject, event: body.event.fate,
                 destination: tag, at: body.at, reason: body.reason))
         if body.event == .unregistered, let subject = send.subject {
             try deactivate(tag, of: subject, unregisteredAt: body.at, by: caller, at: now)

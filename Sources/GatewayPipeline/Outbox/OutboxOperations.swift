@@ -99,9 +99,9 @@ struct ReportOperation: EngineOperation {
         try batch.record(.delivery, at: now, members)
         try batch.store.appendEvent(
             EventRecord(
-                caller: row.request.caller, send: row.send, subject: row.subject, event: event.rawValue,
+                caller: row.request.caller, send: row.send, subject: row.subject, event: event.fate,
                 destination: row.destination, at: now, reason: nil))
-        if !event.mayHaveArrived { try batch.cameToNothing(row, at: now) }
+        if !event.fate.mayHaveArrived { try batch.cameToNothing(row, at: now) }
         return done
     }
 
@@ -135,8 +135,14 @@ package enum HandOver: String, CaseIterable, Sendable, Hashable {
     /// The hop may have it: the connection broke after the request was written, and its time is over.
     case ambiguous
 
-    /// What nobody knows the end of may have arrived.
-    package var mayHaveArrived: Bool { self == .handedOver || self == .ambiguous }
+    var fate: SendFate {
+        switch self {
+        case .handedOver: .handedOver
+        case .refusedByHop: .refusedByHop
+        case .expiredUnsent: .expiredUnsent
+        case .ambiguous: .ambiguous
+        }
+    }
 }
 
 extension BatchContext {
@@ -206,7 +212,7 @@ extension BatchContext {
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             try store.appendEvent(
                 EventRecord(
-                    caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
+                    caller: row.request.caller, send: row.send, subject: row.subject, event: .withdrawn,
                     destination: row.destination, at: now, reason: again.decision.reason.rawValue))
             try cameToNothing(row, at: now)
             return false
@@ -261,7 +267,7 @@ extension BatchContext {
             ])
         try store.appendEvent(
             EventRecord(
-                caller: row.request.caller, send: row.send, subject: row.subject, event: "withdrawn",
+                caller: row.request.caller, send: row.send, subject: row.subject, event: .withdrawn,
                 destination: row.destination, at: now, reason: cause.rawValue))
         // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
         switch cause {

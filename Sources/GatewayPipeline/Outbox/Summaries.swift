@@ -142,7 +142,7 @@ extension BatchContext {
         try store.removeOutbox(row.message)
         try store.appendEvent(
             EventRecord(
-                caller: row.request.caller, send: row.send, subject: row.subject, event: "summarised",
+                caller: row.request.caller, send: row.send, subject: row.subject, event: .summarised,
                 destination: row.destination, at: now, reason: summary.uuidText))
     }
 

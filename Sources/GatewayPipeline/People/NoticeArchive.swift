@@ -11,13 +11,14 @@ extension StoreReading {
     /// What a notice asked for that was in force once, with exactly this text.
     package func archivedScope(of notice: Notice.Key, sha256: String) throws -> Notice.Scope? {
         guard let text = try setting(scopeSetting(notice, sha256)) else { return nil }
-        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count == 2 else {
+        let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2 else {
             throw StoreError.damaged(table: "setting", "a notice asks for `\(text)`")
         }
         return Notice.Scope(
             purposes: parts[0].split(separator: ",").map { Purpose(String($0)) },
-            channels: parts[1].split(separator: ",").compactMap { Channel(rawValue: String($0)) })
+            channels: parts[1].split(separator: ",").compactMap { Channel(rawValue: String($0)) },
+            basis: parts.count == 3 ? String(parts[2]) : "consent")
     }
 }
 
@@ -32,7 +33,7 @@ extension StoreTransaction {
             let purposes = scope.purposes.map(\.text).joined(separator: ",")
             let channels = scope.channels.map(\.rawValue).joined(separator: ",")
             let name = scopeSetting(notice.key, notice.sha256)
-            if try setting(name) == nil { try setSetting(name, to: "\(purposes) \(channels)") }
+            if try setting(name) == nil { try setSetting(name, to: "\(purposes) \(channels) \(scope.basis)") }
         }
     }
 }

@@ -110,7 +110,7 @@ extension BatchContext {
         // Another of its messages may wait, or be on its way into the store in this very batch.
         guard try store.outbox(of: row.send).isEmpty, !staged.contains(where: { $0.record.send == row.send })
         else { return false }
-        guard try !store.events(of: row.send).contains(where: \.mayHaveArrived) else { return false }
+        guard try !store.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
         if let event = row.event, try store.told(event, to: row.subject)?.send == row.send {
             try store.removeTold(event, to: row.subject)
         }
@@ -133,18 +133,10 @@ extension BatchContext {
             ])
         try store.appendEvent(
             EventRecord(
-                caller: caller, send: send, subject: subject, event: "mandatory_unreached",
+                caller: caller, send: send, subject: subject, event: .mandatoryUnreached,
                 destination: nil, at: now, reason: rule.ifUnreachable))
         alarms.append(
             "mandatory_unreached: `\(type.id)` of send \(send) reached nobody and must go by \(rule.ifUnreachable) within: \(rule.mustReachWithin)"
         )
-    }
-}
-
-extension EventRecord {
-    /// Whether it tells of something the recipient has, or may have, or has in a summary.
-    var mayHaveArrived: Bool {
-        HandOver(rawValue: event)?.mayHaveArrived == true
-            || ["summarised", "accepted_by_provider", "user_observed"].contains(event)
     }
 }

@@ -463,14 +463,13 @@ package struct EventRecord: Hashable, Sendable {
     package var caller: CallerName
     package var send: SendID
     package var subject: SubjectID?
-    /// `handed_over`, `withdrawn`, `accepted_by_provider`, `failed`, `user_observed`, ….
-    package var event: String
+    package var event: SendFate
     package var destination: Tag?
     package var at: Instant
     package var reason: String?
 
     package init(
-        cursor: Int64 = 0, caller: CallerName, send: SendID, subject: SubjectID?, event: String,
+        cursor: Int64 = 0, caller: CallerName, send: SendID, subject: SubjectID?, event: SendFate,
         destination: Tag?, at: Instant, reason: String?
     ) {
         self.cursor = cursor

@@ -268,6 +268,8 @@ package struct ConsentsAnswer: Hashable, Sendable {
         package var source: CallerName
         package var jurisdiction: String?
         package var notice: ConsentBody.Notice?
+        /// On what a send may rest because of it; `nil` when on nothing.
+        package var lawfulBasis: String?
         /// The words of ``notice``, from the archive; in `GET …/consents` only.
         package var noticeText: String?
         package var expiresAt: Instant?
@@ -280,7 +282,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
             sequence: Int64, id: String, purpose: Purpose, channel: Channel, address: String?, state: String,
             eventTime: Instant, receivedAt: Instant, method: ConsentMethod, source: CallerName,
             jurisdiction: String?, notice: ConsentBody.Notice?, expiresAt: Instant?, withdraws: String?,
-            previousHash: String, noticeText: String? = nil
+            previousHash: String, lawfulBasis: String?, noticeText: String? = nil
         ) {
             self.sequence = sequence
             self.id = id
@@ -294,6 +296,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
             self.source = source
             self.jurisdiction = jurisdiction
             self.notice = notice
+            self.lawfulBasis = lawfulBasis
             self.noticeText = noticeText
             self.expiresAt = expiresAt
             self.withdraws = withdraws
@@ -315,14 +318,6 @@ package struct ConsentsAnswer: Hashable, Sendable {
                 "expires_at": expiresAt.map { .string($0.rfc3339) },
                 "withdraws": withdraws.map { .string($0) }, "previous_hash": .string(previousHash),
             ])
-        }
-
-        /// On what a send may rest because of this record; `nil` when on nothing.
-        private var lawfulBasis: String? {
-            guard state == "given" else { return nil }
-            return method == .existingCustomer
-                ? "legitimate interest (GDPR Art. 6(1)(f), ePrivacy Directive Art. 13(2))"
-                : "consent (GDPR Art. 6(1)(a), Art. 7)"
         }
 
         private static let notice = Shape.answer(
@@ -486,7 +481,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
         package var chosen: PreferenceState
         /// Whether notifications of the scope get through now.
         package var isEffectivelyOn: Bool
-        /// Why, when that is not what was chosen or nothing was: a reason's name, or `default`, `chosen`.
+        /// Why: `chosen`, `default`, `permitted` or the name of the reason that stops them.
         package var why: String
         /// What exactly is missing, for a consent.
         package var detail: Detail?
@@ -533,7 +528,10 @@ package struct PreferencesAnswer: Hashable, Sendable {
                     "chosen", .choice(of: PreferenceState.self),
                     "What was chosen; `default` when nothing was."),
                 .required("effective", .choice(["on", "off"]), "Whether notifications get through."),
-                .required("why", .anyText, "`chosen`, `default`, or the reason that stops them."),
+                .required("why", .anyText, """
+                    `chosen`; `default`; `permitted`, when it is off by default and a law or a recorded sale lets it \
+                    through until the person objects; or the reason that stops them.
+                    """),
                 .optional(
                     "detail", .choice(of: Detail.self),
                     "What a missing consent is: `expired`, `withdrawn`, …."),

@@ -29,14 +29,13 @@ package struct SendEvent: Hashable, Sendable {
     /// Rising per caller; `after=` takes the newest one seen.
     package var cursor: Int64
     package var send: SendID
-    /// `handed_over`, `withdrawn`, `accepted_by_provider`, `failed`, `user_observed`, …
-    package var event: String
+    package var event: SendFate
     package var destination: String?
     package var at: Instant
     package var reason: String?
 
     package init(
-        cursor: Int64, send: SendID, event: String, destination: String?, at: Instant, reason: String?
+        cursor: Int64, send: SendID, event: SendFate, destination: String?, at: Instant, reason: String?
     ) {
         self.cursor = cursor
         self.send = send
@@ -48,7 +47,7 @@ package struct SendEvent: Hashable, Sendable {
 
     package var json: JSONObject {
         JSONObject(present: [
-            "cursor": .integer(cursor), "send_id": .string(send.uuidText), "event": .string(event),
+            "cursor": .integer(cursor), "send_id": .string(send.uuidText), "event": .string(event.rawValue),
             "destination": destination.map { .string($0) }, "at": .string(at.rfc3339),
             "reason": reason.map { .string($0) },
         ])
@@ -59,12 +58,13 @@ package struct SendEvent: Hashable, Sendable {
         [
             .required("cursor", .count, "Rising; give the newest as `after`."),
             .required("send_id", .uuid, "The send."),
-            .required(
-                "event", .anyText,
-                "`handed_over`, `withdrawn`, `accepted_by_provider`, `failed`, `user_observed`, …"),
+            .required("event", .choice(of: SendFate.self), "What became of it."),
             .optional("destination", .anyText, "The device or address."),
             .required("at", .anyText, "RFC 3339."),
-            .optional("reason", .anyText, "Why, for a failure or a withdrawal."),
+            .optional("reason", .anyText, """
+                Of a withdrawal, why; of a summary, its `send_id`; of a notice that reached nobody, the way it must \
+                go; of a failure, the provider's word.
+                """),
         ])
 }
 

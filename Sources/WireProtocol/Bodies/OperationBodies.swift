@@ -13,6 +13,15 @@ package struct ReceiptBody: WireBody, Hashable {
         case unregistered
         /// The person saw it or acted on it.
         case userObserved = "user_observed"
+
+        package var fate: SendFate {
+            switch self {
+            case .acceptedByProvider: .acceptedByProvider
+            case .failed: .failed
+            case .unregistered: .unregistered
+            case .userObserved: .userObserved
+            }
+        }
     }
 
     package var send: SendID

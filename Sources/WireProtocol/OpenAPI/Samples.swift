@@ -43,7 +43,7 @@ enum Samples {
         hidesRecipient: false, trail: trail)
 
     static let event = SendEvent(
-        cursor: 912, send: sendID, event: "handed_over", destination: "d_1", at: moment, reason: nil)
+        cursor: 912, send: sendID, event: .handedOver, destination: "d_1", at: moment, reason: nil)
 
     static let status = SendStatusAnswer(
         decision: forwarded, type: TypeID("transaction.remittance_sent"), channel: .push, receivedAt: moment,
@@ -99,7 +99,7 @@ enum Samples {
         notice: ConsentBody.Notice(
             id: "promo", version: "3",
             sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", language: "nb"),
-        expiresAt: nil, withdraws: nil, previousHash: "")
+        expiresAt: nil, withdraws: nil, previousHash: "", lawfulBasis: "consent (GDPR Arts. 6(1)(a) and 7)")
 
     static let consents = ConsentsAnswer(
         query: ConsentsQuery(asOf: moment, knownAt: nil), records: [consent],

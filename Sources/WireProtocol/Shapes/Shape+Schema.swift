@@ -51,8 +51,12 @@ package struct SchemaComponents {
             return reference(to: "AnyJSON\(depthMax)") { components in
                 components.schema(ofAnything: depthMax)
             }
-        case .named(let name, let shape):
-            return reference(to: name) { components in components.schema(of: shape) }
+        case .named(let name, let shape, let means):
+            return reference(to: name) { components in
+                var schema = components.schema(of: shape)
+                if let means { schema["description"] = .string(means) }
+                return schema
+            }
         case .foreign:
             return ["type": "object"]
         case .either(let shapes):

@@ -22,8 +22,8 @@ package indirect enum Shape: Sendable {
     case variants(VariantShape)
     /// Any JSON without fractions, `depthMax` arrays and objects inside one another.
     case anything(depthMax: Int)
-    /// Shown once in the OpenAPI document, under this name, and referred to elsewhere.
-    case named(String, Shape)
+    /// Shown once in the OpenAPI document, under this name and with these words, and referred to elsewhere.
+    case named(String, Shape, means: String? = nil)
     /// One of several; only answers use it, and only the document reads it.
     case either([Shape])
     /// An object that another standard describes; only answers use it.
@@ -33,7 +33,8 @@ package indirect enum Shape: Sendable {
     package static func choice<Value: RawRepresentable<String> & CaseIterable>(of type: Value.Type) -> Shape {
         // With the types it is nested in, because `Source` alone says nothing; without the module.
         let name = String(reflecting: type).split(separator: ".").dropFirst().joined()
-        return .named(name, .choice(Value.allCases.map(\.rawValue)))
+        let means = (type as? any DescribedChoice.Type)?.means
+        return .named(name, .choice(Value.allCases.map(\.rawValue)), means: means)
     }
 
     /// An id somebody chose.
@@ -163,7 +164,7 @@ extension Shape {
             return shape.violations(of: object)
         case .anything(let depthMax):
             return Self.violations(ofAnything: value, depthMax: depthMax)
-        case .named(_, let shape):
+        case .named(_, let shape, _):
             return shape.violations(of: value)
         case .foreign:
             if case .object = value { return [] }
@@ -348,7 +349,7 @@ extension Shape {
         case .list: "expected an array"
         case .map, .object, .variants, .foreign: "expected an object"
         case .anything: "expected a value"
-        case .named(_, let shape): shape.summary
+        case .named(_, let shape, _): shape.summary
         case .either(let shapes): shapes.first?.summary ?? "expected a value"
         }
     }

@@ -122,7 +122,7 @@ struct BenchFloor {
         try transaction.countForward(of: subject, type: type, category: category, at: now, send: send)
         try transaction.appendEvent(
             EventRecord(
-                caller: caller, send: send, subject: subject, event: HandOver.handedOver.rawValue,
+                caller: caller, send: send, subject: subject, event: .handedOver,
                 destination: tag, at: now, reason: nil))
     }
 }

@@ -12,7 +12,7 @@ import PolicyFiles
 struct PolicySign: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign",
-        abstract: "Signs a rule book that passes its checks.",
+        abstract: "Signs a rule book that passes its checks and its proof.",
         usage: "sendgate policy sign DIR --key FILE [--json]",
         discussion: """
             Writes `bundle.sig` into the folder, beside the signatures of others over the same contents. Prints the \
@@ -39,6 +39,8 @@ struct PolicySign: GateCommand {
             throw CommandFailure("the id of `\(key)` cannot name a signature", hint: "make a new key")
         }
         let bundle = try PolicyLoading.bundle(at: folder)
+        // Nobody vouches for what no gateway would put in force.
+        try PolicyProof.demand(CompiledPolicy(bundle))
         try PolicySignature.sign(
             PolicySignature.Statement(of: bundle, digest: bundle.digest), in: folder, by: signer)
         if output.json {

@@ -28,8 +28,10 @@ struct TypePage {
             basis.add(regime.rawValue, type.basis[regime], needs(.push), needs(.sms), needs(.email))
         }
         lines += basis.lines
+        lines += Self.exceptions(type, policy)
         if let purpose = type.purpose {
             lines.append("and explicit consent to the purpose `\(purpose)`, from an existing customer too")
+            add("asked for by", Self.notices(asking: purpose, policy))
         }
         lines.append("")
 
@@ -50,6 +52,8 @@ struct TypePage {
         add("caps", Self.caps(type, policy))
         add("minors", category.refusesMinors || type.refusesMinors ? "never" : "as everybody")
         add("switched off by", category.switchOff == .stepUp ? "a second confirmation only" : "one tap")
+        if type.isMutableAlone { add("", "by itself, or with its category") }
+        if category.hasUnsubscribeLink { add("way out", "a link in every one") }
         if let rule = type.mandatory {
             add("mandatory", rule.law.joined(separator: "; "))
             add("  passes", rule.passes.map(\.rawValue).joined(separator: ", "))
@@ -83,6 +87,30 @@ struct TypePage {
             lines.append("  \(texts.body.words)")
         }
         self.lines = lines
+    }
+
+    /// The dated rows that hold in place of the table, places of one rule on one line.
+    private static func exceptions(_ type: NotificationType, _ policy: CompiledPolicy) -> [String] {
+        let rows = policy.bundle.regions.permissionRows.filter { row in
+            row.categories.contains(type.category) && type.body[row.channel] != .never
+        }
+        var lines: [(terms: String, places: [String], from: String)] = []
+        for row in rows {
+            let terms = "\(row.channel.rawValue) needs \(row.rule.words)"
+            let from = row.from.map { " since \($0)" } ?? ""
+            if let index = lines.firstIndex(where: { $0.terms == terms && $0.from == from }) {
+                lines[index].places.append(row.region.description)
+            } else {
+                lines.append((terms, [row.region.description], from))
+            }
+        }
+        return lines.map { "in \($0.places.joined(separator: ", ")) \($0.terms)\($0.from)" }
+    }
+
+    /// The texts by which somebody can be asked for it.
+    private static func notices(asking purpose: Purpose, _ policy: CompiledPolicy) -> String {
+        policy.bundle.noticeScopes.filter { $0.value.purposes.contains(purpose) }.keys.sorted()
+            .joined(separator: ", ")
     }
 
     private static func caps(_ type: NotificationType, _ policy: CompiledPolicy) -> String {

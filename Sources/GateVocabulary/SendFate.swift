@@ -1,0 +1,37 @@
+/// What became of a send after it was decided, step by step: the closed list of `GET /v1/events`.
+///
+/// There is no "delivered". What is known is who took a message on, and what somebody was seen to do; receipts lie
+/// (S1).
+package enum SendFate: String, CaseIterable, Sendable, Hashable {
+    /// The next hop has it.
+    case handedOver = "handed_over"
+    /// The next hop will never take it.
+    case refusedByHop = "refused_by_hop"
+    /// Its time was over before the next hop took it.
+    case expiredUnsent = "expired_unsent"
+    /// The next hop may have it: the connection broke after the request was written, and its time is over.
+    case ambiguous
+    /// It waited and does not go on. The event's reason is a decision's, or what happened: `cancelled`, `acknowledged`.
+    case withdrawn
+    /// It went into a summary with others. The event's reason is the summary's `send_id`.
+    case summarised
+    /// A notice the law demands reached nobody. The event's reason is the way it must go instead.
+    case mandatoryUnreached = "mandatory_unreached"
+    /// A receipt: the provider took it. That says nothing about the person.
+    case acceptedByProvider = "accepted_by_provider"
+    /// A receipt: the provider refused it for good. The event's reason is the provider's.
+    case failed
+    /// A receipt: the provider says that the token is no longer registered.
+    case unregistered
+    /// A receipt: the person saw it or acted on it.
+    case userObserved = "user_observed"
+
+    /// Whether the recipient has it, may have it, or has it in a summary. What nobody knows the end of may have
+    /// arrived.
+    package var mayHaveArrived: Bool {
+        switch self {
+        case .handedOver, .ambiguous, .summarised, .acceptedByProvider, .userObserved: true
+        case .refusedByHop, .expiredUnsent, .withdrawn, .mandatoryUnreached, .failed, .unregistered: false
+        }
+    }
+}
