@@ -54,7 +54,10 @@ struct Wiring {
         let trailSigner = try Self.trailSigner(keys, origin: configuration.trailOrigin)
         trailKey = trailSigner.verifierKey
 
-        let load: @Sendable () throws -> PolicySource.Loaded = { try PolicyLoading.configured(configuration) }
+        let clock = SystemClock()
+        let load: @Sendable () throws -> PolicySource.Loaded = {
+            try PolicyLoading.configured(configuration, at: clock.now())
+        }
         let first = try load().policy
         try configuration.requireCallers(in: first)
         let policy = PolicyInForce(first)
@@ -75,7 +78,6 @@ struct Wiring {
         // Archived before it decides anything, or replay would miss it.
         try library.archivePolicy(first.digest, first.bundle.canonicalJSON)
 
-        let clock = SystemClock()
         let work = WorkSignal()
         let end: @Sendable (String) -> Void = { what in
             // Nothing may be answered, flushed or tidied up any more: what is on disk is not known, and only a

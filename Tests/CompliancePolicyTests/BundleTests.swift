@@ -275,6 +275,7 @@ extension BadLine {
 
         BadLine("notices.yaml", ["notices", "promo"], nil, "does not say what the notice `promo` asks for"),
         BadLine("notices.yaml", ["notices", "promo"], ["asks_for": []], "asks for nothing"),
+        BadLine("notices.yaml", ["notices", "promo", "methods"], [], "can be agreed to in no way"),
         BadLine(
             "notices.yaml", ["notices", "promo"], ["asks_for": ["marketing", "social"]],
             "together with something else"),

@@ -249,7 +249,8 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
             let plain = Explanation.sentence(fate, at: moment, place: nil, reason: nil)
             let full = Explanation.sentence(fate, at: moment, place: "d_1", reason: nil)
             for sentence in [plain, full] {
-                #expect(sentence.hasPrefix("On 2026-11-23 07:00 UTC ") && sentence.hasSuffix("."), "\(sentence)")
+                #expect(
+                    sentence.hasPrefix("On 2026-11-23 07:00 UTC ") && sentence.hasSuffix("."), "\(sentence)")
             }
             #expect(seen.insert(plain).inserted, "\(plain)")
             #expect(full.contains("`d_1`") || fate == .mandatoryUnreached, "\(full)")

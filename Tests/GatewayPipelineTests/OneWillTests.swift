@@ -130,7 +130,7 @@ import Testing
     @Test func `a yes to words that were in force once is a yes to what they asked`() async throws {
         try await gate.register("u_1")
         let current = try #require(
-            gate.policy.bundle.notices[Notice.Key(id: "promo", version: "4", language: "en")])
+            gate.policy.bundle.notices[Notice.Key(id: "promo", version: "3", language: "en")])
         var pages = try PolicyDirectory.read(at: Repository.policies)
         let path = "notices/promo.99.en.txt"
         pages[path] = PolicyNode(json: .string(current.text + "\n"))
@@ -182,6 +182,17 @@ import Testing
         try await agree("again", on: "email", for: "m", method: "existing_customer")
         try await choose("user_off", on: "email", source: "unsubscribe_link")
         #expect(try await verdict(on: "email").hasPrefix("no_gdpr_consent"))
+    }
+
+    @Test func `the text for whoever bought something is agreed to by no tap, and can be said no to`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("m", "email", "a@example.org")
+        try await agree("tap", under: "existing_customer", on: "email", for: "m", answered: 422)
+        try await agree(
+            "sale", under: "existing_customer", on: "email", for: "m", method: "existing_customer")
+        #expect(try await verdict(on: "email") == "allowed")
+        try await agree("no", under: "existing_customer", on: "email", for: "m", state: "refused")
+        #expect(try await verdict(on: "email") == "no_gdpr_consent refused")
     }
 
     @Test(arguments: ["refused", "unsubscribed", "objected", "muted the address"])

@@ -81,8 +81,8 @@ import Testing
                 ])
             try #require(consent.status == 200, "\(consent.json)")
             return try await gate.call(
-                "product", "POST", "/v1/sends",
-                try await gate.example("briefing.daily", "b_1", to: "u_1", as: "product"))
+                "help", "POST", "/v1/sends",
+                try await gate.example("briefing.daily", "b_1", to: "u_1", as: "help"))
         }
         func notBefore(_ reply: GatewayHarness.Reply) throws -> String? {
             let deliveries = try #require(reply.json["deliveries"]?.arrayValue)

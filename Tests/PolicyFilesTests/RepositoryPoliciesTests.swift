@@ -163,7 +163,9 @@ import Testing
             "the handbook and limits.yaml differ")
     }
 
-    @Test func `the handbook has every reason with its details, its outcome, its remedy and its sentence`() throws {
+    @Test func `the handbook has every reason with its details, its outcome, its remedy and its sentence`()
+        throws
+    {
         let page = URL(fileURLWithPath: repositoryPolicies)
             .appendingPathComponent("../Sources/sendgate/Sendgate.docc/Reasons.md")
         let text = try String(contentsOf: page, encoding: .utf8)
@@ -172,7 +174,8 @@ import Testing
             let details = reason.details.isEmpty ? [nil] : plain + reason.details.map(Optional.some)
             return details.map { detail in
                 let name = detail.map { "`\($0.rawValue)`" } ?? ""
-                return "| `\(reason.rawValue)` | \(name) | \(reason.outcome.name) | \(reason.whoCanFix.rawValue) | "
+                return
+                    "| `\(reason.rawValue)` | \(name) | \(reason.outcome.name) | \(reason.whoCanFix.rawValue) | "
                     + "\(Explanation.sentence(reason, detail)) |"
             }
         }
@@ -180,6 +183,26 @@ import Testing
             .filter { $0.hasPrefix("| `") }
         #expect(found == expected, "Reasons.md should have these rows:\n\(expected.joined(separator: "\n"))")
         for fixer in WhoCanFix.allCases { #expect(text.contains("| `\(fixer.rawValue)` |"), "\(fixer)") }
+    }
+
+    @Test func `whoever records consents sends nothing that rests on one`() throws {
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let recorders = bundle.callers.filter { $0.value.grants.contains(.consentsWrite) }
+        #expect(!recorders.isEmpty)
+        for (name, rule) in recorders {
+            let resting = bundle.types.values.filter {
+                rule.types.covers($0.id, of: $0.category)
+                    && ($0.purpose != nil || $0.category == .marketing || $0.category == .social)
+            }
+            #expect(resting.isEmpty, "\(name) sends \(resting.map(\.id).sorted())")
+        }
+        let senderless = bundle.types.values.filter { type in
+            type.isEnabled && !bundle.categories.values.contains { $0.summary == type.id }
+                && !bundle.callers.values.contains {
+                    $0.grants.contains(.send) && $0.types.covers(type.id, of: type.category)
+                }
+        }
+        #expect(senderless.isEmpty, "nobody may send \(senderless.map(\.id).sorted())")
     }
 
     @Test func `no two cases share a name`() {

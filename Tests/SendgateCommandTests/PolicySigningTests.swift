@@ -4,6 +4,9 @@ import CompliancePolicy
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import KeyFiles
+import OpenSSLCrypto
+import PolicyFiles
 import Testing
 import TrailDirectory
 
@@ -28,10 +31,20 @@ import TrailDirectory
         return "\(folder.path(name))/\(try #require(files.first { $0.hasPrefix("policy-") }))"
     }
 
-    /// Signs what the folder holds and returns the key to pin.
+    /// Signs what the folder holds and returns the key to pin. The command proves first; whoever attacks does not.
     @discardableResult
     private func sign(with key: String? = nil) throws -> NoteVerifierKey {
-        let run = try CommandLineRun("policy", "sign", policies, "--key", key ?? self.key, "--json")
+        let file = try PrivateKeyFile.read(key ?? self.key, roots: [:])
+        let signer = try #require(NoteSigner(name: file.id, key: try Ed25519PrivateKey(seed: file.secret)))
+        let bundle = try PolicyLoading.bundle(at: policies)
+        try PolicySignature.sign(
+            PolicySignature.Statement(of: bundle, digest: bundle.digest), in: policies, by: signer)
+        return signer.verifierKey
+    }
+
+    /// The same with the command.
+    private func signByCommand() throws -> NoteVerifierKey {
+        let run = try CommandLineRun("policy", "sign", policies, "--key", key, "--json")
         try #require(run.status == 0, "\(run.errors)")
         let object = try CanonicalJSON.read(Array(run.output.dropLast().utf8))
         return try #require(NoteVerifierKey(parsing: object["signed_by"]?.stringValue ?? ""))
@@ -51,7 +64,7 @@ import TrailDirectory
         throws
     {
         let before = try PolicyLoading.bundle(at: policies)
-        let signer = try sign()
+        let signer = try signByCommand()
         let after = try PolicyLoading.bundle(at: policies)
         #expect(after.digest == before.digest)
         let note = try note()
@@ -87,6 +100,11 @@ import TrailDirectory
         let broken = try CommandLineRun("policy", "sign", policies, "--key", key)
         #expect(broken.status == 1)
         #expect(broken.errors.contains("did you mean `allow`?"))
+        try folder.edit("Policies/critical.yaml", "alow:", "allow:")
+        try folder.edit("Policies/limits.yaml", "window_hours: 24", "window_hours: 1")
+        let unlawful = try CommandLineRun("policy", "sign", policies, "--key", key)
+        #expect(unlawful.status == 1)
+        #expect(unlawful.errors.contains("limits.yaml:"), "\(unlawful.errors)")
         #expect(!FileManager.default.fileExists(atPath: "\(policies)/bundle.sig"))
     }
 
@@ -206,6 +224,42 @@ import TrailDirectory
         let again = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
         #expect(again.wiring.policy.current.bundle.version == 7)
         try await again.stop()
+    }
+
+    @Test(arguments: Path.allCases)
+    func `a rule book comes into force on its day, and not before`(path: Path) async throws {
+        let tomorrow = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000)).advanced(
+            bySeconds: 86_400)
+        let complaint = "`effective_from` is \(tomorrow.rfc3339.prefix(10)), and that day has not come"
+        func date(_ day: Substring) throws {
+            let page = try String(contentsOfFile: "\(policies)/bundle.yaml", encoding: .utf8)
+            _ = try folder.file(
+                "Policies/bundle.yaml",
+                page.replacing(/effective_from: "[0-9-]*"/, with: "effective_from: \"\(day)\""))
+        }
+        if path == .start {
+            try date(tomorrow.rfc3339.prefix(10))
+            let error = await #expect(throws: PolicyProblems.self) {
+                _ = try await GatewayFixture(in: folder.root, policies: policies)
+            }
+            #expect(error?.description.contains(complaint) == true, "\(error.map { "\($0)" } ?? "")")
+            return
+        }
+        try date("2026-11-02")
+        let gate = try await GatewayFixture(in: folder.root, policies: policies)
+        let first = gate.wiring.policy.current.digest
+        try date(tomorrow.rfc3339.prefix(10))
+        if path == .signal {
+            await gate.wiring.reload.reload()
+        } else {
+            let digest = try PolicyLoading.bundle(at: policies).digest
+            let reply = try await gate.ask("POST", "/v1/policy/activate", ["digest": .string(digest.text)])
+            #expect(reply.status == 422, "\(reply.object)")
+        }
+        #expect(gate.wiring.policy.current.digest == first)
+        let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+        #expect(refusal.reason.contains(complaint), "\(refusal.reason)")
+        try await gate.stop()
     }
 
     @Test func `a gateway that asks for no signature takes a lower version, and remembers it`() async throws {

@@ -33,12 +33,15 @@ extension Notice {
         package var purposes: [Purpose]
         /// A text about messages to a number asks nothing about e-mail.
         package var channels: [Channel]
+        /// The ways in which a yes to it is given. A text that is signed cannot be agreed to by a tap.
+        package var methods: [ConsentMethod]
         /// What a send may rest on because of a yes to it, in the words of the law.
         package var basis: String
 
-        package init(purposes: [Purpose], channels: [Channel], basis: String) {
+        package init(purposes: [Purpose], channels: [Channel], methods: [ConsentMethod], basis: String) {
             self.purposes = purposes
             self.channels = channels
+            self.methods = methods
             self.basis = basis
         }
     }
@@ -55,9 +58,11 @@ extension Notice {
             let scope = Scope(
                 purposes: row.texts("asks_for").map { Purpose($0) },
                 channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases,
+                methods: row.optional("methods")?.elements().map { $0.name() } ?? ConsentMethod.allCases,
                 basis: row.optionalText("basis") ?? "consent")
             if scope.purposes.isEmpty { node.problem("asks for nothing") }
             if scope.channels.isEmpty { node.problem("asks for no channel") }
+            if scope.methods.isEmpty { node.problem("can be agreed to in no way") }
             scopes[id] = scope
             row.ignoreRationale()
             row.refuseOthers()

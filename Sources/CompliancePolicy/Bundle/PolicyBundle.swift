@@ -255,7 +255,7 @@ package struct PolicyBundle: Sendable {
     }
 
     /// Where in a file a rule stands, for problems found after reading.
-    func location(_ file: String, _ path: [String]) -> SourceLocation? {
+    package func location(_ file: String, _ path: [String]) -> SourceLocation? {
         documents[file]?.location(of: path)
     }
 }

@@ -216,7 +216,9 @@ extension StatuteBook {
     private func noticeFlaws() -> [PolicyProblem] {
         let file = Notice.purposesPage
         var found: [PolicyProblem] = []
-        let asked = Set(bundle.noticePurposes.values.joined())
+        // A text for whoever bought something tells of the objection, and asks nobody.
+        let asking = bundle.noticeScopes.values.filter { $0.methods != [.existingCustomer] }
+        let asked = Set(asking.map(\.purposes).joined())
         for category in GateVocabulary.Category.allCases where category != .social {
             let types = bundle.types.values.filter { $0.isEnabled && $0.category == category }
             let needing = types.filter { category == .marketing || $0.body.sms != .never }

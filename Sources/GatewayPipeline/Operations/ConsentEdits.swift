@@ -87,6 +87,16 @@ extension BatchContext {
                     "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(body.purpose)` on \(body.channel.rawValue)"
             )
         }
+        if body.state == .given, !scope.methods.contains(body.method) {
+            let known = scope.methods.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+            throw Problem(
+                .invalidRequest,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["method"])),
+                        "expected \(known): a yes to the notice `\(notice.id)` is given in no other way")
+                ])
+        }
         let event = ConsentEvent(
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
             channel: body.channel, address: address, state: body.state.ledgerState,

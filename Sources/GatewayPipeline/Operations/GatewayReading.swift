@@ -193,8 +193,10 @@ struct GatewayReading {
     private func lawfulBasis(of event: ConsentEvent) throws -> String? {
         guard event.state == .given else { return nil }
         if event.method == .existingCustomer {
-            return "legitimate interest in telling a customer of similar products (Art. 6(1)(f) of the GDPR or UK "
-                + "GDPR, ePrivacy Directive Art. 13(2), UK PECR reg. 22(3))"
+            return """
+                legitimate interest in telling a customer of similar products (Art. 6(1)(f) of the GDPR or UK GDPR, \
+                ePrivacy Directive Art. 13(2), UK PECR reg. 22(3))
+                """
         }
         guard let notice = event.notice else { return "consent" }
         let key = Notice.Key(id: notice.id, version: notice.version, language: notice.language)

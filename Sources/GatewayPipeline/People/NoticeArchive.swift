@@ -11,14 +11,15 @@ extension StoreReading {
     /// What a notice asked for that was in force once, with exactly this text.
     package func archivedScope(of notice: Notice.Key, sha256: String) throws -> Notice.Scope? {
         guard let text = try setting(scopeSetting(notice, sha256)) else { return nil }
-        let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count >= 2 else {
+        let parts = text.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 4 else {
             throw StoreError.damaged(table: "setting", "a notice asks for `\(text)`")
         }
         return Notice.Scope(
             purposes: parts[0].split(separator: ",").map { Purpose(String($0)) },
             channels: parts[1].split(separator: ",").compactMap { Channel(rawValue: String($0)) },
-            basis: parts.count == 3 ? String(parts[2]) : "consent")
+            methods: parts[2].split(separator: ",").compactMap { ConsentMethod(rawValue: String($0)) },
+            basis: String(parts[3]))
     }
 }
 
@@ -32,8 +33,9 @@ extension StoreTransaction {
             }
             let purposes = scope.purposes.map(\.text).joined(separator: ",")
             let channels = scope.channels.map(\.rawValue).joined(separator: ",")
+            let methods = scope.methods.map(\.rawValue).joined(separator: ",")
             let name = scopeSetting(notice.key, notice.sha256)
-            if try setting(name) == nil { try setSetting(name, to: "\(purposes) \(channels) \(scope.basis)") }
+            if try setting(name) == nil { try setSetting(name, to: "\(purposes) \(channels) \(methods) \(scope.basis)") }
         }
     }
 }

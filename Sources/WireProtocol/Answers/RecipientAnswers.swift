@@ -528,7 +528,9 @@ package struct PreferencesAnswer: Hashable, Sendable {
                     "chosen", .choice(of: PreferenceState.self),
                     "What was chosen; `default` when nothing was."),
                 .required("effective", .choice(["on", "off"]), "Whether notifications get through."),
-                .required("why", .anyText, """
+                .required(
+                    "why", .anyText,
+                    """
                     `chosen`; `default`; `permitted`, when it is off by default and a law or a recorded sale lets it \
                     through until the person objects; or the reason that stops them.
                     """),

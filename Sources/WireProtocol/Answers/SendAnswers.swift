@@ -61,7 +61,9 @@ package struct SendEvent: Hashable, Sendable {
             .required("event", .choice(of: SendFate.self), "What became of it."),
             .optional("destination", .anyText, "The device or address."),
             .required("at", .anyText, "RFC 3339."),
-            .optional("reason", .anyText, """
+            .optional(
+                "reason", .anyText,
+                """
                 Of a withdrawal, why; of a summary, its `send_id`; of a notice that reached nobody, the way it must \
                 go; of a failure, the provider's word.
                 """),

@@ -42,13 +42,22 @@ enum PolicyLoading {
         return problems
     }
 
-    /// The bundle a gateway may put in force: read, checked, signed where the configuration asks for it, compiled and
-    /// proved. Every way of putting one in force comes through here.
-    static func configured(_ configuration: GatewayConfiguration) throws(PolicyProblems)
-        -> PolicySource.Loaded
-    {
+    /// The bundle a gateway may put in force: read, checked, of a day that has come, signed where the configuration asks
+    /// for it, compiled and proved. Every way of putting one in force comes through here.
+    static func configured(
+        _ configuration: GatewayConfiguration, at now: Instant
+    ) throws(PolicyProblems) -> PolicySource.Loaded {
         let folder = configuration.policiesDirectory
         let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
+        // It was reviewed and proved for the law from that day on.
+        guard bundle.effectiveFrom.instant <= now else {
+            throw PolicyProblems([
+                PolicyProblem(
+                    file: "bundle.yaml", at: bundle.location("bundle.yaml", ["effective_from"]),
+                    "`effective_from` is \(bundle.effectiveFrom), and that day has not come (it is \(now.rfc3339))",
+                    hint: "put it in force on that day, and keep the one before in the folder until then")
+            ])
+        }
         let reviewed = reviewedDigest(of: bundle)
         if let signing = configuration.policySigning {
             try PolicySignature.verify(
