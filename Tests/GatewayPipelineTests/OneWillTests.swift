@@ -184,7 +184,9 @@ import Testing
         #expect(try await verdict(on: "email").hasPrefix("no_gdpr_consent"))
     }
 
-    @Test func `the text for whoever bought something is agreed to by no tap, and can be said no to`() async throws {
+    @Test func `the text for whoever bought something is agreed to by no tap, and can be said no to`()
+        async throws
+    {
         try await gate.register("u_1", device: nil)
         try await address("m", "email", "a@example.org")
         try await agree("tap", under: "existing_customer", on: "email", for: "m", answered: 422)

@@ -35,7 +35,9 @@ extension StoreTransaction {
             let channels = scope.channels.map(\.rawValue).joined(separator: ",")
             let methods = scope.methods.map(\.rawValue).joined(separator: ",")
             let name = scopeSetting(notice.key, notice.sha256)
-            if try setting(name) == nil { try setSetting(name, to: "\(purposes) \(channels) \(methods) \(scope.basis)") }
+            if try setting(name) == nil {
+                try setSetting(name, to: "\(purposes) \(channels) \(methods) \(scope.basis)")
+            }
         }
     }
 }
