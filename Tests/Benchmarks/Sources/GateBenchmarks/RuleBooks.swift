@@ -23,7 +23,7 @@ struct RuleBooks {
         let policy = CompiledPolicy(
             try PolicyBundle.read(documents: PolicyDirectory.read(at: policies)).get())
         var report: ProofReport?
-        let seconds = best(of: 3) {
+        let seconds = best(of: 5) {
             report = BundleProof(of: policy).run(on: { count, body in
                 DispatchQueue.concurrentPerform(iterations: count, execute: body)
             })
