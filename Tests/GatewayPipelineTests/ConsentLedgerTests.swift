@@ -56,6 +56,13 @@ import Testing
         #expect(state([sms], channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)) == .otherAddress)
     }
 
+    @Test func `a sale is no consent somebody gave for another channel or address`() {
+        let sale = event(.given, at: 10, channel: .email, address: Self.number, method: .existingCustomer)
+        #expect(state([sale]) == .neverAsked)
+        #expect(state([sale], channel: .email, address: GateVocabulary.Tag(high: 8, low: 8)) == .neverAsked)
+        #expect(state([sale], channel: .email, address: Self.number) == .given)
+    }
+
     @Test func `a given consent carries its method and its end`() {
         let fact = ConsentLedger.fact(
             purpose: .marketing, channel: .push, address: nil,
