@@ -72,17 +72,21 @@ package enum Explanation {
 
     /// The sentence of a decision, and what else it did.
     package static func text(_ decision: Decision) -> String {
-        text(decision.reason, decision.detail, notBefore: decision.notBefore, notes: decision.notes)
+        let text = text(decision.reason, decision.detail, notes: decision.notes)
+        guard let notBefore = decision.notBefore, decision.outcome.isPromise else { return text }
+        return "\(text) \(waiting(until: notBefore, place: nil))"
     }
 
-    /// - Parameters:
-    ///   - notBefore: Until when it waits, if it does.
-    ///   - notes: What else the decision did.
-    package static func text(
-        _ reason: Reason, _ detail: Detail?, notBefore: Instant?, notes: DecisionNotes
-    ) -> String {
+    /// Until when it waits.
+    ///
+    /// - Parameter place: What the owner calls the device or address.
+    package static func waiting(until moment: Instant, place: String?) -> String {
+        "It waits\(place.map { " for `\($0)`" } ?? "") until \(words(moment))."
+    }
+
+    /// - Parameter notes: What else the decision did.
+    package static func text(_ reason: Reason, _ detail: Detail?, notes: DecisionNotes) -> String {
         var lines = [sentence(reason, detail)]
-        if let notBefore, reason.outcome.isPromise { lines.append("Its time is \(words(notBefore)).") }
         if notes.contains(.mandatoryPassed) {
             lines.append("The law obliges us to send it, so it went past something the recipient had set.")
         }
@@ -116,7 +120,7 @@ package enum Explanation {
             case .withdrawn: "it was taken back\(at)\(reason.map { ": \(withdrawal($0))" } ?? "")"
             case .summarised: "it was told in a summary with others\(at)"
             case .mandatoryUnreached:
-                "it had reached nobody, and the law demands that it be told\(reason.map { " by \($0)" } ?? "")"
+                "it had reached nobody; a law obliges us to tell it, and it must go\(reason.map { " by \($0)" } ?? " another way")"
             case .acceptedByProvider: "the provider took it\(at)"
             case .failed: "the provider refused it\(at)\(reason.map { " (\($0))" } ?? "")"
             case .unregistered: "the provider no longer knew `\(place ?? "the device")`"
@@ -131,7 +135,7 @@ package enum Explanation {
         case "cancelled": "the sender cancelled it"
         case "acknowledged": "the recipient knew by then"
         case "erased": "the recipient was forgotten"
-        case Reason.expired.rawValue: "its time was over"
+        case "destination_removed": "the device or address was removed"
         default: Reason(rawValue: reason).map(withdrawal) ?? reason
         }
     }
@@ -139,7 +143,8 @@ package enum Explanation {
     /// An event names the reason and no detail, so this says no more than the reason does.
     private static func withdrawal(_ reason: Reason) -> String {
         switch reason {
-        case .expired, .expiresBeforeDue: "its time was over"
+        // Its time, or somebody told it first.
+        case .expired, .expiresBeforeDue: "it was of no use any more"
         case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
             "the consent it needs was not there any more"
         case .minor: "the recipient was not known to be of age any more"
@@ -154,7 +159,8 @@ package enum Explanation {
         case .unknownType, .typeDisabled, .invalidParams, .callerNotPermitted, .criticalNotPermitted,
             .smsFallbackForbidden, .channelNotAllowed:
             "the rules did not allow it any more"
-        case .quietHoursDeferred, .digested, .genericOnly, .allowed: "it was decided again"
+        case .quietHoursDeferred, .digested, .genericOnly, .allowed:
+            "it could not go in the form it was made in"
         }
     }
 

@@ -55,10 +55,18 @@ struct Wiring {
         trailKey = trailSigner.verifierKey
 
         let clock = SystemClock()
-        let load: @Sendable () throws -> PolicySource.Loaded = {
-            try PolicyLoading.configured(configuration, at: clock.now())
+        let first = try PolicyLoading.configured(configuration).policy
+        // A start has no other one to keep, so it says so and goes on: without a gate nobody hears of anything.
+        if let early = PolicyLoading.earliness(of: first.bundle, at: clock.now()) {
+            logger.warning("\(early)")
         }
-        let first = try load().policy
+        let load: @Sendable () throws -> PolicySource.Loaded = {
+            let loaded = try PolicyLoading.configured(configuration)
+            if let early = PolicyLoading.earliness(of: loaded.policy.bundle, at: clock.now()) {
+                throw PolicyProblems([early])
+            }
+            return loaded
+        }
         try configuration.requireCallers(in: first)
         let policy = PolicyInForce(first)
         self.policy = policy

@@ -274,13 +274,17 @@ extension BadLine {
         BadLine("messages/nb.yaml", ["fallback"], "nb", "leads back to `nb`"),
 
         BadLine("notices.yaml", ["notices", "promo"], nil, "does not say what the notice `promo` asks for"),
-        BadLine("notices.yaml", ["notices", "promo"], ["asks_for": []], "asks for nothing"),
+        BadLine(
+            "notices.yaml", ["notices", "promo"], ["asks_for": [], "basis": "b"],
+            "asks for nothing"),
+        BadLine("notices.yaml", ["notices", "promo", "basis"], nil, "lacks `basis`"),
         BadLine("notices.yaml", ["notices", "promo", "methods"], [], "can be agreed to in no way"),
         BadLine(
-            "notices.yaml", ["notices", "promo"], ["asks_for": ["marketing", "social"]],
+            "notices.yaml", ["notices", "promo"], ["asks_for": ["marketing", "social"], "basis": "b"],
             "together with something else"),
         BadLine(
-            "notices.yaml", ["notices", "gone"], ["asks_for": ["social"]], "is no notice of this bundle"),
+            "notices.yaml", ["notices", "gone"], ["asks_for": ["social"], "basis": "b"],
+            "is no notice of this bundle"),
         BadLine(
             "notices.yaml", ["notices", "help", "asks_for"], ["help", "help_any_time"],
             "asks for `help` together with something else"),
@@ -290,7 +294,7 @@ extension BadLine {
             "notices.yaml", ["notices", "help_any_time", "asks_for"], ["social"],
             "bears the name of the purpose `help_any_time`"),
         BadLine(
-            "notices.yaml", ["notices", "social"], ["asks_for": ["marketing"]],
+            "notices.yaml", ["notices", "social"], ["asks_for": ["marketing"], "basis": "b"],
             "bears the name of the purpose `social`"),
         BadLine("notices/promo.1.en.txt", [], "\n\n  \n", "blank"),
 

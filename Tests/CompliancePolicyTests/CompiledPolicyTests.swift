@@ -235,11 +235,9 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
 
     @Test func `what waits says until when`() {
         let due = Instant(rfc3339: "2026-11-23T07:00:30Z")!
+        #expect(Explanation.waiting(until: due, place: nil) == "It waits until 2026-11-23 07:00 UTC.")
         #expect(
-            Explanation.text(.quietHoursDeferred, nil, notBefore: due, notes: [])
-                == "It came in quiet hours and was kept until they end. Its time is 2026-11-23 07:00 UTC.")
-        // A time that no longer matters is not told.
-        #expect(!Explanation.text(.minor, nil, notBefore: due, notes: []).contains("2026"))
+            Explanation.waiting(until: due, place: "d_1") == "It waits for `d_1` until 2026-11-23 07:00 UTC.")
     }
 
     @Test func `what became of a send has a sentence each`() {
@@ -257,7 +255,9 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test(arguments: Reason.allCases.map(\.rawValue) + ["cancelled", "acknowledged", "erased"])
+    @Test(
+        arguments: Reason.allCases.map(\.rawValue)
+            + ["cancelled", "acknowledged", "erased", "destination_removed"])
     func `what was taken back says why in words`(_ reason: String) {
         let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
         let sentence = Explanation.sentence(.withdrawn, at: moment, place: nil, reason: reason)

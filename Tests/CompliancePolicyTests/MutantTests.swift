@@ -386,7 +386,7 @@ import Testing
                 after: ("notices.yaml", ["notices", "partner_disclosure", "asks_for"], ["social"])),
             NamedFlaw(
                 "asks for `gone`, which nothing rests on", in: "notices.yaml",
-                after: ("notices.yaml", ["notices", "gone"], ["asks_for": ["gone"]]),
+                after: ("notices.yaml", ["notices", "gone"], ["asks_for": ["gone"], "basis": "b"]),
                 ("notices/gone.1.en.txt", [], "May we?")),
             NamedFlaw(
                 "which is not on S1's list", in: "critical.yaml",
@@ -408,6 +408,9 @@ import Testing
             NamedFlaw(
                 "lets a caller send `digest.transactions`", in: "callers.yaml",
                 after: ("callers.yaml", ["callers", "payments", "types", "except", "1"], nil)),
+            NamedFlaw(
+                "lets a caller that records consents send `alert.deposit`", in: "callers.yaml",
+                after: ("callers.yaml", ["callers", "product", "types", "only", "0"], "alert.deposit")),
             NamedFlaw(
                 "at night marketing notifications are dropped", in: "categories.yaml",
                 after: ("categories.yaml", ["marketing", "quiet_hours"], "defer")),
@@ -437,7 +440,8 @@ import Testing
                 "counts what is older than 3650 days", in: "regions.yaml",
                 after: ("regions.yaml", ["freshness", "user_declared"], .null)),
             NamedFlaw(
-                "a letter of duty says what happened", in: "types/privacy.breach_notice.yaml",
+                "an e-mail that a law obliges us to send says what happened",
+                in: "types/privacy.breach_notice.yaml",
                 after: ("types/privacy.breach_notice.yaml", ["channels", "email", "body"], "generic")),
             NamedFlaw(
                 "lacks `America/Los_Angeles`", in: "channels.yaml",
@@ -465,6 +469,15 @@ import Testing
         #expect(
             flaws.contains { $0.file == flaw.file && $0.message.contains(flaw.words) && $0.hint != nil },
             "\(flaws.map(\.description))")
+    }
+
+    @Test(arguments: [
+        (1, 24, true), (1, 720, true), (2, 168, true), (1, 23, false), (2, 167, false), (3, 720, false),
+    ])
+    func `marketing comes once a day or twice a week, and not more often`(
+        count: Int, hours: Int, isKept: Bool
+    ) {
+        #expect(NamedTypes.keeps(marketing: Cap(count: count, windowHours: hours, source: "test")) == isKept)
     }
 
     /// Where one line of a table lets a statute be broken, the reader is told which.

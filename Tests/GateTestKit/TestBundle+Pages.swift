@@ -26,8 +26,9 @@ extension TestBundle {
             "messages/nb.yaml": messages(all: false),
             "notices.yaml": [
                 "notices": [
-                    "promo": ["asks_for": ["marketing"]], "help": ["asks_for": ["help"]],
-                    "help_any_time": ["asks_for": ["help_any_time"]],
+                    "promo": ["asks_for": ["marketing"], "basis": "consent"],
+                    "help": ["asks_for": ["help"], "basis": "explicit consent"],
+                    "help_any_time": ["asks_for": ["help_any_time"], "basis": "explicit consent"],
                 ]
             ],
             "notices/promo.1.en.txt": "May we write to you about offers?\n",

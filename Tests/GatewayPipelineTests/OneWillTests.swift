@@ -82,7 +82,7 @@ import Testing
     ) async throws {
         try await gate.register("u_1", device: nil)
         try await address("n", kind, own)
-        try await agree("c1", under: kind == "sms" ? "sms_marketing" : "promo", on: kind, for: "n")
+        try await agree("c1", on: kind, for: "n")
         try #require(try await verdict(on: kind) == "allowed")
         // Renamed by removal, and then over the same name.
         try #require(
@@ -96,7 +96,7 @@ import Testing
     @Test func `a yes counts on the channels its words are about`() async throws {
         try await gate.register("u_1")
         try await address("n_1", "sms", "+4790000001")
-        try await agree("texts", under: "sms_marketing", on: "sms", for: "n_1")
+        try await agree("texts", under: "sms_marketing", on: "sms", for: "n_1", method: "written_consent")
         let notice = try #require(
             gate.policy.bundle.notices.values.first { $0.key.id == "sms_marketing" })
         let push = try await gate.call(
@@ -163,6 +163,29 @@ import Testing
         #expect(try await verdict(on: "push") == "allowed")
         let scope = try gate.store.read { try $0.archivedScope(of: notice.key, sha256: notice.sha256) }
         #expect(scope == other.scope(of: notice.key))
+    }
+
+    /// A state directory of a gateway that archived texts before they named their methods and their basis.
+    @Test func `an archive without methods and basis is read as any method and plain consent`() throws {
+        let key = Notice.Key(id: "old", version: "1", language: "en")
+        try gate.store.write { try $0.setSetting("notice abcd as old 1 en", to: "marketing push,sms") }
+        let scope = try gate.store.read { try $0.archivedScope(of: key, sha256: "abcd") }
+        #expect(
+            scope
+                == Notice.Scope(
+                    purposes: [.marketing], channels: [.push, .sms], methods: ConsentMethod.allCases,
+                    basis: "consent"))
+        try gate.store.write { try $0.setSetting("notice abcd as old 1 en", to: "marketing push,fax") }
+        #expect(throws: StoreError.self) {
+            try gate.store.read { try $0.archivedScope(of: key, sha256: "abcd") }
+        }
+    }
+
+    @Test func `only what is signed is written consent under the text to be signed`() async throws {
+        try await gate.register("u_1", region: "US")
+        try await address("n", "sms", "+12125550100")
+        try await agree("tap", under: "sms_marketing", on: "sms", for: "n", answered: 422)
+        try await agree("signed", under: "sms_marketing", on: "sms", for: "n", method: "written_consent")
     }
 
     // MARK: Sales
@@ -446,6 +469,13 @@ import Testing
         try await gate.register("u_1", region: "DE", device: nil)
         #expect(try await shown("marketing", "email") == "off no_gdpr_consent never_asked")
         #expect(try await shown("transactional", "sms") == "on default")
+    }
+
+    @Test func `a yes at an address is the recipient's choice, not the law's`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("m", "email", "a@example.org")
+        try await agree("yes", on: "email", for: "m")
+        #expect(try await shown("marketing", "email") == "on chosen")
     }
 
     @Test func `a type that may be muted alone is shown before anybody muted it`() async throws {

@@ -58,6 +58,21 @@ import Testing
         #expect(try await mail(gate, "out_of_use").status == 202)
     }
 
+    @Test func `until when a send waits is told as it stands now`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", quiet: ["start": "06:00", "end": "20:00"])
+        let send = try await gate.example("order.shipped", "o_1", to: "u_1", as: "payments")
+        try #require(try await gate.call("payments", "POST", "/v1/sends", send).status == 202)
+        func told() async throws -> String {
+            let reply = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions")
+            return try #require(reply.json["decisions"]?.arrayValue?.first?["explanation"]?.stringValue)
+        }
+        let first = "It came in quiet hours and was kept until they end."
+        #expect(try await told() == "\(first) It waits for `d_1` until 2026-11-21 19:00 UTC.")
+        try await gate.register("u_1", quiet: ["start": "06:00", "end": "22:00"])
+        #expect(try await told() == "\(first) It waits for `d_1` until 2026-11-21 21:00 UTC.")
+    }
+
     @Test func `quiet hours at the time a send is due are known when it arrives`() async throws {
         func promised(_ end: String) async throws -> GatewayHarness.Reply {
             let gate = try GatewayHarness()

@@ -60,6 +60,10 @@ import Testing
     }
 
     @Test(arguments: [
+        ("promo.offer", "in US, AS, GU, MP, PR, UM, VI sms needs written consent from 2013-10-16"),
+        ("promo.offer", "a link in every one"),
+        ("social.like", "by itself, or with its category"),
+        ("programme.tip", "asked for by    programme"),
         (
             "promo.partner_offer",
             "explicit consent to the purpose `partner_offers`, from an existing customer too"

@@ -142,13 +142,13 @@ extension BundleChecker {
                 PolicyProblem(
                     file: file, message: "the file is missing",
                     hint:
-                        "it says what each notice of notices/ asks for: `notices: {promo: {asks_for: [marketing]}}`"
+                        "it says what each notice of notices/ asks for: `notices: {promo: {asks_for: [marketing], basis: GDPR Art. 6(1)(a)}}`"
                 ))
         }
         for id in ids.sorted() where bundle.noticePurposes[id] == nil {
             problem(
                 file, ["notices"], "does not say what the notice `\(id)` asks for",
-                hint: "add `\(id): {asks_for: […]}` with a category or a type's `purpose`")
+                hint: "add `\(id): {asks_for: […], basis: …}` with a category or a type's `purpose`")
         }
         let marketing = Purpose(GateVocabulary.Category.marketing.rawValue)
         for (id, purposes) in bundle.noticePurposes where purposes.contains(marketing) && purposes.count > 1 {

@@ -59,7 +59,7 @@ extension Notice {
                 purposes: row.texts("asks_for").map { Purpose($0) },
                 channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases,
                 methods: row.optional("methods")?.elements().map { $0.name() } ?? ConsentMethod.allCases,
-                basis: row.optionalText("basis") ?? "consent")
+                basis: row.text("basis"))
             if scope.purposes.isEmpty { node.problem("asks for nothing") }
             if scope.channels.isEmpty { node.problem("asks for no channel") }
             if scope.methods.isEmpty { node.problem("can be agreed to in no way") }

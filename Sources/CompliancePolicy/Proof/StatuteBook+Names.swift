@@ -61,7 +61,8 @@ extension StatuteBook {
         if duty.saysWhat, type.sensitivity != .high, type.body.email != .full {
             add(
                 ["channels", "email"],
-                "is `\(type.body.email.rawValue)`, and a letter of duty says what happened")
+                "is `\(type.body.email.rawValue)`, and an e-mail that a law obliges us to send says what happened"
+            )
         }
         let sender = bundle.callers.contains { name, rule in
             name != bundle.developmentCaller && rule.grants.contains(.send)

@@ -3,7 +3,8 @@ import GateVocabulary
 extension StatuteBook {
     /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
     package func flaws() -> [PolicyProblem] {
-        regionFlaws() + rowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws() + summaryFlaws() + typeFlaws()
+        regionFlaws() + rowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws() + mintingFlaws()
+            + summaryFlaws() + typeFlaws()
             + namedFlaws()
     }
 
@@ -174,6 +175,22 @@ extension StatuteBook {
     private static let revocationWords: Set<String> = [
         "stop", "quit", "end", "revoke", "opt out", "cancel", "unsubscribe",
     ]
+
+    /// Who sends what rests on an explicit consent must not be able to record one.
+    private func mintingFlaws() -> [PolicyProblem] {
+        bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
+            guard name != bundle.developmentCaller, rule.grants.contains(.send),
+                rule.grants.contains(.consentsWrite) || rule.grants.contains(.consentsImport),
+                let type = bundle.types.values.filter({
+                    $0.purpose != nil && rule.types.covers($0.id, of: $0.category)
+                }).min(by: { $0.id < $1.id })
+            else { return nil }
+            return flaw(
+                "callers.yaml", ["callers", name.text, "types"],
+                "lets a caller that records consents send `\(type.id)`, which rests on one",
+                law: "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing")
+        }
+    }
 
     /// Who may promote must not be able to make the permission to promote.
     private func dutyFlaws() -> [PolicyProblem] {

@@ -68,28 +68,35 @@ struct GatewayReading {
             return DecisionsAnswer.Row(
                 send: send.id, caller: send.caller, type: send.type, channel: send.channel,
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
-                sentence: sentence(entry, of: send, then: events), deliveries: answer.deliveries,
+                sentence: try sentence(entry, of: send, then: events), deliveries: answer.deliveries,
                 waiting: try waiting(of: send), events: events, trail: answer.trail)
         }
         return DecisionsAnswer(rows: rows, next: sends.count > limit ? rows.last?.send : nil)
     }
 
-    /// What was decided, where it was decided otherwise than overall, and what became of it.
-    private func sentence(_ entry: SendEntry, of send: SendRecord, then events: [SendEvent]) -> String {
+    /// What was decided, where it was decided otherwise than overall, what became of it, and what still waits.
+    private func sentence(
+        _ entry: SendEntry, of send: SendRecord, then events: [SendEvent]
+    ) throws -> String {
         let overall = entry.overall
         let alike = entry.deliveries.filter { $0.decision.reason == overall.reason }
         let notes = alike.reduce(into: DecisionNotes(rawValue: 0)) { $0.formUnion($1.decision.notes) }
         let others = entry.deliveries.filter { $0.decision.reason != overall.reason }.map { other in
             let name = other.destination.map { send.destinationNames[$0] ?? $0.hexadecimal }
-            return "At \(name.map { "`\($0)`" } ?? "another place"): \(Explanation.text(other.decision))"
+            let text = Explanation.text(
+                other.decision.reason, other.decision.detail, notes: other.decision.notes)
+            return "At \(name.map { "`\($0)`" } ?? "another place"): \(text)"
         }
-        let decided = Explanation.text(
-            overall.reason, overall.detail, notBefore: alike.compactMap(\.decision.notBefore).min(),
-            notes: notes)
+        let decided = Explanation.text(overall.reason, overall.detail, notes: notes)
         let became = events.map {
             Explanation.sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
         }
-        return ([decided] + others + became).joined(separator: " ")
+        // As it stands now: what waits may have been decided again since.
+        let waits = try store.outbox(of: send.id).filter { $0.notBefore > now }.map { row in
+            let name = send.destinationNames[row.destination] ?? row.destination.hexadecimal
+            return Explanation.waiting(until: row.notBefore, place: name)
+        }
+        return ([decided] + others + became + waits).joined(separator: " ")
     }
 
     /// Destinations whose message still waits here.
@@ -192,15 +199,15 @@ struct GatewayReading {
     /// What a send may rest on because of a record: what the reviewed pages say of the text that was shown.
     private func lawfulBasis(of event: ConsentEvent) throws -> String? {
         guard event.state == .given else { return nil }
-        if event.method == .existingCustomer {
-            return """
-                legitimate interest in telling a customer of similar products (Art. 6(1)(f) of the GDPR or UK GDPR, \
-                ePrivacy Directive Art. 13(2), UK PECR reg. 22(3))
-                """
-        }
         guard let notice = event.notice else { return "consent" }
         let key = Notice.Key(id: notice.id, version: notice.version, language: notice.language)
-        return try store.archivedScope(of: key, sha256: notice.sha256)?.basis ?? "consent"
+        let isInForce = policy.notice(key)?.sha256 == notice.sha256
+        let scope =
+            isInForce ? policy.scope(of: key) : try store.archivedScope(of: key, sha256: notice.sha256)
+        if event.method == .existingCustomer, scope?.methods != [.existingCustomer] {
+            return "legitimate interest (Art. 6(1)(f) of the GDPR or UK GDPR), and no consent"
+        }
+        return scope?.basis ?? "consent"
     }
 
     /// Chosen, effective, why, and how to change it: never a misleading green toggle (S1).

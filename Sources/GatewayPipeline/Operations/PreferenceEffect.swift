@@ -17,13 +17,16 @@ struct PreferenceEffect {
         facts loading: FactsLoading
     ) {
         let own = person.preference(scope, channel, at: destination?.tag)
-        let chosen = own == .userOn || person.preference(scope, channel, at: nil) == .userOn
         var places: [Destination?] = destination.map { [$0] } ?? person.destinations(on: channel)
         places.sort { ($0?.id.text ?? "") < ($1?.id.text ?? "") }
         if places.isEmpty { places = [nil] }
         var obstacles: [Obstacle] = []
         for place in places {
             guard let obstacle = Self.obstacle(to: scope, on: channel, at: place, of: person, loading) else {
+                // A yes to e-mail or texts stands at the address it was given for.
+                let chosen = [nil, place?.tag].contains {
+                    person.preference(scope, channel, at: $0) == .userOn
+                }
                 let category = Category(rawValue: scope) ?? loading.policy.type(TypeID(scope))?.category
                 let isOnByDefault = category.map { loading.policy.category($0).isOnByDefault } == true
                 self.init(isOn: true, why: chosen ? "chosen" : isOnByDefault ? "default" : "permitted")

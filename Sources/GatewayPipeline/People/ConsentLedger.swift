@@ -18,7 +18,8 @@ package enum ConsentLedger {
         }
         guard let own = newest[Scope(channel: channel, address: address)] else {
             // Who bought something was told of an objection, and was asked for nothing.
-            let given = newest.filter { $0.value.state == .given && $0.value.method != .existingCustomer }.keys
+            let given = newest.filter { $0.value.state == .given && $0.value.method != .existingCustomer }
+                .keys
             if given.contains(where: { $0.channel == channel }) { return ConsentFact(state: .otherAddress) }
             return ConsentFact(state: given.isEmpty ? .neverAsked : .otherChannel)
         }

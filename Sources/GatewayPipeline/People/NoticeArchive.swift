@@ -12,14 +12,23 @@ extension StoreReading {
     package func archivedScope(of notice: Notice.Key, sha256: String) throws -> Notice.Scope? {
         guard let text = try setting(scopeSetting(notice, sha256)) else { return nil }
         let parts = text.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 4 else {
+        // What was archived before texts named their methods and their basis has two parts.
+        guard parts.count == 4 || parts.count == 2 else {
             throw StoreError.damaged(table: "setting", "a notice asks for `\(text)`")
+        }
+        func names<Name: RawRepresentable<String>>(_ part: Substring) throws -> [Name] {
+            try part.split(separator: ",").map { word in
+                guard let name = Name(rawValue: String(word)) else {
+                    throw StoreError.damaged(table: "setting", "a notice asks for `\(text)`")
+                }
+                return name
+            }
         }
         return Notice.Scope(
             purposes: parts[0].split(separator: ",").map { Purpose(String($0)) },
-            channels: parts[1].split(separator: ",").compactMap { Channel(rawValue: String($0)) },
-            methods: parts[2].split(separator: ",").compactMap { ConsentMethod(rawValue: String($0)) },
-            basis: String(parts[3]))
+            channels: try names(parts[1]),
+            methods: parts.count == 4 ? try names(parts[2]) : ConsentMethod.allCases,
+            basis: parts.count == 4 ? String(parts[3]) : "consent")
     }
 }
 

@@ -97,7 +97,7 @@ struct TypePage {
         var lines: [(terms: String, places: [String], from: String)] = []
         for row in rows {
             let terms = "\(row.channel.rawValue) needs \(row.rule.words)"
-            let from = row.from.map { " since \($0)" } ?? ""
+            let from = row.from.map { " from \($0)" } ?? ""
             if let index = lines.firstIndex(where: { $0.terms == terms && $0.from == from }) {
                 lines[index].places.append(row.region.description)
             } else {

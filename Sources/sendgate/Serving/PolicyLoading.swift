@@ -42,22 +42,13 @@ enum PolicyLoading {
         return problems
     }
 
-    /// The bundle a gateway may put in force: read, checked, of a day that has come, signed where the configuration asks
-    /// for it, compiled and proved. Every way of putting one in force comes through here.
-    static func configured(
-        _ configuration: GatewayConfiguration, at now: Instant
-    ) throws(PolicyProblems) -> PolicySource.Loaded {
+    /// The bundle a gateway may put in force: read, checked, signed where the configuration asks for it, compiled and
+    /// proved. Every way of putting one in force comes through here.
+    static func configured(_ configuration: GatewayConfiguration) throws(PolicyProblems)
+        -> PolicySource.Loaded
+    {
         let folder = configuration.policiesDirectory
         let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
-        // It was reviewed and proved for the law from that day on.
-        guard bundle.effectiveFrom.instant <= now else {
-            throw PolicyProblems([
-                PolicyProblem(
-                    file: "bundle.yaml", at: bundle.location("bundle.yaml", ["effective_from"]),
-                    "`effective_from` is \(bundle.effectiveFrom), and that day has not come (it is \(now.rfc3339))",
-                    hint: "put it in force on that day, and keep the one before in the folder until then")
-            ])
-        }
         let reviewed = reviewedDigest(of: bundle)
         if let signing = configuration.policySigning {
             try PolicySignature.verify(
@@ -66,6 +57,17 @@ enum PolicyLoading {
         let policy = CompiledPolicy(bundle)
         try PolicyProof.demand(policy)
         return PolicySource.Loaded(policy: policy, reviewedDigest: reviewed)
+    }
+
+    /// What is wrong with putting a bundle in force now: it was reviewed and proved for the law from its own day on.
+    ///
+    /// - Returns: `nil` when its day has come.
+    static func earliness(of bundle: PolicyBundle, at now: Instant) -> PolicyProblem? {
+        guard bundle.effectiveFrom.instant > now else { return nil }
+        return PolicyProblem(
+            file: "bundle.yaml", at: bundle.location("bundle.yaml", ["effective_from"]),
+            "`effective_from` is \(bundle.effectiveFrom), and that day has not come (it is \(now.rfc3339))",
+            hint: "put it in force on that day, and keep the one before in the folder until then")
     }
 
     /// Signing is about the pages as they lie there, whatever development adds to them.
