@@ -129,14 +129,23 @@ package enum Explanation {
         return "On \(words(moment)) \(what)."
     }
 
-    /// - Parameter reason: A decision's reason, or what happened.
+    /// - Parameter reason: Of a ``WithdrawalCause``, or of a decision.
     private static func withdrawal(_ reason: String) -> String {
-        switch reason {
-        case "cancelled": "the sender cancelled it"
-        case "acknowledged": "the recipient knew by then"
-        case "erased": "the recipient was forgotten"
-        case "destination_removed": "the device or address was removed"
-        default: Reason(rawValue: reason).map(withdrawal) ?? reason
+        WithdrawalCause(rawValue: reason).flatMap(withdrawal)
+            ?? Reason(rawValue: reason).map(withdrawal) ?? reason
+    }
+
+    /// - Returns: `nil` for what only has a message decided again: the event then names the decision's reason.
+    private static func withdrawal(_ cause: WithdrawalCause) -> String? {
+        switch cause {
+        case .expired: withdrawal(Reason.expired)
+        case .cancelled: "the sender cancelled it"
+        case .acknowledged: "the recipient knew by then"
+        case .erased: "the recipient was forgotten"
+        case .destinationRemoved: "the device or address was removed"
+        case .old, .due, .summarised, .consentChanged, .preferenceChanged, .recipientChanged, .keyChanged,
+            .policyChanged:
+            nil
         }
     }
 

@@ -35,3 +35,23 @@ package enum SendFate: String, CaseIterable, Sendable, Hashable {
         }
     }
 }
+
+/// Why a waiting message was looked at again or taken out.
+package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
+    /// Its turn came more than a minute after it was decided.
+    case old
+    /// It was deferred and its time has come.
+    case due
+    /// It went into a summary with others.
+    case summarised
+    case expired
+    case cancelled
+    case acknowledged
+    case erased
+    case destinationRemoved = "destination_removed"
+    case consentChanged = "consent_changed"
+    case preferenceChanged = "preference_changed"
+    case recipientChanged = "recipient_changed"
+    case keyChanged = "key_changed"
+    case policyChanged = "policy_changed"
+}

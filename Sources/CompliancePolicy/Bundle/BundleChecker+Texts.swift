@@ -186,6 +186,7 @@ extension BundleChecker {
                 )
             }
         }
+        let bearers = special.union(categories)
         for (id, purposes) in bundle.noticePurposes.sorted(by: { $0.key < $1.key }) {
             let named = purposes.filter { !categories.contains($0) }
             if !named.isEmpty, purposes.count > 1 {
@@ -195,7 +196,7 @@ extension BundleChecker {
                 problem(
                     file, ["notices", id], "asks for `\(purpose)`, and is not the notice of that name",
                     hint: "a consent besides the category's is asked for by the notice that bears its name")
-            } else if special.union(categories).contains(Purpose(id)), !purposes.contains(Purpose(id)) {
+            } else if bearers.contains(Purpose(id)), !purposes.contains(Purpose(id)) {
                 problem(
                     file, ["notices", id],
                     "bears the name of the purpose `\(id)` and asks for something else",

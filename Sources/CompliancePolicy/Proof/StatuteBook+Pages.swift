@@ -4,8 +4,7 @@ extension StatuteBook {
     /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
     package func flaws() -> [PolicyProblem] {
         regionFlaws() + rowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws() + mintingFlaws()
-            + summaryFlaws() + typeFlaws()
-            + namedFlaws()
+            + summaryFlaws() + typeFlaws() + namedFlaws()
     }
 
     func flaw(
@@ -188,9 +187,11 @@ extension StatuteBook {
             return flaw(
                 "callers.yaml", ["callers", name.text, "types"],
                 "lets a caller that records consents send `\(type.id)`, which rests on one",
-                law: "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing")
+                law: Self.ownConsent)
         }
     }
+
+    private static let ownConsent = "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing"
 
     /// Who may promote must not be able to make the permission to promote.
     private func dutyFlaws() -> [PolicyProblem] {
@@ -202,15 +203,14 @@ extension StatuteBook {
             guard name != bundle.developmentCaller, rule.grants.contains(.send) else { return nil }
             let promotes = bundle.types.values.contains { type in
                 (type.category == .marketing || type.category == .social)
-                    && rule.types.categories.contains(type.category)
-                    && (rule.types.only?.contains(type.id) ?? true) && !rule.types.except.contains(type.id)
+                    && rule.types.covers(type.id, of: type.category)
             }
             let own = held.filter { rule.grants.contains($0) }
             guard promotes, !own.isEmpty else { return nil }
             return flaw(
                 "callers.yaml", ["callers", name.text, "grants"],
                 "lets a caller that promotes write \(own.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
-                law: "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing")
+                law: Self.ownConsent)
         }
     }
 

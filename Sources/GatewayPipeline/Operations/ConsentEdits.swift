@@ -63,11 +63,7 @@ extension BatchContext {
         }
         let notice = Notice.Key(
             id: body.notice.id, version: body.notice.version, language: body.notice.language)
-        let isInForce = policy.notice(notice)?.sha256 == body.notice.sha256
-        let scope =
-            isInForce
-            ? policy.scope(of: notice) : try store.archivedScope(of: notice, sha256: body.notice.sha256)
-        guard let scope else {
+        guard let scope = try store.scope(of: notice, sha256: body.notice.sha256, under: policy) else {
             throw Problem(
                 .unknownNotice,
                 detail:

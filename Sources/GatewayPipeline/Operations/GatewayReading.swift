@@ -30,7 +30,7 @@ struct GatewayReading {
         let answer = SendStatusAnswer(
             decision: try decision(on: send).answer,
             type: send.type, channel: send.channel, receivedAt: send.receivedAt,
-            waiting: try waiting(of: send),
+            waiting: try store.outbox(of: send.id).map { send.name(of: $0.destination) },
             events: try events(of: send))
         return Answer(json: answer.json)
     }
@@ -65,45 +65,38 @@ struct GatewayReading {
         let rows = try sends.prefix(limit).map { send in
             let (entry, answer) = try decision(on: send)
             let events = try events(of: send)
+            let waiting = try store.outbox(of: send.id)
             return DecisionsAnswer.Row(
                 send: send.id, caller: send.caller, type: send.type, channel: send.channel,
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
-                sentence: try sentence(entry, of: send, then: events), deliveries: answer.deliveries,
-                waiting: try waiting(of: send), events: events, trail: answer.trail)
+                sentence: sentence(entry, of: send, then: events, waiting), deliveries: answer.deliveries,
+                waiting: waiting.map { send.name(of: $0.destination) }, events: events, trail: answer.trail)
         }
         return DecisionsAnswer(rows: rows, next: sends.count > limit ? rows.last?.send : nil)
     }
 
     /// What was decided, where it was decided otherwise than overall, what became of it, and what still waits.
     private func sentence(
-        _ entry: SendEntry, of send: SendRecord, then events: [SendEvent]
-    ) throws -> String {
+        _ entry: SendEntry, of send: SendRecord, then events: [SendEvent], _ waiting: [OutboxRecord]
+    ) -> String {
         let overall = entry.overall
         let alike = entry.deliveries.filter { $0.decision.reason == overall.reason }
         let notes = alike.reduce(into: DecisionNotes(rawValue: 0)) { $0.formUnion($1.decision.notes) }
         let others = entry.deliveries.filter { $0.decision.reason != overall.reason }.map { other in
-            let name = other.destination.map { send.destinationNames[$0] ?? $0.hexadecimal }
+            let name = other.destination.map { "`\(send.name(of: $0))`" }
             let text = Explanation.text(
                 other.decision.reason, other.decision.detail, notes: other.decision.notes)
-            return "At \(name.map { "`\($0)`" } ?? "another place"): \(text)"
+            return "At \(name ?? "another place"): \(text)"
         }
         let decided = Explanation.text(overall.reason, overall.detail, notes: notes)
         let became = events.map {
             Explanation.sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
         }
         // As it stands now: what waits may have been decided again since.
-        let waits = try store.outbox(of: send.id).filter { $0.notBefore > now }.map { row in
-            let name = send.destinationNames[row.destination] ?? row.destination.hexadecimal
-            return Explanation.waiting(until: row.notBefore, place: name)
+        let waits = waiting.filter { $0.notBefore > now }.map {
+            Explanation.waiting(until: $0.notBefore, place: send.name(of: $0.destination))
         }
         return ([decided] + others + became + waits).joined(separator: " ")
-    }
-
-    /// Destinations whose message still waits here.
-    private func waiting(of send: SendRecord) throws -> [String] {
-        try store.outbox(of: send.id).map {
-            send.destinationNames[$0.destination] ?? $0.destination.hexadecimal
-        }
     }
 
     private func events(of send: SendRecord) throws -> [SendEvent] {
@@ -201,9 +194,7 @@ struct GatewayReading {
         guard event.state == .given else { return nil }
         guard let notice = event.notice else { return "consent" }
         let key = Notice.Key(id: notice.id, version: notice.version, language: notice.language)
-        let isInForce = policy.notice(key)?.sha256 == notice.sha256
-        let scope =
-            isInForce ? policy.scope(of: key) : try store.archivedScope(of: key, sha256: notice.sha256)
+        let scope = try store.scope(of: key, sha256: notice.sha256, under: policy)
         if event.method == .existingCustomer, scope?.methods != [.existingCustomer] {
             return "legitimate interest (Art. 6(1)(f) of the GDPR or UK GDPR), and no consent"
         }

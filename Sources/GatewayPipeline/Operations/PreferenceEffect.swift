@@ -27,7 +27,7 @@ struct PreferenceEffect {
                 let chosen = [nil, place?.tag].contains {
                     person.preference(scope, channel, at: $0) == .userOn
                 }
-                let category = Category(rawValue: scope) ?? loading.policy.type(TypeID(scope))?.category
+                let category = Self.category(of: scope, in: loading.policy)
                 let isOnByDefault = category.map { loading.policy.category($0).isOnByDefault } == true
                 self.init(isOn: true, why: chosen ? "chosen" : isOnByDefault ? "default" : "permitted")
                 return
@@ -60,6 +60,11 @@ struct PreferenceEffect {
         self.howToFix = howToFix
     }
 
+    /// A scope is a category, or a type that has one.
+    private static func category(of scope: String, in policy: CompiledPolicy) -> Category? {
+        Category(rawValue: scope) ?? policy.type(TypeID(scope))?.category
+    }
+
     private struct Obstacle {
         var reason: Reason
         var detail: Detail?
@@ -77,8 +82,7 @@ struct PreferenceEffect {
         _ loading: FactsLoading
     ) -> Obstacle? {
         let type = Category(rawValue: scope) == nil ? TypeID(scope) : nil
-        guard let category = Category(rawValue: scope) ?? type.flatMap({ loading.policy.type($0) })?.category
-        else { return nil }
+        guard let category = category(of: scope, in: loading.policy) else { return nil }
         let facts = loading.standingFacts(of: category, type: type, on: channel, person: person, at: place)
         let standing = loading.policy.standing(of: category, type: type, on: channel, given: facts)
         let choices = [

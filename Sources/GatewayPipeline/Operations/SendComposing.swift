@@ -230,9 +230,7 @@ extension BatchContext {
         try store.removeOutbox(row.message)
         guard draft.decision.outcome.isPromise else {
             try store.appendEvent(
-                EventRecord(
-                    caller: row.request.caller, send: row.send, subject: row.subject, event: .withdrawn,
-                    destination: row.destination, at: now, reason: draft.decision.reason.rawValue))
+                EventRecord(.withdrawn, of: row, at: now, reason: draft.decision.reason.rawValue))
             return try cameToNothing(row, at: now)
         }
         try enqueue(draft, of: person, insteadOf: row, at: now)

@@ -13,12 +13,12 @@ extension BatchContext {
         var withdrawn: [String] = []
         for row in try store.outbox(of: id) where row.attemptedAt == nil {
             try withdraw(row, because: .cancelled, at: now)
-            withdrawn.append(send.destinationNames[row.destination] ?? row.destination.hexadecimal)
+            withdrawn.append(send.name(of: row.destination))
         }
         // What is with the hop right now, and what it has or may have.
         let gone = Set(try store.outbox(of: id).map(\.destination))
             .union(try store.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination))
-            .map { send.destinationNames[$0] ?? $0.hexadecimal }
+            .map { send.name(of: $0) }
         let trail = try record(
             .cancel, at: now,
             [

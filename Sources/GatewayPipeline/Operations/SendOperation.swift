@@ -170,7 +170,7 @@ extension SendAnswer {
             id: RequestID(send.requestID), sendID: entry.send, policy: entry.policy,
             deliveries: entry.deliveries.map { record in
                 Delivery(
-                    destination: record.destination.map { send.destinationNames[$0] ?? $0.hexadecimal },
+                    destination: record.destination.map { send.name(of: $0) },
                     decision: record.decision, messageID: record.message, keyID: record.key)
             }, hidesRecipient: hides, trail: trail, isReplayed: isReplayed,
             violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint)

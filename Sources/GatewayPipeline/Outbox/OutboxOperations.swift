@@ -97,10 +97,7 @@ struct ReportOperation: EngineOperation {
         ]
         if let status { members["status"] = .integer(Int64(status)) }
         try batch.record(.delivery, at: now, members)
-        try batch.store.appendEvent(
-            EventRecord(
-                caller: row.request.caller, send: row.send, subject: row.subject, event: event.fate,
-                destination: row.destination, at: now, reason: nil))
+        try batch.store.appendEvent(EventRecord(event.fate, of: row, at: now))
         if !event.fate.mayHaveArrived { try batch.cameToNothing(row, at: now) }
         return done
     }
@@ -211,9 +208,7 @@ extension BatchContext {
             try store.removeOutbox(row.message)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             try store.appendEvent(
-                EventRecord(
-                    caller: row.request.caller, send: row.send, subject: row.subject, event: .withdrawn,
-                    destination: row.destination, at: now, reason: again.decision.reason.rawValue))
+                EventRecord(.withdrawn, of: row, at: now, reason: again.decision.reason.rawValue))
             try cameToNothing(row, at: now)
             return false
         }
@@ -265,10 +260,7 @@ extension BatchContext {
                 "subject": .string(row.subject.hexadecimal),
                 "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
             ])
-        try store.appendEvent(
-            EventRecord(
-                caller: row.request.caller, send: row.send, subject: row.subject, event: .withdrawn,
-                destination: row.destination, at: now, reason: cause.rawValue))
+        try store.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
         // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
         switch cause {
         case .erased, .acknowledged: break
@@ -318,24 +310,4 @@ extension BatchContext {
 extension Instant {
     /// Before any decision: what was decided then is decided again at the first occasion.
     static let longAgo = Instant(milliseconds: 0)
-}
-
-/// Why a waiting message was looked at again or taken out.
-package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
-    /// Its turn came more than a minute after it was decided.
-    case old
-    /// It was deferred and its time has come.
-    case due
-    /// It went into a summary with others.
-    case summarised
-    case expired
-    case cancelled
-    case acknowledged
-    case erased
-    case destinationRemoved = "destination_removed"
-    case consentChanged = "consent_changed"
-    case preferenceChanged = "preference_changed"
-    case recipientChanged = "recipient_changed"
-    case keyChanged = "key_changed"
-    case policyChanged = "policy_changed"
 }

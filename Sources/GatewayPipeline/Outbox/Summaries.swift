@@ -140,10 +140,7 @@ extension BatchContext {
         let row = member.row
         try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
         try store.removeOutbox(row.message)
-        try store.appendEvent(
-            EventRecord(
-                caller: row.request.caller, send: row.send, subject: row.subject, event: .summarised,
-                destination: row.destination, at: now, reason: summary.uuidText))
+        try store.appendEvent(EventRecord(.summarised, of: row, at: now, reason: summary.uuidText))
     }
 
     private func keepWaiting(_ rows: [OutboxRecord], until: Instant) throws {

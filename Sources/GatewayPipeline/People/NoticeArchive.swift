@@ -8,6 +8,12 @@ extension StoreReading {
     /// - Parameter sha256: 64 lower-case hexadecimal digits.
     func noticeText(_ sha256: String) throws -> String? { try setting(textSetting(sha256)) }
 
+    /// What a notice asks for with exactly this text: as the rule book says now, or as it said when it was in force.
+    func scope(of notice: Notice.Key, sha256: String, under policy: CompiledPolicy) throws -> Notice.Scope? {
+        policy.notice(notice)?.sha256 == sha256
+            ? policy.scope(of: notice) : try archivedScope(of: notice, sha256: sha256)
+    }
+
     /// What a notice asked for that was in force once, with exactly this text.
     package func archivedScope(of notice: Notice.Key, sha256: String) throws -> Notice.Scope? {
         guard let text = try setting(scopeSetting(notice, sha256)) else { return nil }

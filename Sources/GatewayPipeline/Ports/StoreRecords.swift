@@ -483,6 +483,22 @@ package struct EventRecord: Hashable, Sendable {
     }
 }
 
+extension SendRecord {
+    /// What the owner called a device or address when it was sent to; its tag when nobody knows any more.
+    package func name(of destination: Tag) -> String {
+        destinationNames[destination] ?? destination.hexadecimal
+    }
+}
+
+extension EventRecord {
+    /// Something that became of one message.
+    init(_ event: SendFate, of row: OutboxRecord, at now: Instant, reason: String? = nil) {
+        self.init(
+            caller: row.request.caller, send: row.send, subject: row.subject, event: event,
+            destination: row.destination, at: now, reason: reason)
+    }
+}
+
 /// One entry of the trail as the store holds it until its bundle is durable elsewhere.
 package struct StoredEntry: Hashable, Sendable {
     package var index: UInt64
