@@ -1,11 +1,11 @@
-import GRDB
-import GRDBSQLite
+import CSQLite
+import Foundation
 import GatewayPipeline
 
 /// One connection to one database file, with its compiled statements.
 final class Connection: @unchecked Sendable {
-    // @unchecked is sound because everything mutable is touched only inside `queue`, which runs one closure
-    // at a time: `exclusively` is the way in, and every method but `close` requires that the caller is there.
+    // @unchecked is sound because everything mutable is touched only while `lock` is held: `exclusively` is the
+    // way in, and every method but `close` requires that its caller is inside it.
 
     enum Role {
         case writer(byteCountMax: Int64?)
@@ -14,10 +14,10 @@ final class Connection: @unchecked Sendable {
 
     /// The file's name in error messages, without its folder.
     let file: String
-    private let queue: DatabaseQueue
-    private let database: Database
-    private let handle: SQLiteConnection
-    private var prepared: [ObjectIdentifier: Statement] = [:]
+    private let lock = NSLock()
+    private let handle: OpaquePointer
+    /// Compiled statements by the identity of their text; finalized when the connection closes.
+    private var prepared: [ObjectIdentifier: OpaquePointer] = [:]
     private var isClosed = false
     private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
@@ -30,26 +30,17 @@ final class Connection: @unchecked Sendable {
     /// - Throws: `StoreError` or ``StoreOpeningError``.
     init(path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int) throws {
         self.file = file
-        var configuration = Configuration()
-        if case .reader = role { configuration.readonly = true }
-        // Erasure has its own order (see `GateTransaction.eraseSubject`), so no table relies on cascades.
-        configuration.foreignKeysEnabled = false
-        configuration.busyMode = .timeout(Double(busyTimeoutMilliseconds) / 1000)
-        // Transactions of `subjects.db` span several calls; the store closes each before it returns.
-        configuration.allowsUnsafeTransactions = true
-        configuration.label = "sendgate.\(file)"
-        let queue = try StoreFailure.translating(file: file) {
-            try DatabaseQueue(path: path, configuration: configuration)
+        let handle = try Self.open(path: path, file: file, role: role)
+        do {
+            try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
+            try Self.check(sendgate_refuse_double_quoted_strings(handle), handle, file: file)
+            try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
+            pageByteCount = Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
+        } catch {
+            sqlite3_close_v2(handle)
+            throw error
         }
-        self.queue = queue
-        let (database, handle, pageByteCount) = try queue.inDatabase { database in
-            try Self.configure(database, file: file, role: role, cacheByteCount: cacheByteCount)
-            let pageByteCount = try Self.read("page_size", of: database, file: file)
-            return (database, database.sqliteConnection!, Int(pageByteCount) ?? 4096)
-        }
-        self.database = database
         self.handle = handle
-        self.pageByteCount = pageByteCount
         logPageCount = .allocate(capacity: 1)
         logPageCount.initialize(to: 0)
         if case .writer = role {
@@ -69,32 +60,55 @@ final class Connection: @unchecked Sendable {
         logPageCount.deallocate()
     }
 
+    /// - Parameter path: Without a mutex of SQLite's own: ``lock`` already admits one thread at a time
+    ///   (sqlite.org/threadsafe.html, multi-thread mode).
+    private static func open(path: String, file: String, role: Role) throws -> OpaquePointer {
+        let access =
+            switch role {
+            case .reader: SQLITE_OPEN_READONLY
+            case .writer: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        var opened: OpaquePointer?
+        let code = sqlite3_open_v2(
+            path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        guard let handle = opened else {
+            throw StoreFailure.error(code: code, message: "no memory", file: file, table: "schema")
+        }
+        guard code == SQLITE_OK else {
+            let error = failure(code, on: handle, file: file, table: "schema")
+            sqlite3_close_v2(handle)
+            throw error
+        }
+        return handle
+    }
+
     /// Waits for what is under way and closes the file; using the connection afterwards throws.
     func close() {
-        queue.inDatabase { _ in
+        lock.withLock {
             guard !isClosed else { return }
             isClosed = true
+            for statement in prepared.values { sqlite3_finalize(statement) }
             prepared = [:]
             _ = sqlite3_wal_hook(handle, nil, nil)
+            // A failure leaves a descriptor open that nobody uses; there is nothing to do about it at the end.
+            sqlite3_close_v2(handle)
         }
-        // A failure leaves a descriptor open that nobody uses; there is nothing to do about it at the end.
-        try? queue.close()
     }
 
     /// Sets what must hold on this connection, and reads it back.
     private static func configure(
-        _ database: Database, file: String, role: Role, cacheByteCount: Int
+        _ handle: OpaquePointer, file: String, role: Role, cacheByteCount: Int
     ) throws {
-        func set(_ setting: String, _ value: String, expecting expected: String? = nil) throws {
-            try StoreFailure.translating(file: file) {
-                try database.execute(sql: "PRAGMA \(setting) = \(value)")
-            }
-            let found = try read(setting, of: database, file: file)
-            guard found == expected ?? value else {
+        func set(_ setting: String, _ value: String) throws {
+            try run("PRAGMA \(setting) = \(value)", on: handle, file: file)
+            let found = try Self.value(of: "PRAGMA \(setting)", on: handle, file: file)
+            guard found == value else {
                 throw StoreOpeningError.settingRefused(
-                    file: file, setting: setting, wanted: expected ?? value, found: found)
+                    file: file, setting: setting, wanted: value, found: found)
             }
         }
+        // Erasure has its own order (see `GateTransaction.eraseSubject`), so no table relies on cascades.
+        try set("foreign_keys", "0")
         // A schema from outside may not run functions with side effects (sqlite.org/pragma.html#pragma_trusted_schema).
         try set("trusted_schema", "0")
         // Sorting and statement journals hold rows; they must not reach a temporary folder.
@@ -109,36 +123,60 @@ final class Connection: @unchecked Sendable {
         // Gives the disk back after a burst once the log has been moved.
         try set("journal_size_limit", "67108864")
         if let byteCountMax {
-            let pageByteCount = Int64(try read("page_size", of: database, file: file)) ?? 4096
+            let pageByteCount =
+                Int64(try value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
             // SQLite keeps at least the pages the file already has, so the answer may be larger.
-            try StoreFailure.translating(file: file) {
-                try database.execute(sql: "PRAGMA max_page_count = \(max(byteCountMax / pageByteCount, 1))")
-            }
+            try run(
+                "PRAGMA max_page_count = \(max(byteCountMax / pageByteCount, 1))", on: handle, file: file)
         }
     }
 
-    private static func read(_ setting: String, of database: Database, file: String) throws -> String {
-        try StoreFailure.translating(file: file) {
-            try String.fetchOne(database, sql: "PRAGMA \(setting)") ?? ""
+    /// Runs every statement of a text and drops the rows they return.
+    private static func run(_ sql: String, on handle: OpaquePointer, file: String) throws {
+        try check(sqlite3_exec(handle, sql, nil, nil, nil), handle, file: file)
+    }
+
+    /// The first column of a statement's first row; empty when there is no row.
+    private static func value(of sql: String, on handle: OpaquePointer, file: String) throws -> String {
+        var statement: OpaquePointer?
+        try check(sqlite3_prepare_v2(handle, sql, -1, &statement, nil), handle, file: file)
+        defer { sqlite3_finalize(statement) }
+        switch sqlite3_step(statement) {
+        case SQLITE_ROW: return sqlite3_column_text(statement, 0).map { String(cString: $0) } ?? ""
+        case SQLITE_DONE: return ""
+        case let code: throw failure(code, on: handle, file: file, table: "schema")
         }
+    }
+
+    private static func check(_ code: Int32, _ handle: OpaquePointer, file: String) throws {
+        guard code == SQLITE_OK else { throw failure(code, on: handle, file: file, table: "schema") }
+    }
+
+    private static func failure(
+        _ code: Int32, on handle: OpaquePointer, file: String, table: String
+    ) -> any Error {
+        let extended = sqlite3_extended_errcode(handle)
+        return StoreFailure.error(
+            code: extended & 0xFF == code & 0xFF ? extended : code,
+            message: String(cString: sqlite3_errmsg(handle)), file: file, table: table)
     }
 
     // MARK: Access
 
     /// Runs `body` while nobody else uses this connection. Not reentrant.
     func exclusively<Result>(_ body: () throws -> Result) rethrows -> Result {
-        try queue.inDatabase { _ in try body() }
+        try lock.withLock(body)
     }
 
     /// One value of a pragma, or of a statement with one column.
     func pragma(_ text: String) throws -> String {
         guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
-        return try StoreFailure.translating(file: file) { try String.fetchOne(database, sql: text) ?? "" }
+        return try Self.value(of: text, on: handle, file: file)
     }
 
     /// Statements that run once, such as the schema's.
     func script(_ sql: String) throws {
-        try StoreFailure.translating(file: file) { try database.execute(sql: sql) }
+        try Self.run(sql, on: handle, file: file)
     }
 
     // MARK: Transactions
@@ -239,35 +277,31 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    private func bound(_ text: StatementText, _ bind: (inout Binder) -> Void) throws -> SQLiteStatement {
+    private func bound(_ text: StatementText, _ bind: (inout Binder) -> Void) throws -> OpaquePointer {
         guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
         guard !lostTransaction else {
             throw StoreError.unavailable(
                 "`\(file)`: SQLite rolled the transaction back after an earlier error")
         }
-        let key = ObjectIdentifier(text)
-        let statement: Statement
-        if let known = prepared[key] {
-            statement = known
-        } else {
-            statement = try StoreFailure.translating(file: file, table: text.table) {
-                try database.cachedStatement(sql: text.sql)
-            }
-            prepared[key] = statement
-        }
-        var binder = Binder(statement.sqliteStatement)
+        let statement = try prepared[ObjectIdentifier(text)] ?? prepare(text)
+        var binder = Binder(statement)
         bind(&binder)
         guard binder.result == SQLITE_OK else { throw failure(binder.result, text) }
-        return statement.sqliteStatement
+        return statement
+    }
+
+    private func prepare(_ text: StatementText) throws -> OpaquePointer {
+        var statement: OpaquePointer?
+        let code = sqlite3_prepare_v3(
+            handle, text.sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+        guard code == SQLITE_OK, let statement else { throw failure(code, text) }
+        prepared[ObjectIdentifier(text)] = statement
+        return statement
     }
 
     private func failure(_ code: Int32, _ text: StatementText) -> any Error {
         if isInTransaction && sqlite3_get_autocommit(handle) != 0 { lostTransaction = true }
-        let message = String(cString: sqlite3_errmsg(handle))
-        return StoreFailure.error(
-            code: sqlite3_extended_errcode(handle) & 0xFF == code & 0xFF
-                ? sqlite3_extended_errcode(handle) : code,
-            message: message, file: file, table: text.table)
+        return Self.failure(code, on: handle, file: file, table: text.table)
     }
 
     // MARK: The write-ahead log

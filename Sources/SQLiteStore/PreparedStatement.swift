@@ -1,5 +1,4 @@
-import GRDB
-import GRDBSQLite
+import CSQLite
 import GateVocabulary
 import GatewayPipeline
 
@@ -17,15 +16,14 @@ final class StatementText: Sendable {
 
 /// Values for a statement's parameters, in their order.
 ///
-/// GRDB's own arguments box every value and know byte strings only as `Data`; a send binds about sixty,
-/// so they go to SQLite directly.
+/// A send binds about sixty of them, so they go to SQLite as they are, without being boxed first.
 struct Binder {
-    private let statement: SQLiteStatement
+    private let statement: OpaquePointer
     private var position: Int32 = 0
     /// The first code that was not `SQLITE_OK`.
     private(set) var result: Int32 = SQLITE_OK
 
-    init(_ statement: SQLiteStatement) { self.statement = statement }
+    init(_ statement: OpaquePointer) { self.statement = statement }
 
     // SQLITE_TRANSIENT is the macro `((sqlite3_destructor_type)-1)`, which does not import. SQLite never
     // calls it: it compares the pointer with -1 and then copies the bytes before the call returns.
@@ -101,11 +99,11 @@ struct Binder {
 
 /// The row a statement stands on, read column by column from the left. Valid until the next step.
 struct StoredRow {
-    private let statement: SQLiteStatement
+    private let statement: OpaquePointer
     private let table: String
     private var position: Int32 = -1
 
-    init(_ statement: SQLiteStatement, table: String) {
+    init(_ statement: OpaquePointer, table: String) {
         self.statement = statement
         self.table = table
     }

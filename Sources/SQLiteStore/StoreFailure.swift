@@ -1,5 +1,4 @@
-import GRDB
-import GRDBSQLite
+import CSQLite
 import GatewayPipeline
 
 /// The caller's picture of a row is wrong: it is there already and must be the only one, or it is not there
@@ -53,19 +52,6 @@ enum StoreFailure {
             // A statement this build compiled against its own schema cannot fail otherwise, so the
             // schema was changed behind our back.
             return StoreError.damaged(table: table, "`\(file)` refuses a statement (\(code): \(message))")
-        }
-    }
-
-    /// Runs something of GRDB's and translates what it throws.
-    static func translating<Result>(
-        file: String, table: String = "schema", _ body: () throws -> Result
-    ) throws -> Result {
-        do {
-            return try body()
-        } catch let error as DatabaseError {
-            throw self.error(
-                code: error.extendedResultCode.rawValue, message: error.message ?? "no message", file: file,
-                table: table)
         }
     }
 

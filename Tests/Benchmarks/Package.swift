@@ -25,12 +25,13 @@ func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 let package = Package(
     name: "GateBenchmarks",
     dependencies: [
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2")
     ],
     targets: [
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         room("CanonicalJSON"),
         room("GateVocabulary", ["CanonicalJSON"]),
         room("SealedFormat"),
@@ -56,9 +57,7 @@ let package = Package(
         room(
             "SQLiteStore",
             [
-                "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                "CSQLite", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
             ]),
         room(
             "PolicyFiles",

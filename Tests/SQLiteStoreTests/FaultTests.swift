@@ -1,5 +1,5 @@
 import Foundation
-import GRDBSQLite
+import CSQLite
 import GateVocabulary
 import GatewayPipeline
 import Testing

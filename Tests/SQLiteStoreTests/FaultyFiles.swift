@@ -1,5 +1,5 @@
 import Foundation
-import GRDBSQLite
+import CSQLite
 import Synchronization
 
 /// A layer under SQLite, in this test process only, that can fail the n-th write or synchronization of

@@ -1,0 +1,19 @@
+// The C interface of SQLite 3.40 and newer, for SQLiteStore alone.
+#ifndef SENDGATE_CSQLITE_SHIM_H
+#define SENDGATE_CSQLITE_SHIM_H
+
+#include <sqlite3.h>
+
+// sqlite3_db_config takes variable arguments, which Swift cannot call.
+//
+// Without this setting SQLite reads a misspelt column in double quotes as a string
+// (sqlite.org/quirks.html, section 8).
+static inline int sendgate_refuse_double_quoted_strings(sqlite3 *database) {
+    int code = sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DDL, 0, (int *)0);
+    if (code == SQLITE_OK) {
+        code = sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
+    }
+    return code;
+}
+
+#endif
