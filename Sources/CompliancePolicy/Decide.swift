@@ -28,6 +28,15 @@ extension CompiledPolicy {
     }
 }
 
+extension CompiledPolicy {
+    /// Until when gate 9 makes a send wait: its own time of day or the end of the quiet hours; `nil` when it does not.
+    package func waitsUntil(_ request: AttestedRequest, given facts: Facts) -> Instant? {
+        let behaviour = behaviour(for: request)
+        var notes = DecisionNotes(rawValue: 0)
+        return CompliancePolicy.waitsUntil(behaviour.hours(facts, noting: &notes), facts, behaviour)
+    }
+}
+
 /// What lies between a category, or a type that may be muted alone, and a destination, whatever is sent: gates 6 to 8.
 package struct Standing: Hashable, Sendable {
     package var permission: GateResult
@@ -65,10 +74,7 @@ package func decide(
     let form = payloadForm(given: facts, under: behaviour)
     let preferences = behaviour.passing(
         .mandatoryPassesPreferences, preferencesGate(facts, territory, behaviour), noting: &notes)
-    let quietHours = behaviour.passing(
-        .mandatoryPassesQuietHours,
-        behaviour.asked(.ownRequestPassesQuietHours, quietHoursGate(facts, behaviour), facts, noting: &notes),
-        noting: &notes)
+    let quietHours = behaviour.hours(facts, noting: &notes)
     let caps = behaviour.passing(
         .mandatoryPassesCaps,
         behaviour.asked(.ownRequestPassesCaps, capsGate(facts, behaviour), facts, noting: &notes),
@@ -165,6 +171,15 @@ private func payloadForm(given facts: Facts, under behaviour: Behaviour) -> Body
 }
 
 extension Behaviour {
+    /// Gate 9, with what passes it.
+    @inline(__always)
+    fileprivate func hours(_ facts: Facts, noting notes: inout DecisionNotes) -> GateResult {
+        passing(
+            .mandatoryPassesQuietHours,
+            asked(.ownRequestPassesQuietHours, quietHoursGate(facts, self), facts, noting: &notes),
+            noting: &notes)
+    }
+
     /// A mandatory notice passes what would have stopped it, and the decision says that it did. A fact
     /// that nobody needs to know any more is not missing.
     fileprivate func passing(

@@ -186,7 +186,7 @@ extension PolicyCase {
         var known: CaseFacts?
         if let given {
             known = CaseFacts(given, bases: bases)
-            facts = known?.facts(ttlSeconds: types[request.type]?.ttlSeconds) ?? facts
+            facts = known?.facts(of: types[request.type]) ?? facts
             given.refuseOthers()
         }
         expected = Expectation(members.required("then"))
@@ -324,12 +324,12 @@ private struct CaseFacts {
     func facts(expiry: Instant?) -> Facts {
         var later = self
         if let expiry, object["expiry"] == nil { later.object["expiry"] = .integer(expiry.milliseconds) }
-        return later.facts(ttlSeconds: nil)
+        return later.facts(of: nil)
     }
 
     /// What a case leaves unsaid is the usual: wanted at once, told for the first time, and living as long as its
     /// type.
-    func facts(ttlSeconds: Int64?) -> Facts {
+    func facts(of type: NotificationType?) -> Facts {
         var facts = Facts()
         do throws(JSONShapeError) {
             facts = try Facts(json: object)
@@ -339,7 +339,14 @@ private struct CaseFacts {
         }
         if facts.due == nil { facts.due = now }
         if facts.repetition == nil { facts.repetition = .first }
-        if facts.expiry == nil { facts.expiry = now?.advanced(bySeconds: ttlSeconds ?? 86_400) }
+        if facts.expiry == nil {
+            var start = now
+            if type?.ttlCountsFrom == .due {
+                start = facts.due ?? now
+                if case .inside(let end) = facts.quietHours { start = end }
+            }
+            facts.expiry = start?.advanced(bySeconds: type?.ttlSeconds ?? 86_400)
+        }
         for element in without {
             let name = element.text()
             if let rest = facts.removing(name) {

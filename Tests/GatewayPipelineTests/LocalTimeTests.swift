@@ -143,6 +143,19 @@ import Testing
         Departure(
             name: "a Sunday that has begun in Auckland only", time: .weekly(day: 6, minute: 60),
             zone: "Pacific/Auckland", now: "2026-11-21T11:30:00Z", goesAt: "2026-11-21T12:00:00Z"),
+        // 14:07 is this recipient's minute.
+        Departure(
+            name: "between two and five, before", time: .between(first: 840, last: 1020), zone: "Europe/Oslo",
+            now: "2026-11-21T12:59:59Z", goesAt: "2026-11-21T13:07:00Z"),
+        Departure(
+            name: "between two and five, before one's minute", time: .between(first: 840, last: 1020),
+            zone: "Europe/Oslo", now: "2026-11-21T13:00:00Z", goesAt: "2026-11-21T13:00:00Z"),
+        Departure(
+            name: "between two and five, after one's minute", time: .between(first: 840, last: 1020),
+            zone: "Europe/Oslo", now: "2026-11-21T15:59:59Z", goesAt: "2026-11-21T15:59:59Z"),
+        Departure(
+            name: "between two and five, when it is five", time: .between(first: 840, last: 1020),
+            zone: "Europe/Oslo", now: "2026-11-21T16:00:00Z", goesAt: "2026-11-22T13:07:00Z"),
         Departure(
             name: "without a zone, at once", time: .daily(minute: 480), zone: nil,
             now: "2026-11-21T12:00:00Z", goesAt: "2026-11-21T12:00:00Z"),

@@ -73,43 +73,168 @@ import Testing
         #expect(try await told() == "\(first) It waits for `d_1` until 2026-11-21 21:00 UTC.")
     }
 
+    @Test func `a life that counts from due begins when quiet hours end, also when they grow meanwhile`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", quiet: ["start": "06:00", "end": "20:00"])
+        // An hour of use, asked for six hours before the window ends.
+        var send = GatewayHarness.remittance("r_1", to: "u_1")
+        send["ttl_seconds"] = 3600
+        let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+        #expect(reply["reason"] == "quiet_hours_deferred", "\(reply.json)")
+        #expect(try notBefore(reply) == ["2026-11-21T19:00:00Z"])
+        try await gate.register("u_1", quiet: ["start": "06:00", "end": "22:30"])
+        gate.clock.advance(seconds: 9 * 3600 + 1799)
+        #expect(try await gate.claim().isEmpty)
+        gate.clock.advance(seconds: 1)
+        // The first claim composes it, the next hands it over.
+        _ = try await gate.claim()
+        let deliveries = try await gate.claim()
+        #expect(deliveries.map(\.expiresAt) == [.utc("2026-11-21T22:30:00Z")])
+    }
+
+    @Test func `a message whose hour passed while nobody took it expires all the same`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", quiet: ["start": "06:00", "end": "20:00"])
+        var send = GatewayHarness.remittance("r_1", to: "u_1")
+        send["ttl_seconds"] = 3600
+        try #require(try await gate.call("payments", "POST", "/v1/sends", send).status == 202)
+        gate.clock.advance(seconds: 8 * 3600 + 1)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().isEmpty)
+        let told = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions")
+        #expect("\(told.json)".contains("withdrawn"), "\(told.json)")
+    }
+
+    @Test func `no window however long loses what counts from due, and none keeps what counts from arrival`()
+        async throws
+    {
+        // Berlin's clock reads 13:00, so that each of these windows has just begun.
+        for end in ["13:30", "18:00", "23:59", "00:00", "08:00", "12:59"] {
+            let gate = try GatewayHarness()
+            try await gate.register("u_1", quiet: ["start": "13:00", "end": .string(end)])
+            for type in gate.policy.types where type.category == .transactional && type.isEnabled {
+                guard type.purpose == nil, type.timing == nil,
+                    !(type.mandatory?.passes ?? []).contains(.quietHours)
+                else { continue }
+                guard
+                    let caller = GatewayHarness.users.keys.first(where: { caller in
+                        gate.policy.admits(
+                            AttestedRequest(
+                                caller: CallerName(caller), type: type.id, channel: .push, critical: false),
+                            params: .valid)
+                    })
+                else { continue }
+                let reply = try await gate.call(
+                    caller, "POST", "/v1/sends",
+                    try await gate.example(type.id.text, "\(type.id)", to: "u_1", as: caller))
+                let window = LocalTime.quietHours(
+                    QuietHours(startMinute: 780, endMinute: minutes(end)), at: gate.clock.now(),
+                    zones: ["Europe/Berlin"])
+                guard case .inside(let until) = window else {
+                    Issue.record("\(end) is no window")
+                    continue
+                }
+                let outlasts = until > gate.clock.now().advanced(bySeconds: type.ttlSeconds)
+                if type.ttlCountsFrom == .arrival, outlasts {
+                    #expect(reply["reason"] == "expires_before_due", "\(type.id) until \(end): \(reply.json)")
+                } else {
+                    #expect(
+                        reply["reason"] == "quiet_hours_deferred", "\(type.id) until \(end): \(reply.json)")
+                }
+            }
+        }
+    }
+
+    private func minutes(_ text: String) -> Int {
+        let parts = text.split(separator: ":").compactMap { Int($0) }
+        return parts[0] * 60 + parts[1]
+    }
+
+    @Test func `each device has its own eight o'clock`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", zone: "Europe/Oslo", device: "d_oslo")
+        for (device, zone) in [("d_york", "America/New_York"), ("d_tokyo", "Asia/Tokyo"), ("d_home", nil)] {
+            var body: JSONObject = [
+                "platform": "ios", "app": "no.getdrop.app", "region": "DE", "os_permission": "granted",
+            ]
+            body["token"] = .string(device.utf8.map { String($0, radix: 16) }.joined())
+            if let zone { body["time_zone"] = .string(zone) }
+            let reply = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/devices/\(device)", body)
+            try #require(reply.status == 200, "\(reply.json)")
+        }
+        try await joinProgramme(gate)
+        let reply = try await gate.call(
+            "help", "POST", "/v1/sends",
+            try await gate.example("briefing.daily", "b_1", to: "u_1", as: "help"))
+        // In the order of the devices' names: home is where the account is, New York is still asleep at noon
+        // in Greenwich, and Tokyo has its evening.
+        #expect(
+            try notBefore(reply) == [
+                "2026-11-22T07:00:00Z", "2026-11-22T07:00:00Z", "2026-11-21T23:00:00Z",
+                "2026-11-21T13:00:00Z",
+            ], "\(reply.json)")
+    }
+
+    @Test(arguments: ["2026-11-21T13:00:00Z", "2026-11-21T13:41:00Z", "2026-11-21T15:59:59Z"])
+    func `what is asked for inside its window goes at once, whoever it is for`(_ now: String) async throws {
+        let gate = try GatewayHarness(at: now)
+        for user in ["u_1", "u_2", "u_3"] {
+            try await gate.register(user, zone: "Europe/Oslo")
+            try await joinProgramme(gate, user)
+            let reply = try await gate.call(
+                "help", "POST", "/v1/sends",
+                try await gate.example("reminder.goal", "g_\(user)", to: user, as: "help"))
+            #expect(reply["outcome"] == "forward", "\(reply.json)")
+        }
+    }
+
     @Test func `quiet hours at the time a send is due are known when it arrives`() async throws {
         func promised(_ end: String) async throws -> GatewayHarness.Reply {
             let gate = try GatewayHarness()
             try await gate.register(
                 "u_1", zone: "Europe/Oslo", quiet: ["start": "06:00", "end": .string(end)])
-            let notice = try #require(
-                gate.policy.bundle.notices.values.filter {
-                    $0.key.id == "programme" && $0.key.language == "en"
-                }
-                .max { $0.key.version < $1.key.version })
-            let consent = try await gate.call(
-                "product", "POST", "/v1/recipients/u_1/consents",
-                [
-                    "id": "c_1", "purpose": "programme", "channel": "push", "state": "given",
-                    "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
-                    "jurisdiction": "NO",
-                    "notice": [
-                        "id": .string(notice.key.id), "version": .string(notice.key.version),
-                        "language": .string(notice.key.language), "sha256": .string(notice.sha256),
-                    ],
-                ])
-            try #require(consent.status == 200, "\(consent.json)")
+            try await joinProgramme(gate)
             return try await gate.call(
                 "help", "POST", "/v1/sends",
                 try await gate.example("briefing.daily", "b_1", to: "u_1", as: "help"))
         }
-        func notBefore(_ reply: GatewayHarness.Reply) throws -> String? {
-            let deliveries = try #require(reply.json["deliveries"]?.arrayValue)
-            return deliveries.first?.objectValue?["not_before"]?.stringValue
-        }
         let early = try await promised("07:59")
         #expect(early["detail"] == "send_time", "\(early.json)")
-        #expect(try notBefore(early) == "2026-11-22T07:00:00Z", "\(early.json)")
+        #expect(try notBefore(early) == ["2026-11-22T07:00:00Z"], "\(early.json)")
         let late = try await promised("11:30")
         #expect(late["reason"] == "quiet_hours_deferred" && late["detail"] == nil, "\(late.json)")
-        #expect(try notBefore(late) == "2026-11-22T10:30:00Z", "\(late.json)")
-        let never = try await promised("12:30")
-        #expect(never["reason"] == "expires_before_due", "\(never.json)")
+        #expect(try notBefore(late) == ["2026-11-22T10:30:00Z"], "\(late.json)")
+        // Longer than a briefing lives, which counts from when it may go out.
+        let longer = try await promised("12:30")
+        #expect(longer["reason"] == "quiet_hours_deferred" && longer["detail"] == nil, "\(longer.json)")
+        #expect(try notBefore(longer) == ["2026-11-22T11:30:00Z"], "\(longer.json)")
+    }
+
+    private func joinProgramme(_ gate: GatewayHarness, _ user: String = "u_1") async throws {
+        let notice = try #require(
+            gate.policy.bundle.notices.values.filter {
+                $0.key.id == "programme" && $0.key.language == "en"
+            }
+            .max { $0.key.version < $1.key.version })
+        let consent = try await gate.call(
+            "product", "POST", "/v1/recipients/\(user)/consents",
+            [
+                "id": "c_1", "purpose": "programme", "channel": "push", "state": "given",
+                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "NO",
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ])
+        try #require(consent.status == 200, "\(consent.json)")
+    }
+
+    private func notBefore(_ reply: GatewayHarness.Reply) throws -> [String] {
+        let deliveries = try #require(reply.json["deliveries"]?.arrayValue)
+        return deliveries.compactMap { $0.objectValue?["not_before"]?.stringValue }
     }
 }

@@ -48,16 +48,16 @@ import WireProtocol
         gate.clock.advance(seconds: 2 * 3600)
         let told = try await gate.call("marketing", "POST", "/v1/sends", processing("b"))
         #expect(told["reason"] == "caller_not_permitted", "\(told.json)")
-        // Too short a life for the recipient's quiet hours: payments is told so, marketing is not.
-        var short = GatewayHarness.remittance("c", to: "u_1")
-        short["ttl_seconds"] = 60
+        // Five minutes from its arrival are too short a life for the recipient's quiet hours: help is told so,
+        // marketing is not.
+        var short = try await gate.example("intervention.venue_proximity", "c", to: "u_1", as: "help")
         #expect(
-            try await gate.call("payments", "POST", "/v1/sends", short)["reason"] == "expires_before_due")
+            try await gate.call("help", "POST", "/v1/sends", short)["reason"] == "expires_before_due")
         #expect(
             try await gate.call("marketing", "POST", "/v1/sends", short)["reason"] == "caller_not_permitted")
         short["params"] = ["no": "such"]
         short["id"] = "d"
-        #expect(try await gate.call("payments", "POST", "/v1/sends", short)["reason"] == "invalid_params")
+        #expect(try await gate.call("help", "POST", "/v1/sends", short)["reason"] == "invalid_params")
     }
 
     @Test func `an acknowledgement takes back what waits`() async throws {

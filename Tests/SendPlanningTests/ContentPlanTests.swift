@@ -281,11 +281,26 @@ import Testing
     @Test func `held material reads back as it was`() throws {
         for type in TestBook.policy.types {
             var material = Sample.material(type, on: .push, locale: "nb")
+            material.ttlFromDueSeconds = 3600
             let bytes = CanonicalJSON.write(material.json)
             #expect(try SendMaterial(json: try CanonicalJSON.readCanonical(bytes).objectValue!) == material)
             (material.deepLink, material.locale, material.collapse) = (nil, nil, nil)
             #expect(try SendMaterial(json: material.json) == material)
         }
+    }
+
+    @Test func `a life is never shortened, and ends 28 days after the arrival`() {
+        var material = Sample.material(TestBook.policy.types[0], on: .push)
+        let first = material.expiresAt
+        material.countLife(from: material.sentAt.advanced(bySeconds: 86_400))
+        #expect(material.expiresAt == first)
+        material.ttlFromDueSeconds = 3600
+        material.countLife(from: material.sentAt.advanced(bySeconds: -86_400))
+        #expect(material.expiresAt == first)
+        material.countLife(from: material.sentAt.advanced(bySeconds: 86_400))
+        #expect(material.expiresAt == material.sentAt.advanced(bySeconds: 86_400 + 3600))
+        material.countLife(from: material.sentAt.advanced(bySeconds: 60 * 86_400))
+        #expect(material.expiresAt == material.sentAt.advanced(bySeconds: 28 * 86_400))
     }
 
     @Test func `held material of another shape is refused`() {

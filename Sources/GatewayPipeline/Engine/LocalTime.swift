@@ -75,8 +75,10 @@ package struct LocalTime: Sendable {
 
     /// When a type with a time of its own goes out, if it is asked for now.
     ///
+    /// Inside a window that is now, whether one's own minute of it is past or to come.
+    ///
     /// - Parameters:
-    ///   - zones: Where the recipient lives; without a known zone there is no time of day to wait for.
+    ///   - zones: The destination's, then the account's; without a known zone there is no time of day to wait for.
     ///   - spread: Any number that is always the same for one recipient; it places them inside a window.
     package static func sendTime(
         _ time: SendTime, at now: Instant, zones: [String?], spread: UInt64
@@ -92,7 +94,10 @@ package struct LocalTime: Sendable {
         switch time {
         case .after: return now
         case .daily(let minute): return next(minute)
-        case .between(let first, let last): return next(first + Int(spread % UInt64(last - first)))
+        case .between(let first, let last):
+            let minute = localMinute(at: now, in: zone)
+            if minute >= Int64(first), minute < Int64(last) { return now }
+            return next(first + Int(spread % UInt64(last - first)))
         case .weekly(let day, let minute):
             var moment = next(minute)
             while weekday(of: moment, in: zone) != day {

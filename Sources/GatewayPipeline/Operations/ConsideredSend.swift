@@ -42,18 +42,17 @@ struct ConsideredSend {
         // Gate 0 comes first and would say what the recipient was told and when it is quiet where they are. Who may
         // not send this at all is not to learn either.
         let isAdmitted = policy.admits(attested, params: verdict.fact)
-        let due = type.flatMap { isAdmitted ? person?.due($0, at: context.now) : nil } ?? context.now
         let material = Self.material(
-            request, as: attested, of: type, to: person, due: due, send: try context.identifiers.newSendID(),
+            request, as: attested, of: type, to: person, send: try context.identifiers.newSendID(),
             at: context.now)
         let event = isAdmitted ? person?.event(type, request.params, on: request.channel) : nil
         let repetition = try person.map {
             try store.repetition(of: event, to: $0.subject.id, besides: material.send)
         }
         let (fallback, replaced) = try Self.fallback(request, as: attested, to: person, in: store)
-        let composer = SendComposer(
+        var composer = SendComposer(
             context, person: person, material: material, verdict: verdict, fallback: fallback,
-            repetition: repetition ?? .first, due: due)
+            repetition: repetition ?? .first, due: context.now)
         self.person = person
         self.material = material
         self.verdict = verdict
@@ -61,6 +60,10 @@ struct ConsideredSend {
         self.replaced = replaced
         let (found, missing) = Self.destinations(of: person, for: request)
         for destination in found {
+            // Eight in the morning comes at another moment to each device.
+            if isAdmitted, let type, let person {
+                composer.due = person.due(type, at: destination, from: context.now)
+            }
             var draft = try composer.decide(for: destination)
             draft.event = event
             drafts.append(draft)
@@ -71,7 +74,7 @@ struct ConsideredSend {
     /// What the send says, without whom it is for.
     private static func material(
         _ request: SendRequest, as attested: AttestedRequest, of type: NotificationType?,
-        to person: RecipientSnapshot?, due: Instant, send: SendID, at now: Instant
+        to person: RecipientSnapshot?, send: SendID, at now: Instant
     ) -> SendMaterial {
         let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
         let seconds = min(request.ttlSeconds ?? typeSeconds, typeSeconds)
@@ -82,7 +85,8 @@ struct ConsideredSend {
             send: send, request: attested, params: request.params,
             deepLink: request.deepLink ?? type?.deepLink, locale: request.locale,
             collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
-            expiresAt: (type?.ttlCountsFrom == .due ? due : now).advanced(bySeconds: seconds))
+            expiresAt: now.advanced(bySeconds: seconds),
+            ttlFromDueSeconds: type?.ttlCountsFrom == .due ? seconds : nil)
     }
 
     /// Whether what this one replaces is a push of this caller's to this person, and its entry.

@@ -20,7 +20,7 @@ struct SendComposer {
     let fallback: FallbackFact
     let repetition: RepetitionFact
     /// When it wants to go out: later than ``now`` for a type with a time of its own.
-    let due: Instant
+    var due: Instant
     let now: Instant
     let unsubscribeURL: String
     /// Whether the send was decided before and is looked at again.
@@ -43,7 +43,7 @@ struct SendComposer {
         self.due = due
     }
 
-    private var common: FactsLoading.Common {
+    private func common(_ material: SendMaterial) -> FactsLoading.Common {
         FactsLoading.Common(
             request: material.request, expiry: material.expiresAt, due: due, params: verdict.fact,
             fallback: fallback, repetition: repetition, decidedBefore: isAgain ? material.send : nil)
@@ -51,7 +51,7 @@ struct SendComposer {
 
     /// Nobody of this name, or nothing to send to: one decision without a destination.
     func decide(without missing: DestinationFact) throws -> DeliveryDraft {
-        let facts = try loading.facts(common, person: person, without: missing)
+        let facts = try loading.facts(common(material), person: person, without: missing)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
@@ -61,7 +61,14 @@ struct SendComposer {
     /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
     func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
         guard let person else { preconditionFailure("a destination without a person") }
-        var facts = try loading.facts(common, person: person, destination: destination)
+        var material = material
+        // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
+        if !isAgain { material.countLife(from: due) }
+        var facts = try loading.facts(common(material), person: person, destination: destination)
+        if let departure = policy.waitsUntil(material.request, given: facts) {
+            material.countLife(from: departure)
+            facts.expiry = material.expiresAt
+        }
         var key: DeviceKeyRecord?
         if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
             key = try loading.deviceKey(of: device).record
@@ -197,8 +204,8 @@ extension BatchContext {
             return nil
         }
         var material = try SendMaterial(json: object)
-        // What was gathered lives as long as its summary needs.
-        if row.state == .gathered { material.expiresAt = row.expiresAt }
+        // What waits lives as long as its row does: quiet hours that moved and a summary moved the row's end.
+        material.expiresAt = row.expiresAt
         guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
             throw StoreError.damaged(table: "outbox", "the recorded facts are not an object")
         }

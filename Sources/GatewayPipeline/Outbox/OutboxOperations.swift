@@ -201,6 +201,7 @@ extension BatchContext {
         case .waits(let until):
             row.decidedAt = now
             row.notBefore = until
+            row.expiresAt = again.facts.expiry ?? row.expiresAt
             try store.updateOutbox(row)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             return false

@@ -43,13 +43,23 @@ package struct RecipientSnapshot {
         preferences[PreferenceKey(scope: scope, channel: channel, destination: destination)] ?? .default
     }
 
-    /// When a type with a time of its own goes out to this person: where their devices are, or else where they live.
-    package func due(_ type: NotificationType, at now: Instant) -> Instant {
+    /// When a type with a time of its own goes out to one destination.
+    ///
+    /// A device has its own zone, or else the account's. An address has none: it is read where the newest device is,
+    /// or else where the person lives.
+    package func due(
+        _ type: NotificationType, at destination: Destination, from now: Instant
+    ) -> Instant {
         guard let timing = type.timing else { return now }
-        let newest = devices.filter(\.isActive).max { $0.seenAt < $1.seenAt }
+        let zones: [String?]
+        switch destination {
+        case .device: zones = destination.timeZones(account: record.timeZone)
+        case .address:
+            let newest = devices.filter(\.isActive).max { $0.seenAt < $1.seenAt }
+            zones = [newest?.timeZone, record.timeZone]
+        }
         let spread = subject.id.bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        return LocalTime.sendTime(
-            timing, at: now, zones: [newest?.timeZone, record.timeZone], spread: spread)
+        return LocalTime.sendTime(timing, at: now, zones: zones, spread: spread)
     }
 
     /// Where a send of one channel could go, ordered by tag so that every machine sees one order.

@@ -16,11 +16,13 @@ package struct SendMaterial: Hashable, Sendable {
     /// When the send arrived.
     package var sentAt: Instant
     package var expiresAt: Instant
+    /// The time to live of a type whose own counts from when it may go out; `nil` where it counts from arrival.
+    package var ttlFromDueSeconds: Int64?
 
     package init(
         send: SendID, request: AttestedRequest, params: JSONObject, deepLink: String? = nil,
         locale: String? = nil,
-        collapse: Tag? = nil, sentAt: Instant, expiresAt: Instant
+        collapse: Tag? = nil, sentAt: Instant, expiresAt: Instant, ttlFromDueSeconds: Int64? = nil
     ) {
         self.send = send
         self.request = request
@@ -30,6 +32,17 @@ package struct SendMaterial: Hashable, Sendable {
         self.collapse = collapse
         self.sentAt = sentAt
         self.expiresAt = expiresAt
+        self.ttlFromDueSeconds = ttlFromDueSeconds
+    }
+
+    /// Counts the time to live from a moment at which the send may go out, where the type counts it so.
+    ///
+    /// Never shortens it, and never lets a send live longer than 28 days after its arrival, however often its
+    /// recipient moves their quiet hours.
+    package mutating func countLife(from departure: Instant) {
+        guard let ttlFromDueSeconds else { return }
+        let last = sentAt.advanced(bySeconds: NotificationType.ttlSecondsMax)
+        expiresAt = max(expiresAt, min(departure.advanced(bySeconds: ttlFromDueSeconds), last))
     }
 
     /// What two messages share when the newer one replaces the older on the device: the producer's word, the
@@ -57,6 +70,7 @@ extension SendMaterial {
         if let deepLink { object["deep_link"] = .string(deepLink) }
         if let locale { object["locale"] = .string(locale) }
         if let collapse { object["collapse"] = .string(collapse.hexadecimal) }
+        if let ttlFromDueSeconds { object["ttl_from_due_seconds"] = .integer(ttlFromDueSeconds) }
         return object
     }
 
@@ -71,7 +85,8 @@ extension SendMaterial {
             locale: try members.optional("locale", JSONShape.text),
             collapse: try members.optional("collapse", Self.tag),
             sentAt: try members.required("sent_at", JSONShape.instant),
-            expiresAt: try members.required("expires_at", JSONShape.instant))
+            expiresAt: try members.required("expires_at", JSONShape.instant),
+            ttlFromDueSeconds: try members.optional("ttl_from_due_seconds", JSONShape.integer))
         try members.refuseOthers()
     }
 

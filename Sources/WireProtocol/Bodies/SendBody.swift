@@ -39,7 +39,7 @@ enum SendMembers {
         ),
         .optional(
             "ttl_seconds", .integer(1...WireLimits.ttlSecondsMax),
-            "How long the notification is worth something, counted as the type counts it: from its arrival, or from when it is due. The type's own time to live when absent, and never longer than that."
+            "How long the notification is worth something, counted as the type counts it: from its arrival, or from when it may go out. The type's own time to live when absent, and never longer than that."
         ),
         .optional(
             "collapse_key", .identifier,
