@@ -1,5 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import Testing
