@@ -137,7 +137,8 @@ let package = Package(
 
         // Tests, in the order of the rooms.
         .target(
-            name: "GateTestKit", dependencies: ["CanonicalJSON", "CompliancePolicy", "GateVocabulary"],
+            name: "GateTestKit",
+            dependencies: ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"],
             path: "Tests/GateTestKit", swiftSettings: strict + optimized),
         tests("ArchitectureTests", []),
         tests("CanonicalJSONTests", ["CanonicalJSON"]),
@@ -158,8 +159,8 @@ let package = Package(
         tests(
             "SendPlanningTests",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
-                "PolicyFiles", "SealedFormat", "SendPlanning",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
+                "PayloadComposition", "PolicyFiles", "SealedFormat", "SendPlanning",
             ]),
         tests(
             "GatewayPipelineTests",
@@ -195,9 +196,8 @@ let package = Package(
             "SendgateCommandTests",
             [
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline",
-                "GateVocabulary", "OpenSSLCrypto", "PolicyFiles", "sendgate", "TrailDirectory",
-                "WireProtocol",
-                "UnixSocketEndpoint", logging,
+                "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "PolicyFiles", "sendgate", "TrailDirectory",
+                "UnixSocketEndpoint", "WireProtocol", logging,
             ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
         tests("KeyFilesTests", ["GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),

@@ -68,6 +68,7 @@ final class ConnectionTable {
 /// 10,000 repeated sends. So what comes in while a box is emptied waits until the sockets have had their turn.
 final class EventLoopDesk: Sendable {
     let loop: any EventLoop
+    let clock: EndpointClock
     let counters = LoopCounters()
     private let connections: NIOLoopBound<ConnectionTable>
     private let box = Mutex(Box())
@@ -85,8 +86,9 @@ final class EventLoopDesk: Sendable {
     }
 
     /// - Precondition: Called on `loop`.
-    init(loop: any EventLoop) {
+    init(loop: any EventLoop, clock: EndpointClock) {
         self.loop = loop
+        self.clock = clock
         connections = NIOLoopBound(ConnectionTable(), eventLoop: loop)
     }
 

@@ -86,7 +86,7 @@ final class HTTPConnection: ChannelInboundHandler {
     /// For the write stall: how many bytes had left for the kernel when that last changed.
     private var writtenByteCount = 0
     private var leftByteCount = 0
-    private var leftAt = NIODeadline.now()
+    private var leftAt: NIODeadline
 
     init(
         peer: Peer, handler: any RequestHandler, limits: EndpointLimits, desk: EventLoopDesk,
@@ -96,6 +96,7 @@ final class HTTPConnection: ChannelInboundHandler {
         self.handler = handler
         self.limits = limits
         self.desk = desk
+        leftAt = desk.clock.now()
         self.admission = admission
         self.logger = logger
     }
@@ -545,7 +546,7 @@ final class HTTPConnection: ChannelInboundHandler {
     // MARK: Time
 
     private func setDeadlines() {
-        let now = NIODeadline.now()
+        let now = desk.clock.now()
         if !answers.isEmpty {
             if answerDeadline == nil { answerDeadline = now + .milliseconds(limits.answerMilliseconds) }
         } else {
@@ -635,7 +636,7 @@ final class HTTPConnection: ChannelInboundHandler {
         input = .closed
         answers.removeAll()
         isLingering = true
-        lingerDeadline = .now() + .milliseconds(limits.lingerMilliseconds)
+        lingerDeadline = desk.clock.now() + .milliseconds(limits.lingerMilliseconds)
         inputDeadline = nil
         answerDeadline = nil
         context.close(mode: .output, promise: nil)

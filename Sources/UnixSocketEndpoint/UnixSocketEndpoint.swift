@@ -18,6 +18,7 @@ import Synchronization
 package final class UnixSocketEndpoint: Service {
     private let configurations: [ListenerConfiguration]
     private let limits: EndpointLimits
+    private let clock: EndpointClock
     private let handler: any RequestHandler
     private let logger: Logger
     private let usage: EndpointUsage
@@ -49,12 +50,13 @@ package final class UnixSocketEndpoint: Service {
     /// - Parameter listeners: Their position is `Peer.listener`.
     package init(
         listeners: [ListenerConfiguration], limits: EndpointLimits = EndpointLimits(),
-        handler: any RequestHandler, logger: Logger
+        clock: EndpointClock = .system, handler: any RequestHandler, logger: Logger
     ) throws(EndpointError) {
         if listeners.isEmpty { throw .noListener }
         if let contradiction = limits.firstContradiction { throw .contradictoryLimits(contradiction) }
         self.configurations = listeners
         self.limits = limits
+        self.clock = clock
         self.handler = handler
         self.logger = logger
         usage = EndpointUsage(limits: limits)
@@ -107,7 +109,7 @@ package final class UnixSocketEndpoint: Service {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: limits.eventLoopCount)
         var desks: [EventLoopDesk] = []
         for loop in group.makeIterator() {
-            desks.append(try await loop.submit { EventLoopDesk(loop: loop) }.get())
+            desks.append(try await loop.submit { [clock] in EventLoopDesk(loop: loop, clock: clock) }.get())
         }
         state.withLock { [desks] state in
             state.group = group
@@ -149,7 +151,7 @@ package final class UnixSocketEndpoint: Service {
             listener.socket.unlinkFile()
             try? await listener.channel.close().get()
         }
-        let deadline = NIODeadline.now() + .milliseconds(limits.drainMilliseconds)
+        let deadline = clock.now() + .milliseconds(limits.drainMilliseconds)
         await withTaskGroup(of: Void.self) { tasks in
             for desk in running.desks { tasks.addTask { await self.drain(desk, until: deadline) } }
         }
@@ -172,6 +174,9 @@ package final class UnixSocketEndpoint: Service {
         metrics.bufferedByteCount = usage.bufferedBytes.value
         return metrics
     }
+
+    /// The loops that connections live on; none before ``start()``.
+    var eventLoops: [any EventLoop] { state.withLock { $0.desks }.map(\.loop) }
 
     // MARK: Listening
 
@@ -251,7 +256,7 @@ package final class UnixSocketEndpoint: Service {
     private func scheduleSweep(of desk: EventLoopDesk) -> RepeatedTask {
         let interval = TimeAmount.milliseconds(limits.sweepMilliseconds)
         return desk.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
-            let now = NIODeadline.now()
+            let now = desk.clock.now()
             desk.table.date = HTTPDate.now()
             desk.table.forEach { $0.sweep(now) }
         }
@@ -272,7 +277,7 @@ package final class UnixSocketEndpoint: Service {
         desk.loop.execute {
             desk.table.startDraining()
             desk.loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(5)) { task in
-                if NIODeadline.now() >= deadline { desk.table.forEach { $0.cut() } }
+                if desk.clock.now() >= deadline { desk.table.forEach { $0.cut() } }
                 if desk.table.count == 0 {
                     task.cancel()
                     drained.succeed()

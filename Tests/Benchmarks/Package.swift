@@ -65,7 +65,7 @@ let package = Package(
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
                 .product(name: "Yams", package: "Yams"),
             ]),
-        room("GateTestKit", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary"]),
+        room("GateTestKit", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
         .executableTarget(
             name: "GateBenchmarks",
             dependencies: [

@@ -1,7 +1,6 @@
 import Dispatch
 import GateTestKit
 import GateVocabulary
-import PolicyFiles
 import Synchronization
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
     private let minimal: CompiledPolicy
 
     init() throws {
-        repository = CompiledPolicy(try PolicyDirectory.readBundle(at: Repository.policies))
+        repository = try Repository.policy()
         minimal = try TestBundle.minimal.compile()
     }
 

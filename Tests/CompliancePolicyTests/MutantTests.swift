@@ -44,7 +44,7 @@ import Testing
 
     static let repository: Result<TestBundle, any Error> = Result {
         var bundle = TestBundle.minimal
-        bundle.documents = try PolicyDirectory.read(at: Repository.policies).mapValues(\.json)
+        bundle.documents = try Repository.pages().mapValues(\.json)
         return bundle
     }
 

@@ -12,7 +12,7 @@ import Testing
 @Suite struct ProofTests {
     let policy: CompiledPolicy
 
-    init() throws { policy = CompiledPolicy(try PolicyDirectory.readBundle(at: Repository.policies)) }
+    init() throws { policy = try Repository.policy() }
 
     @Test func `no decision under the product's own rule book breaks a statute`() {
         let report = BundleProof(of: policy, grain: .verdicts).run(on: Threads.all)

@@ -1,14 +1,13 @@
 import CompliancePolicy
 import GateTestKit
 import GateVocabulary
-import PolicyFiles
 import Testing
 
 /// The product's own rule book, run the way `sendgate policy test` runs it.
 @Suite struct RepositoryPoliciesTests {
     let policy: CompiledPolicy
 
-    init() throws { policy = CompiledPolicy(try PolicyDirectory.readBundle(at: Repository.policies)) }
+    init() throws { policy = try Repository.policy() }
 
     @Test func `every case comes out as it says`() {
         for example in policy.bundle.cases {

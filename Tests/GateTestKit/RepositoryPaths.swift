@@ -1,3 +1,6 @@
+package import CompliancePolicy
+import PolicyFiles
+
 /// Where the repository lies that these tests were built from.
 package enum Repository {
     /// Without a slash at its end.
@@ -9,4 +12,20 @@ package enum Repository {
 
     /// The product's own rule book.
     package static var policies: String { root + "/Policies" }
+}
+
+/// The repository's bundle, read and compiled once for all suites of a process.
+extension Repository {
+    private static let read: Result<[String: PolicyNode], PolicyProblems> = Result {
+        () throws(PolicyProblems) in
+        try PolicyDirectory.read(at: policies)
+    }
+    private static let compiled: Result<CompiledPolicy, PolicyProblems> = read.flatMap { pages in
+        PolicyBundle.read(documents: pages).map { CompiledPolicy($0) }
+    }
+
+    /// Every page by its path in the folder.
+    package static func pages() throws -> [String: PolicyNode] { try read.get() }
+
+    package static func policy() throws -> CompiledPolicy { try compiled.get() }
 }

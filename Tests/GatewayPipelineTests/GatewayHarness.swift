@@ -107,15 +107,18 @@ final class GatewayHarness: Sendable {
     ) throws {
         folder = NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
-        var pages = try PolicyDirectory.read(at: Repository.policies)
+        let policy: CompiledPolicy
         if let caps {
+            var pages = try Repository.pages()
             pages["limits.yaml"] = try PolicyPage.read(Array(caps.utf8), file: "limits.yaml")
             // What the rule book says about its own caps is not about these.
             for page in pages.keys where page.hasPrefix("cases/") {
                 pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
             }
+            policy = CompiledPolicy(try PolicyBundle.read(documents: pages).get())
+        } else {
+            policy = try Repository.policy()
         }
-        let policy = CompiledPolicy(try PolicyBundle.read(documents: pages).get())
         let alarms = alarms
         self.policy = policy
         let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(.random(byteCount: 32))))

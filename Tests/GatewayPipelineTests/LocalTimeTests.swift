@@ -2,7 +2,6 @@ import CompliancePolicy
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import PolicyFiles
 import Testing
 
 /// Quiet hours are wall-clock times in a zone; offsets move under them.
@@ -181,7 +180,7 @@ import Testing
     }
 
     private func hours() throws -> SendingHours {
-        try #require(try PolicyDirectory.readBundle(at: Repository.policies).channels.smsHours)
+        try #require(try Repository.policy().bundle.channels.smsHours)
     }
 
     @Test(arguments: [

@@ -3,7 +3,6 @@ import CompliancePolicy
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import PolicyFiles
 import SQLiteStore
 import Testing
 
@@ -131,7 +130,7 @@ import Testing
         try await gate.register("u_1")
         let current = try #require(
             gate.policy.bundle.notices[Notice.Key(id: "promo", version: "3", language: "en")])
-        var pages = try PolicyDirectory.read(at: Repository.policies)
+        var pages = try Repository.pages()
         let path = "notices/promo.99.en.txt"
         pages[path] = PolicyNode(json: .string(current.text + "\n"))
         var cover = try #require(pages["bundle.yaml"]?.json.objectValue)

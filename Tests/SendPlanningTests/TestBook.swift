@@ -1,20 +1,15 @@
 import CanonicalJSON
 import CompliancePolicy
-import Foundation
+import GateTestKit
 import GateVocabulary
-import PolicyFiles
 import SealedFormat
 import SendPlanning
 
 /// The repository's own rule book, and others that differ from it in one place.
 enum TestBook {
-    static let documents: [String: PolicyNode] = {
-        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("Policies")
-        return try! PolicyDirectory.read(at: folder.path)
-    }()
+    static let documents = try! Repository.pages()
 
-    static let policy = compiled(documents)
+    static let policy = try! Repository.policy()
 
     static func compiled(_ documents: [String: PolicyNode]) -> CompiledPolicy {
         CompiledPolicy(try! PolicyBundle.read(documents: documents).get())

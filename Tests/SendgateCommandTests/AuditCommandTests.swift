@@ -28,7 +28,8 @@ import Testing
             "older", try String(contentsOfFile: "\(path)/checkpoint", encoding: .utf8))
         // The trail grows after the auditor took a checkpoint home.
         try await GatewayFixture(in: folder.root).stop()
-        let run = try CommandLineRun("audit", "verify", path, "--key", "\(path)/trail.pub", "--since", older)
+        let run = try await CommandLineRun(
+            "audit", "verify", path, "--key", "\(path)/trail.pub", "--since", older)
         #expect(run.status == 0, "\(run.errors)")
         for part in ["signed by", "consistent: ", "only the members of each kind", "append-only since"] {
             #expect(run.output.contains(part), "\(run.output)")
@@ -36,7 +37,7 @@ import Testing
         #expect(run.errors.isEmpty)
         let key = try String(contentsOfFile: "\(path)/trail.pub", encoding: .utf8)
             .trimmingCharacters(in: .newlines)
-        let json = try CommandLineRun("audit", "verify", path, "--key", key, "--json")
+        let json = try await CommandLineRun("audit", "verify", path, "--key", key, "--json")
         #expect(json.status == 0)
         let object = try CanonicalJSON.read(Array(json.output.dropLast().utf8), limits: .document)
         #expect(object["damaged"]?.booleanValue == false)
@@ -54,14 +55,14 @@ import Testing
         let place = try #require(bytes.range(of: Data("promo.offer".utf8))).lowerBound
         bytes[place] = UInt8(ascii: "P")
         try bytes.write(to: URL(filePath: file))
-        let run = try CommandLineRun("audit", "verify", path, "--key", "\(path)/trail.pub")
+        let run = try await CommandLineRun("audit", "verify", path, "--key", "\(path)/trail.pub")
         #expect(run.status == 3)
         #expect(run.errors.contains("sendgate: error: entry 4 in `tile/entries/\(bundle)`"), "\(run.errors)")
         #expect(run.errors.contains("entries before 4"))
-        #expect(try CommandLineRun("audit", "replay", path).status == 3)
-        #expect(try CommandLineRun("audit", "show", path, "4").status == 3)
+        #expect(try await CommandLineRun("audit", "replay", path).status == 3)
+        #expect(try await CommandLineRun("audit", "show", path, "4").status == 3)
         // What comes before the damage is still what was signed.
-        #expect(try CommandLineRun("audit", "show", path, "1").status == 0)
+        #expect(try await CommandLineRun("audit", "show", path, "1").status == 0)
     }
 
     @Test func `a trail that was cut back is not the one an older checkpoint signed`() async throws {
@@ -69,7 +70,7 @@ import Testing
         let path = folder.path("gate/trail")
         try FileManager.default.copyItem(atPath: path, toPath: folder.path("early"))
         try await GatewayFixture(in: folder.root).stop()
-        let run = try CommandLineRun(
+        let run = try await CommandLineRun(
             "audit", "verify", folder.path("early"), "--key", "\(path)/trail.pub", "--since",
             "\(path)/checkpoint")
         #expect(run.status == 3)
@@ -80,17 +81,18 @@ import Testing
         let (path, _) = try await trail()
         let other = try TemporaryFolder()
         try await GatewayFixture(in: other.root).stop()
-        let run = try CommandLineRun("audit", "verify", path, "--key", other.path("gate/trail/trail.pub"))
+        let run = try await CommandLineRun(
+            "audit", "verify", path, "--key", other.path("gate/trail/trail.pub"))
         #expect(run.status == 3)
     }
 
     @Test func `every decision is reproduced with the policy of its day`() async throws {
         let (path, _) = try await trail()
-        let run = try CommandLineRun("audit", "replay", path, "--key", "\(path)/trail.pub")
+        let run = try await CommandLineRun("audit", "replay", path, "--key", "\(path)/trail.pub")
         #expect(run.status == 0, "\(run.errors)\(run.output)")
         #expect(run.output.contains("6 entries reproduced byte for byte, 0 different"), "\(run.output)")
         // The same rule book asked as "another one" says the same of the caller it does not know.
-        let same = try CommandLineRun("audit", "replay", path, "--with", "Policies")
+        let same = try await CommandLineRun("audit", "replay", path, "--with", "Policies")
         #expect(same.status == 0, "\(same.output)")
     }
 
@@ -101,7 +103,7 @@ import Testing
         try folder.edit(
             "Policies/types/security.new_login.yaml", "means:",
             "enabled: false\ndisabled_hint: Not now.\nmeans:")
-        let run = try CommandLineRun("audit", "replay", path, "--with", policies)
+        let run = try await CommandLineRun("audit", "replay", path, "--with", policies)
         #expect(run.status == 3, "\(run.output)\(run.errors)")
         #expect(run.output.contains("entry 3 comes out otherwise:"), "\(run.output)")
         #expect(run.output.contains("type_disabled"))
@@ -111,31 +113,32 @@ import Testing
     @Test func `a decision without its archived policy is reported, not passed over`() async throws {
         let (path, _) = try await trail()
         try FileManager.default.removeItem(atPath: "\(path)/policies")
-        let run = try CommandLineRun("audit", "replay", path)
+        let run = try await CommandLineRun("audit", "replay", path)
         #expect(run.status == 3)
         #expect(run.output.contains("no archived policy has the digest"))
     }
 
     @Test func `an entry is shown with its proof, and a send with all that became of it`() async throws {
         let (path, send) = try await trail()
-        let entry = try CommandLineRun("audit", "show", path, "3")
+        let entry = try await CommandLineRun("audit", "show", path, "3")
         #expect(entry.status == 0, "\(entry.errors)")
         #expect(entry.output.hasPrefix("entry 3, send, "))
         #expect(entry.errors.contains("proved: "))
         #expect(entry.errors.contains("`trail.pub` is believed"))
-        let all = try CommandLineRun("audit", "show", path, send, "--json", "--key", "\(path)/trail.pub")
+        let all = try await CommandLineRun(
+            "audit", "show", path, send, "--json", "--key", "\(path)/trail.pub")
         #expect(all.status == 0, "\(all.errors)")
         let lines = all.output.split(separator: "\n")
         #expect(lines.count == 1)
         #expect(try CanonicalJSON.read(Array(lines[0].utf8))["send_id"]?.stringValue == send)
-        let beyond = try CommandLineRun("audit", "show", path, "1000")
+        let beyond = try await CommandLineRun("audit", "show", path, "1000")
         #expect(beyond.status == 1)
-        let unknown = try CommandLineRun("audit", "show", path, "00000000-0000-4000-8000-000000000000")
+        let unknown = try await CommandLineRun("audit", "show", path, "00000000-0000-4000-8000-000000000000")
         #expect(unknown.status == 1)
     }
 
-    @Test func `a folder that is no trail is told apart from a damaged one`() throws {
-        let run = try CommandLineRun("audit", "verify", folder.root, "--key", "/dev/null")
+    @Test func `a folder that is no trail is told apart from a damaged one`() async throws {
+        let run = try await CommandLineRun("audit", "verify", folder.root, "--key", "/dev/null")
         #expect(run.status == 1)
         #expect(run.errors.contains("has no `checkpoint`"))
     }

@@ -218,7 +218,7 @@ extension BadEdit {
         }
     }
 
-    @Test func `everything wrong is told at once, whatever page it stands on`() throws {
+    @Test func `everything wrong is told at once, whatever page it stands on`() async throws {
         // Three pages that cannot be read at all, and three that can and are wrong.
         try folder.edit("Policies/regions.yaml", "\"NO\":", "NO:")
         try folder.edit("Policies/channels.yaml", "latest: \"21:00\"", "latest: 21:00")
@@ -238,7 +238,7 @@ extension BadEdit {
                 "channels.yaml", "critical.yaml", "limits.yaml", "messages/nb.yaml", "regions.yaml",
                 "types/linked.yaml", "types/zz.huge.yaml", "types/zz.new.yaml",
             ])
-        let run = try CommandLineRun("policy", "check", policies)
+        let run = try await CommandLineRun("policy", "check", policies)
         #expect(run.status == 1)
         for file in files { #expect(run.errors.contains("sendgate: error: \(policies)/\(file):")) }
     }
@@ -251,13 +251,13 @@ extension BadEdit {
             Set(try problems().map(\.file)) == ["messages/en.yaml", "types/security.new_login.yaml"])
     }
 
-    @Test func `a language that borrows texts is a remark, with whose text is read`() throws {
+    @Test func `a language that borrows texts is a remark, with whose text is read`() async throws {
         #expect(try PolicyLoading.bundle(at: policies).remarks.first { $0.file == "messages/nb.yaml" } != nil)
-        let run = try CommandLineRun("policy", "check", policies)
+        let run = try await CommandLineRun("policy", "check", policies)
         #expect(run.status == 0)
         #expect(run.errors.contains("messages/nb.yaml: lacks texts for 1 of"))
         #expect(run.errors.contains("whose readers get `en`: `zz.new`"))
-        let json = try CommandLineRun("policy", "check", policies, "--json")
+        let json = try await CommandLineRun("policy", "check", policies, "--json")
         #expect(json.output.contains("\"remarks\":[{"))
     }
 

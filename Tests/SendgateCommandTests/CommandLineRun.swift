@@ -1,33 +1,74 @@
 import Foundation
+import Synchronization
 import Testing
 
-/// The built binary, run as a user runs it.
+@testable import sendgate
+
+/// One command line, run in this process with streams of its own.
 struct CommandLineRun {
     let status: Int32
     let output: String
     let errors: String
 
-    /// - Parameter environment: Added to a bare one, so that nothing of the test's own leaks in.
-    init(_ arguments: String..., input: String = "", environment: [String: String] = [:]) throws {
-        try self.init(arguments, input: input, environment: environment)
+    /// - Parameters:
+    ///   - input: What `-` reads.
+    ///   - environment: Added to a bare one, so that nothing of the test's own leaks in.
+    init(_ arguments: String..., input: String = "", environment: [String: String] = [:]) async throws {
+        try await self.init(arguments, input: input, environment: environment)
     }
 
-    init(_ arguments: [String], input: String = "", environment: [String: String] = [:]) throws {
+    init(_ arguments: [String], input: String = "", environment: [String: String] = [:]) async throws {
+        try #require(Self.isAtHome, "the tests cannot work in the repository's folder")
         let folder = try TemporaryFolder()
-        _ = try folder.file("in.txt", input)
+        let descriptor = open(try folder.file("in.txt", input), O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        let streams = Mutex<(output: [UInt8], errors: [UInt8])>(([], []))
+        let console = Console(
+            writeOutput: { bytes in streams.withLock { $0.output += bytes } },
+            writeErrors: { bytes in streams.withLock { $0.errors += bytes } },
+            inputDescriptor: descriptor,
+            environment: Self.bareEnvironment.merging(environment) { $1 }, isWatched: false)
+        status = await Console.$current.withValue(console) { await Sendgate.run(arguments) }.rawValue
+        (output, errors) = streams.withLock {
+            (String(decoding: $0.output, as: UTF8.self), String(decoding: $0.errors, as: UTF8.self))
+        }
+    }
+
+    static let bareEnvironment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"]
+
+    /// Relative paths in the tests are the repository's.
+    private static let isAtHome = FileManager.default.changeCurrentDirectoryPath(repository.path)
+
+    /// Tests/SendgateCommandTests is two steps below it.
+    static var repository: URL {
+        URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+    }
+
+    static var policies: String { repository.appending(path: "Policies").path }
+}
+
+/// The built binary, run as a user runs it: for what only a process has.
+struct BinaryRun {
+    let status: Int32
+    let output: String
+    let errors: String
+
+    init(_ arguments: [String]) throws {
+        let folder = try TemporaryFolder()
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         // Files rather than pipes: no output can fill one and stop the command.
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, folder.path("in.txt"), O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         for (descriptor, name) in [(STDOUT_FILENO, "out.txt"), (STDERR_FILENO, "err.txt")] {
             posix_spawn_file_actions_addopen(
                 &actions, descriptor, folder.path(name), O_WRONLY | O_CREAT | O_EXCL, 0o600)
         }
-        let bare = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"].merging(environment) { $1 }
         let words =
-            ["env", "-C", Self.repository.path, "-i"] + bare.map { "\($0.key)=\($0.value)" }
-            + [Self.binary.path] + arguments
+            ["env", "-C", CommandLineRun.repository.path, "-i"]
+            + CommandLineRun.bareEnvironment.map { "\($0.key)=\($0.value)" } + [Self.path] + arguments
         var pointers = words.map { strdup($0) } + [nil]
         defer { pointers.forEach { free($0) } }
         var child: pid_t = 0
@@ -42,23 +83,15 @@ struct CommandLineRun {
     }
 
     /// `sendgate` beside the test bundle.
-    static var binary: URL {
+    private static var path: String {
         var folder = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
         for _ in 0..<4 {
             let candidate = folder.appending(path: "sendgate")
-            if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
+            if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate.path }
             folder.deleteLastPathComponent()
         }
-        return folder
+        return "sendgate, which is not beside the tests"
     }
-
-    /// Tests/SendgateCommandTests is two steps below it.
-    static var repository: URL {
-        URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-    }
-
-    static var policies: String { repository.appending(path: "Policies").path }
 }
 
 /// A folder that is gone when the last who holds it lets go. Nothing is ever written outside of it, whatever links

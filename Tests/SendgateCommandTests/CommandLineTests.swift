@@ -14,8 +14,10 @@ import Testing
     ]
 
     @Test(arguments: commands)
-    func `help opens with a synopsis, ends with an example and fits one screen`(command: [String]) throws {
-        let run = try CommandLineRun(command + ["--help"])
+    func `help opens with a synopsis, ends with an example and fits one screen`(command: [String])
+        async throws
+    {
+        let run = try await CommandLineRun(command + ["--help"])
         #expect(run.status == 0)
         #expect(run.errors.isEmpty)
         let lines = run.output.split(separator: "\n", omittingEmptySubsequences: false)
@@ -25,7 +27,7 @@ import Testing
         #expect(!run.output.contains("\n\n\n"))
         let example = try #require(run.output.components(separatedBy: "EXAMPLE:\n").last)
         #expect(example.contains("  sendgate \(command.joined(separator: " "))"))
-        #expect(try CommandLineRun(["help"] + command).output == run.output)
+        #expect(try await CommandLineRun(["help"] + command).output == run.output)
     }
 
     @Test(arguments: [
@@ -34,8 +36,10 @@ import Testing
         ["keys", "list"], ["send", "--type", "x"], ["policy", "check"],
         ["serve", "--dev", "/tmp/sendgate-none", "--hop", "pigeon"],
     ])
-    func `a command line that makes no sense ends with 64, an error and a hint`(arguments: [String]) throws {
-        let run = try CommandLineRun(arguments)
+    func `a command line that makes no sense ends with 64, an error and a hint`(arguments: [String])
+        async throws
+    {
+        let run = try await CommandLineRun(arguments)
         #expect(run.status == 64, "\(run.errors)")
         #expect(run.output.isEmpty)
         let lines = run.errors.split(separator: "\n")
@@ -43,27 +47,40 @@ import Testing
         #expect(lines.contains { $0.hasPrefix("sendgate: hint: ") })
     }
 
-    @Test func `version and help are data`() throws {
-        let version = try CommandLineRun("--version")
+    @Test func `version and help are data`() async throws {
+        let version = try await CommandLineRun("--version")
         #expect((version.status, version.output) == (0, "\(Sendgate.version)\n"))
-        #expect(try CommandLineRun().status == 0)
+        #expect(try await CommandLineRun().status == 0)
     }
 
-    @Test func `a gateway that is not there ends with 1 and says where to look`() throws {
-        let run = try CommandLineRun("status", "--socket", "/tmp/sendgate-nowhere.sock")
+    @Test(arguments: [
+        ["--version"], ["policy", "check", "Policies"], ["policy", "check", "Keys"], ["nonsense"],
+        ["status", "--socket", "/tmp/sendgate-nowhere.sock"],
+    ])
+    func `the binary says on its streams, and ends with, what its command does`(arguments: [String])
+        async throws
+    {
+        let binary = try BinaryRun(arguments)
+        let run = try await CommandLineRun(arguments)
+        #expect((binary.status, binary.output, binary.errors) == (run.status, run.output, run.errors))
+        #expect(!binary.output.isEmpty || !binary.errors.isEmpty)
+    }
+
+    @Test func `a gateway that is not there ends with 1 and says where to look`() async throws {
+        let run = try await CommandLineRun("status", "--socket", "/tmp/sendgate-nowhere.sock")
         #expect(run.status == 1)
         #expect(run.errors.contains("sendgate: error: `/tmp/sendgate-nowhere.sock`"))
         #expect(run.errors.contains("sendgate: hint: is the gateway running"))
     }
 
-    @Test func `errors cannot move the cursor of whoever reads them`() throws {
-        let run = try CommandLineRun("policy", "show", "x\u{1B}[2Jy")
+    @Test func `errors cannot move the cursor of whoever reads them`() async throws {
+        let run = try await CommandLineRun("policy", "show", "x\u{1B}[2Jy")
         #expect(run.status == 1)
         #expect(!run.errors.contains("\u{1B}"))
     }
 
-    @Test func `serve without anything says everything it lacks`() throws {
-        let run = try CommandLineRun("serve")
+    @Test func `serve without anything says everything it lacks`() async throws {
+        let run = try await CommandLineRun("serve")
         #expect(run.status == 1)
         for setting in ["state", "trail", "policies", "keys", "origin", "hop.unix"] {
             #expect(run.errors.contains("`\(setting)` is not set"))

@@ -1,3 +1,4 @@
+import GateTestKit
 import AuditTrail
 import CompliancePolicy
 import Foundation
@@ -82,7 +83,7 @@ import UnixSocketEndpoint
     }
 
     @Test func `a caller the rule book does not know is named with its line`() throws {
-        let policy = CompiledPolicy(try PolicyLoading.bundle(at: CommandLineRun.policies))
+        let policy = try Repository.policy()
         try read(Self.complete).requireCallers(in: policy)
         let misspelled = Self.complete.replacingOccurrences(of: "payments:", with: "paymens:")
             .replacingOccurrences(of: "caller: marketing", with: "caller: newsletter")

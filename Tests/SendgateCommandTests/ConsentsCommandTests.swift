@@ -23,7 +23,7 @@ import Testing
         try await gate.registerSomebody()
         try await gate.listening { socket in
             let notice = "Policies/notices/promo.3.en.txt"
-            let grant = try CommandLineRun(
+            let grant = try await CommandLineRun(
                 "consents", "grant", "u_42", "--notice", notice, "--purpose", "marketing", "--channel",
                 "push",
                 "--method", "in_app_toggle", "--jurisdiction", "DE", "--id", "c 1/ø", "--at", lastHour,
@@ -31,7 +31,7 @@ import Testing
             #expect(grant.status == 0, "\(grant.errors)")
             #expect(grant.output.hasPrefix("recorded as c 1/ø, entry "))
 
-            let shown = try CommandLineRun(
+            let shown = try await CommandLineRun(
                 "consents", "show", "u_42", "--purpose", "marketing", "--socket", socket)
             #expect(shown.status == 0, "\(shown.errors)")
             #expect(shown.output.contains("\nmarketing by push: given\n"))
@@ -41,7 +41,7 @@ import Testing
                 contentsOf: CommandLineRun.repository.appending(path: notice), encoding: .utf8)
             for line in words.split(separator: "\n") { #expect(shown.output.contains("    | \(line)\n")) }
 
-            let before = try CommandLineRun(
+            let before = try await CommandLineRun(
                 "consents", "show", "u_42", "--as-of", "2025-11-03", "--purpose", "marketing", "--socket",
                 socket)
             #expect(
@@ -51,10 +51,10 @@ import Testing
 
                     """)
 
-            let withdrawn = try CommandLineRun(
+            let withdrawn = try await CommandLineRun(
                 "consents", "withdraw", "u_42", "c 1/ø", "--every-channel", "--socket", socket)
             #expect(withdrawn.status == 0, "\(withdrawn.errors)")
-            let after = try CommandLineRun("consents", "show", "u_42", "--json", "--socket", socket)
+            let after = try await CommandLineRun("consents", "show", "u_42", "--json", "--socket", socket)
             let object = try CanonicalJSON.read(Array(after.output.dropLast().utf8), limits: .document)
             #expect(object["standing"]?.arrayValue?.first?["state"]?.stringValue == "withdrawn")
             #expect(object["records"]?.arrayValue?.count == 2)
@@ -65,17 +65,17 @@ import Testing
     @Test func `what makes no sense is refused before the gateway is asked, and what it refuses is told`()
         async throws
     {
-        let time = try CommandLineRun(
+        let time = try await CommandLineRun(
             "consents", "show", "u_42", "--as-of", "yesterday", "--socket", "/nowhere")
         #expect(time.status == 64)
         #expect(time.errors.contains("write 2025-11-03 or 2025-11-03T12:00:00Z"))
         let gate = try await GatewayFixture(in: folder.root)
         try await gate.listening { socket in
-            let nobody = try CommandLineRun("consents", "show", "nobody", "--socket", socket)
+            let nobody = try await CommandLineRun("consents", "show", "nobody", "--socket", socket)
             #expect(nobody.status == 1)
             #expect(nobody.errors.contains("nobody of this name is registered"))
             let notice = try folder.file("promo.3.en.txt", "Other words.\n")
-            let unknown = try CommandLineRun(
+            let unknown = try await CommandLineRun(
                 "consents", "grant", "u_42", "--notice", notice, "--purpose", "marketing", "--channel",
                 "push",
                 "--method", "in_app_toggle", "--jurisdiction", "DE", "--socket", socket)
@@ -90,17 +90,17 @@ import Testing
         let gate = try await GatewayFixture(in: folder.root, policies: policies)
         try await gate.listening { socket in
             try folder.edit("Policies/bundle.yaml", "version: 1", "version: 2")
-            let other = try CommandLineRun(
+            let other = try await CommandLineRun(
                 "policy", "activate", CommandLineRun.policies, "--socket", socket)
             #expect(other.status == 1)
             #expect(other.errors.contains("the configured bundle is `"))
             #expect(gate.wiring.policy.current.bundle.version == 1)
-            let folder = try CommandLineRun("policy", "activate", policies, "--socket", socket)
+            let folder = try await CommandLineRun("policy", "activate", policies, "--socket", socket)
             #expect(folder.status == 0, "\(folder.errors)")
             #expect(folder.output.hasPrefix("in force  "))
             #expect(gate.wiring.policy.current.bundle.version == 2)
             let digest = try PolicyLoading.bundle(at: policies).digest.text
-            #expect(try CommandLineRun("policy", "activate", digest, "--socket", socket).status == 0)
+            #expect(try await CommandLineRun("policy", "activate", digest, "--socket", socket).status == 0)
         }
         try await gate.stop()
     }

@@ -7,23 +7,23 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test func `the repository's rule book passes its checks and its cases`() throws {
-        let check = try CommandLineRun("policy", "check", "Policies")
+    @Test func `the repository's rule book passes its checks and its cases`() async throws {
+        let check = try await CommandLineRun("policy", "check", "Policies")
         #expect(check.status == 0, "\(check.errors)")
         #expect(check.output.contains("digest "))
-        let test = try CommandLineRun("policy", "test", "Policies")
+        let test = try await CommandLineRun("policy", "test", "Policies")
         #expect(test.status == 0, "\(test.output)")
         #expect(test.output.contains("cases pass"))
         #expect(test.output.contains("reasons: "))
     }
 
-    @Test func `every problem is told with file, line and hint`() throws {
+    @Test func `every problem is told with file, line and hint`() async throws {
         let policies = try folder.policies()
         try folder.edit(
             "Policies/callers.yaml", "means: Campaigns and the social feed.\n    grants: [send]",
             "means: Campaigns and the social feed.\n    grants: [send, consents.write]")
         try folder.edit("Policies/critical.yaml", "allow:", "alow:")
-        let run = try CommandLineRun("policy", "check", policies)
+        let run = try await CommandLineRun("policy", "check", policies)
         #expect(run.status == 1)
         #expect(run.output.isEmpty)
         #expect(run.errors.contains("sendgate: error: \(policies)/callers.yaml:"))
@@ -32,24 +32,24 @@ import Testing
         #expect(run.errors.contains("sendgate: hint: did you mean `allow`?"))
     }
 
-    @Test func `a case that comes out otherwise ends with 3 and is named with its line`() throws {
+    @Test func `a case that comes out otherwise ends with 3 and is named with its line`() async throws {
         let policies = try folder.policies()
         let cases = "Policies/cases/acceptance.yaml"
         let text = try String(contentsOfFile: folder.path(cases), encoding: .utf8)
         let line = try #require(text.split(separator: "\n").first { $0.contains("caller: marketing") })
         try folder.edit(cases, String(line), line.replacingOccurrences(of: "marketing", with: "auditor"))
-        let run = try CommandLineRun("policy", "test", policies)
+        let run = try await CommandLineRun("policy", "test", policies)
         #expect(run.status == 3, "\(run.errors)\(run.output)")
         #expect(run.output.contains("FAILED \(policies)/cases/acceptance.yaml:"))
         #expect(run.output.contains("expected"))
-        let json = try CommandLineRun("policy", "test", policies, "--json")
+        let json = try await CommandLineRun("policy", "test", policies, "--json")
         #expect(json.status == 3)
         let object = try CanonicalJSON.read(Array(json.output.dropLast().utf8), limits: .document)
         #expect(try #require(object["failed"]?.integerValue) > 0)
     }
 
-    @Test func `one type is shown on one page`() throws {
-        let run = try CommandLineRun("policy", "show", "transaction.failed")
+    @Test func `one type is shown on one page`() async throws {
+        let run = try await CommandLineRun("policy", "show", "transaction.failed")
         #expect(run.status == 0, "\(run.errors)")
         for part in [
             "transaction.failed\n", "mandatory", "sealed to the device", "PSD2", "params", "text in nb",
@@ -71,25 +71,25 @@ import Testing
         ("privacy.breach_notice", "whatever was chosen for the lock screen"),
         ("programme.tip", "minors          never"),
     ])
-    func `the page says what a table of categories cannot`(type: String, part: String) throws {
-        let run = try CommandLineRun("policy", "show", type)
+    func `the page says what a table of categories cannot`(type: String, part: String) async throws {
+        let run = try await CommandLineRun("policy", "show", type)
         #expect(run.output.contains(part), "\(part) is not in\n\(run.output)")
-        let other = try CommandLineRun("policy", "show", "transaction.failed")
+        let other = try await CommandLineRun("policy", "show", "transaction.failed")
         #expect(!other.output.contains(part))
     }
 
-    @Test func `a type nobody knows is answered with the nearest one`() throws {
-        let run = try CommandLineRun("policy", "show", "transaction.faild")
+    @Test func `a type nobody knows is answered with the nearest one`() async throws {
+        let run = try await CommandLineRun("policy", "show", "transaction.faild")
         #expect(run.status == 1)
         #expect(run.errors.contains("did you mean `transaction.failed`?"))
     }
 
-    @Test func `the page that only development may add is refused from a folder`() throws {
+    @Test func `the page that only development may add is refused from a folder`() async throws {
         let policies = try folder.policies()
         _ = try folder.file("Policies/development.yaml", "caller: dev\nbecause: I said so.\n")
         try folder.edit(
             "Policies/bundle.yaml", "  - critical.yaml\n", "  - critical.yaml\n  - development.yaml\n")
-        let run = try CommandLineRun("policy", "check", policies)
+        let run = try await CommandLineRun("policy", "check", policies)
         #expect(run.status == 1)
         #expect(run.errors.contains("development.yaml"))
     }

@@ -11,27 +11,29 @@ import Testing
         policies = try folder.policies()
     }
 
-    private func diff() throws -> CommandLineRun {
-        try CommandLineRun("policy", "diff", CommandLineRun.policies, policies)
+    private func diff() async throws -> CommandLineRun {
+        try await CommandLineRun("policy", "diff", CommandLineRun.policies, policies)
     }
 
-    @Test func `a rule book does not differ from itself`() throws {
-        let run = try diff()
+    @Test func `a rule book does not differ from itself`() async throws {
+        let run = try await diff()
         #expect(run.status == 0, "\(run.errors)\(run.output)")
         #expect(run.output.isEmpty)
         #expect(run.errors.hasPrefix("0 differences in 0 decisions; 0 pages changed"))
     }
 
-    @Test func `a text that changes is a page and no decision`() throws {
+    @Test func `a text that changes is a page and no decision`() async throws {
         let page = try String(contentsOfFile: "\(policies)/messages/en.yaml", encoding: .utf8)
         _ = try folder.file(
             "Policies/messages/en.yaml", page.replacing("Money received", with: "Money came in"))
-        let run = try diff()
+        let run = try await diff()
         #expect(run.status == 0, "\(run.output)")
         #expect(run.errors.contains("messages/en.yaml changed, and no decision on equal facts with it"))
     }
 
-    @Test func `a country under another law is told with what now goes out there, and nowhere else`() throws {
+    @Test func `a country under another law is told with what now goes out there, and nowhere else`()
+        async throws
+    {
         let line = try #require(
             try String(contentsOfFile: "\(policies)/regions.yaml", encoding: .utf8)
                 .firstMatch(of: #/ {2}"DE":[^\n]*\n(?: {4}[^\n]*\n)?/#)
@@ -39,7 +41,7 @@ import Testing
         try folder.edit(
             "Policies/regions.yaml", String(line),
             "  \"DE\": {regime: other, since: \"2026-01-01\", because: A mistake of somebody.}\n")
-        let run = try diff()
+        let run = try await diff()
         #expect(run.status == 3, "\(run.errors)")
         #expect(
             run.output.contains(
@@ -51,22 +53,23 @@ import Testing
         }
     }
 
-    @Test func `a rule book with a problem is not compared`() throws {
+    @Test func `a rule book with a problem is not compared`() async throws {
         try folder.edit("Policies/categories.yaml", "minors: allow", "minors: refuse")
-        let run = try diff()
+        let run = try await diff()
         // Security must allow them, so the page has a problem, and a rule book with one is not compared.
         #expect(run.status == 1)
         #expect(run.errors.contains("categories.yaml:"))
     }
 
-    @Test func `a type that is no longer sealed is told by the body, and by the phone without a key`() throws
+    @Test func `a type that is no longer sealed is told by the body, and by the phone without a key`()
+        async throws
     {
         let page = try String(contentsOfFile: "\(policies)/types/transfer.received.yaml", encoding: .utf8)
         _ = try folder.file(
             "Policies/types/transfer.received.yaml",
             page.replacing("sensitivity: high", with: "sensitivity: personal")
                 .replacing("push: {body: sealed, without_key: generic}", with: "push: {body: full}"))
-        let run = try CommandLineRun(
+        let run = try await CommandLineRun(
             "policy", "diff", CommandLineRun.policies, policies, "--json")
         #expect(run.status == 3, "\(run.errors)")
         let object = try CanonicalJSON.read(Array(run.output.dropLast().utf8), limits: .document)

@@ -18,14 +18,14 @@ import TrailDirectory
     private let policies: String
     private let key: String
 
-    init() throws {
+    init() async throws {
         folder = try TemporaryFolder()
         policies = try folder.policies()
-        key = try Self.makeKey(in: folder, "keys")
+        key = try await Self.makeKey(in: folder, "keys")
     }
 
-    private static func makeKey(in folder: TemporaryFolder, _ name: String) throws -> String {
-        let run = try CommandLineRun("keys", "init", "--directory", folder.path(name))
+    private static func makeKey(in folder: TemporaryFolder, _ name: String) async throws -> String {
+        let run = try await CommandLineRun("keys", "init", "--directory", folder.path(name))
         try #require(run.status == 0, "\(run.errors)")
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path(name))
         return "\(folder.path(name))/\(try #require(files.first { $0.hasPrefix("policy-") }))"
@@ -43,8 +43,8 @@ import TrailDirectory
     }
 
     /// The same with the command.
-    private func signByCommand() throws -> NoteVerifierKey {
-        let run = try CommandLineRun("policy", "sign", policies, "--key", key, "--json")
+    private func signByCommand() async throws -> NoteVerifierKey {
+        let run = try await CommandLineRun("policy", "sign", policies, "--key", key, "--json")
         try #require(run.status == 0, "\(run.errors)")
         let object = try CanonicalJSON.read(Array(run.output.dropLast().utf8))
         return try #require(NoteVerifierKey(parsing: object["signed_by"]?.stringValue ?? ""))
@@ -61,10 +61,10 @@ import TrailDirectory
     // MARK: Signing
 
     @Test func `a signature is a signed note over name, version, date and digest, and no part of the digest`()
-        throws
+        async throws
     {
         let before = try PolicyLoading.bundle(at: policies)
-        let signer = try signByCommand()
+        let signer = try await signByCommand()
         let after = try PolicyLoading.bundle(at: policies)
         #expect(after.digest == before.digest)
         let note = try note()
@@ -78,8 +78,8 @@ import TrailDirectory
         #expect(object["effective_from"]?.stringValue == "\(before.effectiveFrom)")
     }
 
-    @Test func `two people sign one bundle, each once, and a change makes both go`() throws {
-        let other = try Self.makeKey(in: folder, "other")
+    @Test func `two people sign one bundle, each once, and a change makes both go`() async throws {
+        let other = try await Self.makeKey(in: folder, "other")
         let signers = [try sign(), try sign(with: other)]
         try sign()
         let both = try note()
@@ -90,19 +90,20 @@ import TrailDirectory
         #expect(try note().signatures.map(\.name) == [signers[0].name])
     }
 
-    @Test func `only a policy key signs, and only a bundle that passes`() throws {
+    @Test func `only a policy key signs, and only a bundle that passes`() async throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path("keys"))
         let trailKey = try #require(files.first { $0.hasPrefix("trail-") })
-        let wrong = try CommandLineRun("policy", "sign", policies, "--key", folder.path("keys/\(trailKey)"))
+        let wrong = try await CommandLineRun(
+            "policy", "sign", policies, "--key", folder.path("keys/\(trailKey)"))
         #expect(wrong.status == 1)
         #expect(wrong.errors.contains("of the purpose `trail`"))
         try folder.edit("Policies/critical.yaml", "allow:", "alow:")
-        let broken = try CommandLineRun("policy", "sign", policies, "--key", key)
+        let broken = try await CommandLineRun("policy", "sign", policies, "--key", key)
         #expect(broken.status == 1)
         #expect(broken.errors.contains("did you mean `allow`?"))
         try folder.edit("Policies/critical.yaml", "alow:", "allow:")
         try folder.edit("Policies/limits.yaml", "window_hours: 24", "window_hours: 1")
-        let unlawful = try CommandLineRun("policy", "sign", policies, "--key", key)
+        let unlawful = try await CommandLineRun("policy", "sign", policies, "--key", key)
         #expect(unlawful.status == 1)
         #expect(unlawful.errors.contains("limits.yaml:"), "\(unlawful.errors)")
         #expect(!FileManager.default.fileExists(atPath: "\(policies)/bundle.sig"))
@@ -130,7 +131,7 @@ import TrailDirectory
         }
     }
 
-    private func mount(_ attack: Attack) throws {
+    private func mount(_ attack: Attack) async throws {
         let signature = "\(policies)/bundle.sig"
         switch attack {
         case .stripped: try FileManager.default.removeItem(atPath: signature)
@@ -144,7 +145,7 @@ import TrailDirectory
                 "Policies/bundle.sig", text.replacingCharacters(in: place...place, with: other))
         case .signedByAStranger:
             try setVersion(3, from: 2)
-            try sign(with: try Self.makeKey(in: folder, "stranger"))
+            try sign(with: try await Self.makeKey(in: folder, "stranger"))
         case .older:
             try setVersion(1, from: 2)
             try sign()
@@ -167,7 +168,7 @@ import TrailDirectory
         let signing = GatewayConfiguration.PolicySigning(keys: [try sign()])
         if path == .start {
             try await GatewayFixture(in: folder.root, policies: policies, signing: signing).stop()
-            try mount(attack)
+            try await mount(attack)
             let error = await #expect(throws: PolicyProblems.self) {
                 _ = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
             }
@@ -178,7 +179,7 @@ import TrailDirectory
         let first = gate.wiring.policy.current.digest
 
         // When the folder is tampered with and read again.
-        try mount(attack)
+        try await mount(attack)
         if path == .signal {
             await gate.wiring.reload.reload()
         } else {
@@ -231,17 +232,17 @@ import TrailDirectory
         let tomorrow = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000)).advanced(
             bySeconds: 86_400)
         let complaint = "`effective_from` is \(tomorrow.rfc3339.prefix(10)), and that day has not come"
-        func date(_ day: Substring) throws {
+        func date(_ day: Substring) async throws {
             let page = try String(contentsOfFile: "\(policies)/bundle.yaml", encoding: .utf8)
             _ = try folder.file(
                 "Policies/bundle.yaml",
                 page.replacing(/effective_from: "[0-9-]*"/, with: "effective_from: \"\(day)\""))
         }
-        try date("2026-11-02")
+        try await date("2026-11-02")
         do {
             let gate = try await GatewayFixture(in: folder.root, policies: policies)
             let first = gate.wiring.policy.current.digest
-            try date(tomorrow.rfc3339.prefix(10))
+            try await date(tomorrow.rfc3339.prefix(10))
             if path == .signal {
                 await gate.wiring.reload.reload()
             } else {

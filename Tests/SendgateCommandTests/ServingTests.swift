@@ -71,17 +71,17 @@ import WireProtocol
             callers: {payments: {users: [1]}}
 
             """)
-        let run = try CommandLineRun("serve", "--config", configuration)
+        let run = try await CommandLineRun("serve", "--config", configuration)
         #expect(run.status == 1)
         #expect(run.errors.contains("is a throwaway key and is accepted with --dev only"))
         #expect(!FileManager.default.fileExists(atPath: folder.path("state")))
     }
 
-    @Test func `a directory others may enter is refused for development`() throws {
+    @Test func `a directory others may enter is refused for development`() async throws {
         let open = folder.path("open")
         try FileManager.default.createDirectory(
             atPath: open, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
-        let run = try CommandLineRun("serve", "--dev", open)
+        let run = try await CommandLineRun("serve", "--dev", open)
         #expect(run.status == 1)
         #expect(run.errors.contains("chmod 700 \(open)"))
     }

@@ -1,3 +1,4 @@
+import GateTestKit
 import CompliancePolicy
 import Foundation
 import GateVocabulary
@@ -73,7 +74,7 @@ import UnixSocketEndpoint
     }
 
     @Test func `sockets of a service manager are found by their names`() throws {
-        let policy = CompiledPolicy(try PolicyLoading.bundle(at: CommandLineRun.policies))
+        let policy = try Repository.policy()
         let plan = try SocketPlan(
             Self.configuration(
                 listeners: [

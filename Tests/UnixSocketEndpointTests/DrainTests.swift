@@ -86,11 +86,18 @@ import Testing
         var limits = EndpointLimits.test
         limits.drainMilliseconds = 200
         let handler = HoldingHandler()
-        try await withEndpoint(handler, limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(handler, limits: limits, clock: clock) { path, endpoint in
             let client = try RawClient(path)
             try client.send(get())
             let held = await handler.next()[0]
-            await endpoint.shutDown()
+            let idle = try RawClient(path)
+            await endpoint.hasAccepted(2)
+            let stopping = Task { await endpoint.shutDown() }
+            // Draining has begun, so its deadline is set.
+            #expect(try await idle.receiveToEnd() == "")
+            clock.advance(milliseconds: 200)
+            await stopping.value
             #expect(try await client.receiveToEnd() == "")
             // Too late, and harmless.
             held.echo()

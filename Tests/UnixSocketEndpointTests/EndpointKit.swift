@@ -3,6 +3,7 @@ import GateVocabulary
 import GatewayPipeline
 import Glibc
 import Logging
+import NIOCore
 import Synchronization
 import Testing
 
@@ -92,6 +93,63 @@ extension EndpointLimits {
     }
 }
 
+/// A clock that stands still until the test moves it, so that no time-out is met because a machine is slow.
+final class SteppedClock: Sendable {
+    /// Added to the kernel's clock once it goes by itself.
+    private enum Pace {
+        case stands(at: NIODeadline)
+        case runs(ahead: TimeAmount)
+    }
+
+    private let pace = Mutex(Pace.stands(at: .now()))
+
+    var clock: EndpointClock {
+        EndpointClock {
+            self.pace.withLock { pace in
+                switch pace {
+                case .stands(let time): time
+                case .runs(let ahead): .now() + ahead
+                }
+            }
+        }
+    }
+
+    func advance(milliseconds: Int64) {
+        pace.withLock { pace in
+            switch pace {
+            case .stands(let time): pace = .stands(at: time + .milliseconds(milliseconds))
+            case .runs(let ahead): pace = .runs(ahead: ahead + .milliseconds(milliseconds))
+            }
+        }
+    }
+
+    /// From now on it goes by itself.
+    func letGo() {
+        pace.withLock { pace in
+            if case .stands(let time) = pace { pace = .runs(ahead: time - .now()) }
+        }
+    }
+}
+
+extension UnixSocketEndpoint {
+    /// Returns when the endpoint has read so many bytes in all, and every deadline that follows from them is set.
+    func hasRead(byteCount: Int, sourceLocation: SourceLocation = #_sourceLocation) async {
+        await eventually({ metrics().bytesRead >= UInt64(byteCount) }, sourceLocation: sourceLocation)
+        await turn()
+    }
+
+    /// Returns when so many connections are open, and their first deadline is set.
+    func hasAccepted(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) async {
+        await eventually({ metrics().connectionsOpen >= count }, sourceLocation: sourceLocation)
+        await turn()
+    }
+
+    /// Lets every event loop end the turn it is in.
+    private func turn() async {
+        for loop in eventLoops { try? await loop.submit {}.get() }
+    }
+}
+
 /// A directory of the test's own, removed afterwards.
 func withDirectory(_ body: (String) async throws -> Void) async throws {
     var template = Array("/tmp/gate-XXXXXX".utf8CString)
@@ -108,22 +166,28 @@ func withDirectory(_ body: (String) async throws -> Void) async throws {
 private func removeTree(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
 
 /// An endpoint with one listener, stopped afterwards.
+///
+/// - Parameter clock: For tests of time-outs; the kernel's when `nil`.
 func withEndpoint(
     _ handler: any RequestHandler = ScriptedHandler.echo, limits: EndpointLimits = .test,
+    clock: SteppedClock? = nil,
     _ body: (_ path: String, _ endpoint: UnixSocketEndpoint) async throws -> Void
 ) async throws {
     try await withDirectory { directory in
         let path = directory + "/gate.sock"
         let endpoint = try UnixSocketEndpoint(
             listeners: [ListenerConfiguration(source: .path(SocketFile(path: path)))], limits: limits,
-            handler: handler, logger: .quiet)
+            clock: clock?.clock ?? .system, handler: handler, logger: .quiet)
         try await endpoint.start()
         do {
             try await body(path, endpoint)
         } catch {
+            clock?.letGo()
             await endpoint.shutDown()
             throw error
         }
+        // A stop has time-outs too.
+        clock?.letGo()
         await endpoint.shutDown()
         let metrics = endpoint.metrics()
         #expect(metrics.connectionsOpen == 0)

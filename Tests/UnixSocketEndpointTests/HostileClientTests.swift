@@ -182,9 +182,12 @@ import Testing
     func `a request that is not complete in time is 408`(beginning: String) async throws {
         var limits = EndpointLimits.test
         limits.requestReadMilliseconds = 100
-        try await withEndpoint(limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(limits: limits, clock: clock) { path, endpoint in
             let client = try RawClient(path)
             try client.send(beginning)
+            await endpoint.hasRead(byteCount: beginning.utf8.count)
+            clock.advance(milliseconds: 100)
             #expect(try await client.receiveResponse().status == 408)
             #expect(try await client.receiveToEnd() == "")
             #expect(endpoint.metrics().readTimeouts == 1)
@@ -194,19 +197,20 @@ import Testing
     @Test func `dripping bytes does not win time`() async throws {
         var limits = EndpointLimits.test
         limits.requestReadMilliseconds = 150
-        try await withEndpoint(limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(limits: limits, clock: clock) { path, endpoint in
             let client = try RawClient(path)
-            // Every byte arrives on its own; the server's clock ends this loop, not a count.
-            let drip = Task.detached { [descriptor = client.descriptor] in
-                var byte = UInt8(ascii: "y")
-                _ = send(descriptor, "GET /", 5, Int32(MSG_NOSIGNAL))
-                while send(descriptor, &byte, 1, Int32(MSG_NOSIGNAL)) == 1 {
-                    var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
-                    nanosleep(&pause, nil)
-                }
+            try client.send("GET /")
+            await endpoint.hasRead(byteCount: 5)
+            // Each byte is read at a later time than the one before it.
+            for count in 1...14 {
+                clock.advance(milliseconds: 10)
+                try client.send("y")
+                await endpoint.hasRead(byteCount: 5 + count)
+                #expect(endpoint.metrics().readTimeouts == 0)
             }
+            clock.advance(milliseconds: 10)
             #expect(try await client.receiveResponse().status == 408)
-            await drip.value
             #expect(endpoint.metrics().readTimeouts == 1)
         }
     }
@@ -214,12 +218,15 @@ import Testing
     @Test func `a connection on which nothing happens is closed without a word`() async throws {
         var limits = EndpointLimits.test
         limits.idleMilliseconds = 100
-        try await withEndpoint(limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(limits: limits, clock: clock) { path, endpoint in
             let silent = try RawClient(path)
-            #expect(try await silent.receiveToEnd() == "")
             let used = try RawClient(path)
             try used.send(get())
             _ = try await used.receiveResponse()
+            await endpoint.hasAccepted(2)
+            clock.advance(milliseconds: 100)
+            #expect(try await silent.receiveToEnd() == "")
             #expect(try await used.receiveToEnd() == "")
             #expect(endpoint.metrics().idleTimeouts == 2)
         }
@@ -230,12 +237,16 @@ import Testing
         limits.idleMilliseconds = 60
         limits.requestReadMilliseconds = 60
         let handler = HoldingHandler()
-        try await withEndpoint(handler, limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(handler, limits: limits, clock: clock) { path, endpoint in
             let client = try RawClient(path)
             try client.send(get())
             let held = await handler.next()[0]
-            // Another connection's idle timeout proves that more than that time has passed.
-            #expect(try await RawClient(path).receiveToEnd() == "")
+            let idle = try RawClient(path)
+            await endpoint.hasAccepted(2)
+            clock.advance(milliseconds: 60)
+            // The deadlines have been looked at: the other connection's has passed.
+            #expect(try await idle.receiveToEnd() == "")
             held.answer("late")
             #expect(try await client.receiveResponse().body == "late")
         }
@@ -245,10 +256,13 @@ import Testing
         var limits = EndpointLimits.test
         limits.answerMilliseconds = 100
         let handler = HoldingHandler()
-        try await withEndpoint(handler, limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(handler, limits: limits, clock: clock) { path, endpoint in
             let client = try RawClient(path)
             try client.send(get())
             let held = await handler.next()[0]
+            await endpoint.hasRead(byteCount: get().utf8.count)
+            clock.advance(milliseconds: 100)
             #expect(try await client.receiveToEnd() == "")
             #expect(endpoint.metrics().answersMissing == 1)
             held.echo()
@@ -261,15 +275,19 @@ import Testing
         limits.unwrittenByteCountMax = 64 * 1024
         limits.writeStallMilliseconds = 200
         let answer = [UInt8](repeating: UInt8(ascii: "x"), count: 2_000)
+        let clock = SteppedClock()
         try await withEndpoint(
-            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: answer)) }, limits: limits
+            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: answer)) }, limits: limits,
+            clock: clock
         ) { path, endpoint in
             let client = try RawClient(path)
             let request = Array(get().utf8)
             // It sends whenever it can and never reads: only the stall ends this connection.
             var sent = 0
             await eventually {
-                sent += client.sendUntilBlocked(request, limit: 1_000_000)
+                let taken = client.sendUntilBlocked(request, limit: 1_000_000)
+                sent += taken
+                if taken == 0 { clock.advance(milliseconds: 10) }
                 return endpoint.metrics().writeStalls > 0
             }
             #expect(sent < 50_000_000)

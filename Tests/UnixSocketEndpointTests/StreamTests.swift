@@ -220,13 +220,16 @@ import Testing
         var limits = EndpointLimits.test
         limits.unwrittenByteCountMax = 64 * 1024
         limits.writeStallMilliseconds = 200
-        try await withEndpoint(limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(limits: limits, clock: clock) { path, endpoint in
             let client = try RawClient(path)
             try client.send(liveHead)
             let line = Array(chunk(String(repeating: "x", count: 1_000) + "\n").utf8)
             var sent = 0
             await eventually {
-                sent += client.sendUntilBlocked(line, limit: 1_000_000)
+                let taken = client.sendUntilBlocked(line, limit: 1_000_000)
+                sent += taken
+                if taken == 0 { clock.advance(milliseconds: 10) }
                 return endpoint.metrics().writeStalls > 0
             }
             #expect(sent < 10_000_000)
@@ -274,12 +277,17 @@ import Testing
     @Test func `a live stream that stays silent ends in order`() async throws {
         var limits = EndpointLimits.test
         limits.idleMilliseconds = 100
-        try await withEndpoint(limits: limits) { path, endpoint in
+        let clock = SteppedClock()
+        try await withEndpoint(limits: limits, clock: clock) { path, endpoint in
             let client = try RawClient(path)
-            try client.send(liveHead + chunk("one\n"))
-            let response = try await client.receiveResponse()
-            #expect(response.lines == ["one"])
-            #expect(response.isComplete)
+            let sent = liveHead + chunk("one\n")
+            try client.send(sent)
+            _ = try await client.receiveHead()
+            #expect(try await client.receiveChunk() == "one\n")
+            await endpoint.hasRead(byteCount: sent.utf8.count)
+            clock.advance(milliseconds: 100)
+            #expect(try await client.receiveChunk() == nil)
+            #expect(try await client.receiveToEnd() == "")
             #expect(endpoint.metrics().idleTimeouts == 1)
         }
     }

@@ -18,7 +18,7 @@ struct SocketOptions: ParsableArguments {
     }
 
     func connection() throws -> GatewayConnection {
-        GatewayConnection(path: try path(environment: ProcessInfo.processInfo.environment))
+        GatewayConnection(path: try path(environment: Console.current.environment))
     }
 }
 

@@ -78,7 +78,7 @@ struct SendOptions: ParsableArguments {
 enum CommandInput {
     /// - Parameter path: `-` for standard input.
     static func bytes(of path: String, byteCountMax: Int) throws -> [UInt8] {
-        let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = path == "-" ? dup(Console.current.inputDescriptor) : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw CommandFailure(
                 "cannot read `\(path)`: \(String(cString: strerror(errno)))", hint: "check the path")

@@ -76,7 +76,7 @@ struct Serve: GateCommand {
     }
 
     func run() async throws {
-        let environment = ProcessInfo.processInfo.environment
+        let environment = Console.current.environment
         if let dev {
             let development = try DevelopmentGateway(
                 directory: dev, policies: policies, hop: try developmentHop(),

@@ -16,7 +16,9 @@ enum HelpPage {
     static func answer(to error: any Error, arguments: [String]) -> ExitStatus? {
         switch Sendgate.exitCode(for: error) {
         case .success:
-            Terminal.print(page(Sendgate.fullMessage(for: error), of: command(for: arguments)))
+            // The parser asks standard output how wide it is; nothing else of a page depends on where it is printed.
+            let help = Sendgate.fullMessage(for: error, columns: Console.current.isWatched ? nil : 80)
+            Terminal.print(page(help, of: command(for: arguments)))
             return .done
         case .validationFailure:
             let command = command(for: arguments)

@@ -1,5 +1,3 @@
-import Foundation
-
 /// One line that moves while long work goes on: on a terminal only, silent in a pipe.
 struct Progress {
     private let what: String
@@ -8,7 +6,7 @@ struct Progress {
 
     init(_ what: String) {
         self.what = what
-        isWatched = Terminal.isWatched
+        isWatched = Console.current.isWatched
     }
 
     mutating func show(_ done: UInt64, of total: UInt64) {
@@ -16,13 +14,13 @@ struct Progress {
         let percent = Int(done * 100 / total)
         guard percent != shown else { return }
         shown = percent
-        FileHandle.standardError.write(Data("\r\(what): \(percent) %".utf8))
+        Console.current.writeErrors(Array("\r\(what): \(percent) %".utf8))
     }
 
     /// Takes the line away.
     mutating func end() {
         guard shown != nil else { return }
         shown = nil
-        FileHandle.standardError.write(Data("\r\u{1B}[K".utf8))
+        Console.current.writeErrors(Array("\r\u{1B}[K".utf8))
     }
 }

@@ -10,25 +10,25 @@ import TrailDirectory
 import UnixHTTPClient
 import UnixSocketEndpoint
 
-/// Where a command's words go: data to standard output, everything else to standard error.
+/// Where a command's words go: data to standard output, everything else to standard error of its ``Console``.
 enum Terminal {
     /// One line of data.
     static func print(_ line: String) {
-        write(Array(line.utf8) + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+        Console.current.writeOutput(Array(line.utf8) + [UInt8(ascii: "\n")])
     }
 
     /// One JSON value as a line of data.
     static func print(_ object: JSONObject) {
-        write(CanonicalJSON.write(object) + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+        Console.current.writeOutput(CanonicalJSON.write(object) + [UInt8(ascii: "\n")])
     }
 
     static func print(_ bytes: [UInt8]) {
-        write(bytes, to: STDOUT_FILENO)
+        Console.current.writeOutput(bytes)
     }
 
     /// One line that is not data.
     static func note(_ line: String) {
-        write(Array((line + "\n").utf8), to: STDERR_FILENO)
+        Console.current.writeErrors(Array((line + "\n").utf8))
     }
 
     static func error(_ message: String, hint: String? = nil) {
@@ -39,9 +39,6 @@ enum Terminal {
     static func warning(_ message: String) {
         note("sendgate: warning: \(printable(message))")
     }
-
-    /// Whether somebody watches standard error.
-    static var isWatched: Bool { isatty(STDERR_FILENO) == 1 }
 
     /// Prints why a command failed.
     static func report(_ error: any Error) -> ExitStatus {
@@ -79,19 +76,6 @@ enum Terminal {
 
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         scalar != "\n" && (scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value))
-    }
-
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        var offset = 0
-        while offset < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                Foundation.write(descriptor, $0.baseAddress! + offset, bytes.count - offset)
-            }
-            if count < 0, errno == EINTR { continue }
-            // Nobody reads any more, or the disk is full; there is no second place to say so.
-            guard count > 0 else { return }
-            offset += count
-        }
     }
 }
 

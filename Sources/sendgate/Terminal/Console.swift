@@ -1,0 +1,37 @@
+import Foundation
+
+/// The streams and the environment of one command: the process's own, or a test's.
+///
+/// Task-local, so that several commands can run in one process without seeing each other's words. A command reads and
+/// writes through ``Terminal`` and never names a descriptor itself.
+struct Console: Sendable {
+    /// Standard output.
+    var writeOutput: @Sendable ([UInt8]) -> Void
+    /// Standard error.
+    var writeErrors: @Sendable ([UInt8]) -> Void
+    /// What `-` stands for where a command takes a file.
+    var inputDescriptor: Int32
+    var environment: [String: String]
+    /// Whether a person sees standard error while the command runs, so that progress is shown.
+    var isWatched: Bool
+
+    @TaskLocal static var current = Console.process
+
+    static let process = Console(
+        writeOutput: { write($0, to: STDOUT_FILENO) }, writeErrors: { write($0, to: STDERR_FILENO) },
+        inputDescriptor: STDIN_FILENO, environment: ProcessInfo.processInfo.environment,
+        isWatched: isatty(STDERR_FILENO) == 1)
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Foundation.write(descriptor, $0.baseAddress! + offset, bytes.count - offset)
+            }
+            if count < 0, errno == EINTR { continue }
+            // The reader has closed the stream, or the disk is full; there is no second place to say so.
+            guard count > 0 else { return }
+            offset += count
+        }
+    }
+}
