@@ -84,15 +84,22 @@ package struct Territory: Hashable, Sendable {
     package var isStrictForWantOfRegion: Bool
     /// What must be on record.
     ///
-    /// For an unknown place this is the strictest rule of **every** region, not the one `gdpr` happens to
-    /// have: elsewhere a text to a phone may need more than in the EU, and forgetting where somebody
-    /// lives must not make a refused text go out.
+    /// An unknown place asks for what `gdpr` asks. Where the account's region or the list of devices is lost, this is the
+    /// strictest rule of **every** region: elsewhere a text to a phone may need more than in the EU, and forgetting
+    /// where somebody lives must not make a refused text go out.
     package var rule: PermissionRule
+    /// What the known places ask, and `gdpr` where none is known: whoever satisfies it is refused for want of a region
+    /// alone.
+    package var knownRule: PermissionRule
 
-    package init(regime: Regime, isKnown: Bool, isStrictForWantOfRegion: Bool, rule: PermissionRule) {
+    package init(
+        regime: Regime, isKnown: Bool, isStrictForWantOfRegion: Bool, rule: PermissionRule,
+        knownRule: PermissionRule
+    ) {
         self.regime = regime
         self.isKnown = isKnown
         self.isStrictForWantOfRegion = isStrictForWantOfRegion
         self.rule = rule
+        self.knownRule = knownRule
     }
 }

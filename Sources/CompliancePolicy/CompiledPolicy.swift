@@ -166,6 +166,12 @@ package final class CompiledPolicy: Sendable {
         typeNames.position(of: id.text).map { types[$0] }
     }
 
+    /// Where a number belongs by how it begins, the longest beginning first; `nil` where the bundle names none.
+    package func region(ofNumber number: String) -> RegionCode? {
+        bundle.regions.callingCodes.filter { number.hasPrefix($0.key) }
+            .max { $0.key.utf8.count < $1.key.utf8.count }?.value
+    }
+
     /// What a caller may do; `nil` for a name the bundle does not know, which may do nothing.
     package func caller(_ name: CallerName) -> CallerRule? { bundle.callers[name] }
 
@@ -185,6 +191,11 @@ package final class CompiledPolicy: Sendable {
 
     /// What somebody who read the notice was asked about; `nil` for a notice the bundle does not know.
     package func scope(of notice: Notice.Key) -> Notice.Scope? { bundle.noticeScopes[notice.id] }
+
+    /// Days after which a consent to a purpose ends at the latest, by whatever notice it was given; `nil` without an end.
+    package func consentDaysMax(for purpose: Purpose) -> Int? {
+        bundle.noticeScopes.values.filter { $0.purposes.contains(purpose) }.compactMap(\.endsAfterDays).min()
+    }
 
     /// Everything consent can be recorded for, sorted: the categories, what types ask for besides, what notices ask.
     package var purposes: [Purpose] {

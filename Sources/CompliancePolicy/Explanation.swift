@@ -39,7 +39,7 @@ package enum Explanation {
         case .noDestination: destination(detail)
         case .factMissing:
             "The gateway could not find out \(fact(detail)), and when in doubt it does not send."
-        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
+        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .noPurposeConsent:
             "\(permission(reason)), and \(consent(detail))."
         case .minor: "The recipient is under age, and this is not sent to minors."
         case .pushDisabled: "The recipient has switched push notifications off."
@@ -49,6 +49,8 @@ package enum Explanation {
             case .typeOff: "The recipient has switched this kind of notification off."
             default: "The recipient has this category switched off."
             }
+        case .blockedAtOSLevel where detail == .notDetermined:
+            "The app has not asked yet whether it may show notifications on the device."
         case .blockedAtOSLevel: "The device's own settings do not let the app show notifications."
         case .quietHoursDropped:
             "It was inside quiet hours, and this category is not kept for later."
@@ -154,7 +156,7 @@ package enum Explanation {
         switch reason {
         // Its time, or somebody told it first.
         case .expired, .expiresBeforeDue: "it was of no use any more"
-        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
+        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .noPurposeConsent:
             "the consent it needs was not there any more"
         case .minor: "the recipient was not known to be of age any more"
         case .pushDisabled, .userPreference: "the recipient had switched it off"
@@ -180,11 +182,12 @@ package enum Explanation {
     }
 
     /// Who can make the next attempt succeed, as a sentence.
-    package static func fix(_ reason: Reason) -> String {
-        switch reason.whoCanFix {
+    package static func fix(_ reason: Reason, _ detail: Detail?) -> String {
+        switch reason.whoCanFix(detail) {
         case .producer: "The sending service can put it right."
         case .recipient: "The recipient can change it."
         case .security: "The security team decides about it."
+        case .compliance: "Whoever is responsible for the policy decides about it."
         case .operator: "Whoever runs the gateway can put it right."
         case .nobody: "There is nothing to put right."
         }
@@ -195,6 +198,7 @@ package enum Explanation {
         case .noSMSConsent: "A text message to this number needs consent"
         case .noEmailConsent: "An e-mail to this address needs consent"
         case .noMarketingOptIn: "Advertising needs an opt-in"
+        case .noPurposeConsent: "This kind of notification needs a consent of its own"
         default: "The law where the recipient is asks for consent"
         }
     }
@@ -207,7 +211,7 @@ package enum Explanation {
         case .otherChannel: "the recipient gave it for another channel only"
         case .otherAddress: "the recipient gave it for another number or address only"
         case .regionUnknown:
-            "the recipient was never asked; where they are is not known for certain, so the strictest law counts"
+            "what the recipient said is not enough where the strictest law counts, for where they are is not known for certain"
         case .methodInsufficient: "the way the recipient gave it is not enough here"
         default: "the recipient was never asked"
         }

@@ -102,30 +102,41 @@ func destinationGate(_ facts: Facts) -> GateResult {
 func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
     if behaviour.marks.contains(.refusesMinors), case .minor = facts.age { return .fail(.minor) }
-    var rule = territory.rule
-    if behaviour.isSMS, case .replacesOwnSend = facts.fallback {
-        // Whatever the table says, a text in place of a push needs the number's own consent (S1).
-        rule = max(rule, .optIn)
-    }
-    if let objection = objection(to: facts.consent, under: rule, now: facts.now) {
-        let reason = permissionReason(territory, behaviour)
-        switch (objection, reason) {
-        case (.consent, _), (.now, _): return .fail(.factMissing, objection)
-        case (.neverAsked, .noGDPRConsent) where territory.isStrictForWantOfRegion:
-            return .fail(reason, .regionUnknown)
-        default: return .fail(reason, objection)
+    // Whatever the table says, a text in place of a push needs the number's own consent (S1).
+    var least = PermissionRule.noneNeeded
+    if behaviour.isSMS, case .replacesOwnSend = facts.fallback { least = .optIn }
+    if let objection = objection(to: facts.consent, under: max(territory.rule, least), now: facts.now) {
+        switch objection {
+        case .consent, .now: return .fail(.factMissing, objection)
+        default: break
         }
+        let reason = permissionReason(territory, behaviour)
+        let isForWantOfRegion =
+            !territory.isKnown && isForWantOfRegion(objection, reason, facts, territory, least)
+        return .fail(reason, isForWantOfRegion ? .regionUnknown : objection)
     }
     if behaviour.marks.contains(.needsPurpose),
         let objection = objection(toPurpose: facts.purposeConsent, now: facts.now)
     {
         switch objection {
         case .consent, .now: return .fail(.factMissing, objection)
-        default: return .fail(.noGDPRConsent, objection)
+        default: return .fail(.noPurposeConsent, objection)
         }
     }
     if behaviour.marks.contains(.refusesMinors), facts.age == nil { return .fail(.factMissing, .age) }
     return .pass
+}
+
+/// Whether a consent is not enough only because a place is unknown: it is enough where the recipient is known to be, or
+/// nobody was asked and no known place is under the GDPR.
+private func isForWantOfRegion(
+    _ objection: Detail, _ reason: Reason, _ facts: Facts, _ territory: Territory, _ least: PermissionRule
+) -> Bool {
+    if case (.neverAsked, .noGDPRConsent) = (objection, reason), territory.isStrictForWantOfRegion {
+        return true
+    }
+    let known = max(territory.knownRule, least)
+    return CompliancePolicy.objection(to: facts.consent, under: known, now: facts.now) == nil
 }
 
 /// Why a recorded consent does not satisfy a rule; `nil` when it does.
@@ -233,7 +244,8 @@ func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     guard behaviour.isPush else { return .notApplicable }
     switch facts.osPermission {
     case .granted, .provisional: return .pass
-    case .denied, .notDetermined: return .fail(.blockedAtOSLevel)
+    case .denied: return .fail(.blockedAtOSLevel, .denied)
+    case .notDetermined: return .fail(.blockedAtOSLevel, .notDetermined)
     case nil: return .fail(.factMissing, .osPermission)
     }
 }

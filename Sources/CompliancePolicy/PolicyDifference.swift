@@ -5,7 +5,8 @@ package import GateVocabulary
 /// Both bundles decide the same sends. Each starts from facts in which everything is known and in favour, and then
 /// has one circumstance against it, or two; a difference is told with the smallest set of them. The sends stand for
 /// all that the bundles know: every type × channel × caller × critical with another behaviour or in a place with
-/// another law, and of the places one for each pair of laws. What a bundle says besides (texts, times to live,
+/// another law, and of the places one for each pair of laws: at home everywhere, with a telephone everywhere beside
+/// an account under each regime, and where nobody knows the one or the other. What a bundle says besides (texts, times to live,
 /// sending hours) changes no decision on equal facts, and is not looked at.
 package struct PolicyDifference: Sendable {
     /// How one decision came out: what a difference is a difference of.
@@ -103,7 +104,10 @@ private struct Disfavour {
 /// A place, as both bundles see it.
 private struct Place {
     var name: String
-    var observation: RegionObservation?
+    var account: RegionObservation?
+    var devices: [RegionObservation]?
+    /// Whether the telephone is elsewhere than the account.
+    var isTravelling = false
 }
 
 private struct Survey {
@@ -143,12 +147,12 @@ private struct Survey {
         let codes = Set(old.bundle.regions.regions.keys).union(new.bundle.regions.regions.keys)
             .union(old.bundle.regions.permissionRows.map(\.region))
             .union(new.bundle.regions.permissionRows.map(\.region))
-        var places = codes.map { code in
-            Place(
-                name: code.description,
-                observation: RegionObservation(code: code, source: .kyc, observedAt: now))
-        }.sorted { $0.name < $1.name }
-        places.append(Place(name: "an unknown place", observation: nil))
+        func seen(_ code: RegionCode) -> RegionObservation {
+            RegionObservation(code: code, source: .kyc, observedAt: now)
+        }
+        var places = codes.map { Place(name: $0.description, account: seen($0), devices: [seen($0)]) }
+            .sorted { $0.name < $1.name }
+        places.append(Place(name: "an unknown place"))
         // Where freshness changes, a place is known under one bundle and stale under the other.
         for source in RegionSource.allCases {
             let days = [old, new].map { ($0.bundle.regions.freshnessDays[source] ?? nil) ?? 36_500 }
@@ -156,12 +160,36 @@ private struct Survey {
                 continue
             }
             let age = Int64(min(days[0], days[1]) + 1)
-            let seen = now.advanced(bySeconds: -age * 86_400)
+            let observation = RegionObservation(
+                code: weak, source: source, observedAt: now.advanced(bySeconds: -age * 86_400))
             places.append(
                 Place(
-                    name: "US as told by `\(source.rawValue)` \(age) days ago",
-                    observation: RegionObservation(code: weak, source: source, observedAt: seen)))
+                    name: "US as told by `\(source.rawValue)` \(age) days ago", account: observation,
+                    devices: [observation]))
         }
+        // A row that says what its regime says anyhow is felt beside an account under another.
+        let abroad = codes.union([.unknown]).sorted { $0.packed < $1.packed }
+        let withoutRows = codes.subtracting(
+            [old, new].flatMap { $0.bundle.regions.permissionRows.map(\.region.country) })
+        for regime in Regime.allCases {
+            func isThere(_ code: RegionCode) -> Bool {
+                [old, new].allSatisfy { $0.bundle.regions.regions[code]?.regime == regime }
+            }
+            let homes = [withoutRows, codes].map { $0.filter(isThere).min { $0.packed < $1.packed } }
+            for home in Set(homes.compactMap(\.self)).sorted(by: { $0.packed < $1.packed }) {
+                places += abroad.filter { $0 != home }.map { code in
+                    Place(
+                        name: code == .unknown
+                            ? "\(home) with a telephone nobody located"
+                            : "\(home) with a telephone in \(code)",
+                        account: seen(home), devices: [seen(code)], isTravelling: true)
+                }
+            }
+        }
+        places.append(
+            Place(
+                name: "an account without a region", account: seen(.unknown), devices: [], isTravelling: true)
+        )
         self.places = places
     }
 
@@ -192,11 +220,13 @@ private struct Survey {
             var new: Territory
         }
         var byLaws: [Laws: [Place]] = [:]
+        // Those at home come first, and speak for a traveller with the same laws.
         for place in places {
             let facts = ready(in: place)
             let laws = Laws(
                 old: old.territory(of: facts, under: pair.old), new: new.territory(of: facts, under: pair.new)
             )
+            if place.isTravelling, byLaws[laws]?[0].isTravelling == false { continue }
             byLaws[laws, default: []].append(place)
         }
         for (laws, places) in byLaws.sorted(by: { $0.value[0].name < $1.value[0].name }) {
@@ -276,7 +306,8 @@ private struct Survey {
         changes = Self.joined(changes, \.types)
         changes = Self.joined(changes, \.places)
         changes = Self.joined(changes, \.circumstances)
-        for index in changes.indices where changes[index].places.count == places.count {
+        for index in changes.indices
+        where changes[index].places.count == places.count(where: { !$0.isTravelling }) {
             changes[index].places = []
         }
         return changes.sorted { $0.rank.lexicographicallyPrecedes($1.rank) }
@@ -320,8 +351,8 @@ private struct Survey {
         facts.repetition = .first
         facts.recipient = .registered
         facts.age = .adult
-        facts.accountRegion = place.observation
-        facts.deviceRegions = place.observation.map { [$0] }
+        facts.accountRegion = place.account
+        facts.deviceRegions = place.devices
         facts.privacy = .full
         // The strongest there is, so that what is weaker is a circumstance.
         facts.consent = ConsentFact(state: .given, method: .writtenConsent)

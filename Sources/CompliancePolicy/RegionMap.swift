@@ -2,16 +2,21 @@ import GateVocabulary
 
 /// Region → regime and permission rows, laid out for looking up without allocating.
 struct RegionMap: Sendable {
-    /// One byte per two-letter code, AA to ZZ: 0 for an unmapped one, else 1 + the regime's strictness, so
-    /// that the larger is the stricter, and the highest bit when permission rows exist for the country or a part of it.
-    private let countries: [UInt8]
+    /// By two-letter code, AA to ZZ. The lowest four bits are the law: 0 for an unmapped code, else the regime's position
+    /// from the end of `strictest_first`, counted from 1, so that the larger is the stricter. Above are ``kind(_:)`` bits: what
+    /// the country or a part of it has permission rows about.
+    private let countries: [UInt16]
     /// The same for subdivisions, by packed code.
-    private let subdivisions: [UInt64: UInt8]
+    private let subdivisions: [UInt64: UInt16]
     /// Rows, those of one region together, the latest `from` first.
     private let rows: [Row]
+    /// The regimes by their byte, less 1.
+    private let regimes: [Regime]
+    /// What an unknown place counts as.
+    private let gdpr: UInt16
     private let freshness: Freshness
 
-    private static let hasRows: UInt8 = 0x80
+    private static let lawBits: UInt16 = 0xF
 
     private struct Row: Sendable {
         var region: UInt64
@@ -48,17 +53,23 @@ struct RegionMap: Sendable {
     }
 
     init(_ rules: RegionRules) {
-        var countries = [UInt8](repeating: 0, count: 26 * 26)
-        var subdivisions: [UInt64: UInt8] = [:]
+        var countries = [UInt16](repeating: 0, count: 26 * 26)
+        var subdivisions: [UInt64: UInt16] = [:]
+        let regimes = Array(rules.order.reversed())
+        func law(_ regime: Regime) -> UInt16 { UInt16(1 + regimes.firstIndex(of: regime)!) }
         for (code, rule) in rules.regions {
             if code.country == code {
-                countries[Self.index(code.packed)] |= Self.byte(rule.regime)
+                countries[Self.index(code.packed)] |= law(rule.regime)
             } else {
-                subdivisions[code.packed] = Self.byte(rule.regime)
+                subdivisions[code.packed] = law(rule.regime)
             }
         }
+        self.regimes = regimes
+        gdpr = law(.gdpr)
         for row in rules.permissionRows {
-            countries[Self.index(row.region.country.packed)] |= Self.hasRows
+            for category in row.categories {
+                countries[Self.index(row.region.country.packed)] |= Self.kind(row.channel, category)
+            }
         }
         self.countries = countries
         self.subdivisions = subdivisions
@@ -96,43 +107,37 @@ struct RegionMap: Sendable {
         }
     }
 
-    private static func byte(_ regime: Regime) -> UInt8 { UInt8(1 + regime.strictness) }
+    /// One bit for a channel and a category, above the law.
+    @inline(__always)
+    private static func kind(_ channel: Channel, _ category: GateVocabulary.Category) -> UInt16 {
+        // Both are powers of two, up to 4 and 8: three times four bits.
+        let position =
+            switch channel {
+            case .push: 4
+            case .sms: 8
+            case .email: 12
+            }
+        return UInt16(bit(category)) << UInt16(position)
+    }
 
     private static func index(_ country: UInt64) -> Int {
         Int(country >> 8 - 65) * 26 + Int(country & 0xFF - 65)
     }
 
     @inline(__always)
-    private func entry(_ code: RegionCode) -> UInt8 {
+    private func entry(_ code: RegionCode) -> UInt16 {
         if code.packed <= 0xFFFF { return countries[Self.index(code.packed)] }
         let country = countries[Self.index(code.country.packed)]
         guard let part = subdivisions[code.packed] else { return country }
-        return part | country & Self.hasRows
+        return part | country & ~Self.lawBits
     }
 
-    /// The byte without ``hasRows``: the larger, the stricter; 0 for an unmapped code.
+    /// The larger, the stricter; 0 for an unmapped code.
     @inline(__always)
-    private func law(_ code: RegionCode) -> UInt8 { entry(code) & ~Self.hasRows }
+    private func law(_ code: RegionCode) -> UInt16 { entry(code) & Self.lawBits }
 
     @inline(__always)
-    private static func regime(_ law: UInt8) -> Regime? {
-        switch law {
-        case 4: .gdpr
-        case 3: .ukGDPR
-        case 2: .gdprLike
-        case 1: .other
-        default: nil
-        }
-    }
-
-    /// Where somebody is, as far as it is known. Regimes as bytes, 0 for none: see the note at the top of Gates.swift.
-    private struct Places {
-        /// The strictest of the known ones.
-        var strictest: UInt8 = 0
-        /// The account's own, when it is known, mapped and fresh.
-        var account: UInt8 = 0
-        var isKnown = true
-    }
+    private func regime(_ law: UInt16) -> Regime { regimes[Int(law) - 1] }
 
     /// An observation from the future counts as fresh: clocks differ by seconds, and the strictest of all
     /// places is taken anyway. Without a `now` only sources that never go stale are known.
@@ -146,36 +151,23 @@ struct RegionMap: Sendable {
         return overflow ? now < observation.observedAt : age <= most
     }
 
+    /// The law of a place that is known: mapped, and seen lately enough. 0 for one that is not.
     @inline(__always)
-    private func places(
-        _ account: RegionObservation?, _ devices: [RegionObservation]?, _ now: Instant?
-    ) -> Places {
-        var places = Places()
-        let own = account.map { law($0.code) } ?? 0
-        if let account, isFresh(account, now) { places.account = own }
-        places.strictest = places.account
-        places.isKnown = places.account != 0
-        guard let devices else {
-            places.isKnown = false
-            return places
-        }
-        for device in devices {
-            // A device in use whose whereabouts are old news may be anywhere.
-            guard isFresh(device, now) else {
-                places.isKnown = false
-                continue
-            }
-            let there = device.code.packed == account?.code.packed ? own : law(device.code)
-            if there == 0 { places.isKnown = false }
-            places.strictest = max(places.strictest, there)
-        }
-        return places
+    private func knownLaw(_ place: RegionObservation, _ now: Instant?) -> UInt16 {
+        isFresh(place, now) ? law(place.code) : 0
     }
 
     /// The strictest law of all places; ``Regime/gdpr`` when one is unknown.
     func regime(of facts: Facts) -> Regime {
-        let places = places(facts.accountRegion, facts.deviceRegions, facts.now)
-        return places.isKnown ? Self.regime(places.strictest) ?? .gdpr : .gdpr
+        guard let account = facts.accountRegion, let devices = facts.deviceRegions else { return .gdpr }
+        var strictest = knownLaw(account, facts.now)
+        var isKnown = strictest != 0
+        for device in devices {
+            let there = knownLaw(device, facts.now)
+            if there == 0 { isKnown = false }
+            strictest = max(strictest, there)
+        }
+        return isKnown ? regime(strictest) : .gdpr
     }
 
     func territory(of facts: Facts, under behaviour: Behaviour) -> Territory {
@@ -188,48 +180,102 @@ struct RegionMap: Sendable {
         _ account: RegionObservation?, _ devices: [RegionObservation]?, at moment: Instant?,
         under behaviour: Behaviour
     ) -> Territory {
-        let places = places(account, devices, moment)
+        guard let account, let devices else {
+            return territoryInPart(account, devices, at: moment, under: behaviour)
+        }
+        let own = knownLaw(account, moment)
+        var strictest = own
+        var isKnown = own != 0
+        for device in devices {
+            // The place of the account, most often. A law that never ages says nothing of what does.
+            let there =
+                isFresh(device, moment)
+                ? device.code.packed == account.code.packed && own != 0 ? own : law(device.code) : 0
+            if there == 0 { isKnown = false }
+            strictest = max(strictest, there)
+        }
+        guard isKnown else { return territoryInPart(account, devices, at: moment, under: behaviour) }
         let now = moment?.milliseconds ?? .max
         let table = behaviour.permission
-        guard places.isKnown, let own = Self.regime(places.account),
-            let regime = Self.regime(places.strictest), let region = account?.code, let devices
-        else {
-            var rule = max(max(table.gdpr, table.ukGDPR), max(table.gdprLike, table.other))
-            for row in rows where row.applies(to: behaviour, at: now) { rule = max(rule, row.rule) }
-            return Territory(
-                regime: .gdpr, isKnown: false,
-                isStrictForWantOfRegion: places.strictest != Self.byte(.gdpr), rule: rule)
-        }
-        var rule = row(of: region, for: behaviour, at: now) ?? table[own]
+        var rule = row(of: account.code, for: behaviour, at: now) ?? table[regime(own)]
         // A traveller has both laws: a row of where a device is adds to the account's rule. Of laws without a row of
         // their own only the strictest regime is asked, so that Norway's word on old customers holds abroad.
-        for device in devices where device.code.packed != region.packed {
+        for device in devices where device.code.packed != account.code.packed {
             if let row = row(of: device.code, for: behaviour, at: now) {
                 rule = max(rule, row)
-            } else if law(device.code) == places.strictest {
-                rule = max(rule, table[regime])
+            } else if law(device.code) == strictest {
+                rule = max(rule, table[regime(strictest)])
             }
         }
-        return Territory(regime: regime, isKnown: true, isStrictForWantOfRegion: false, rule: rule)
+        return Territory(
+            regime: regime(strictest), isKnown: true, isStrictForWantOfRegion: false, rule: rule,
+            knownRule: rule)
+    }
+
+    /// The same where a place is unknown: unmapped, or seen too long ago, it counts as `gdpr`, and what was asked where it
+    /// was seen last is asked still, so that an observation frees nothing by growing old. A fact that is lost altogether
+    /// demands what any place demands, so that losing it frees nothing either.
+    @inline(never)
+    private func territoryInPart(
+        _ account: RegionObservation?, _ devices: [RegionObservation]?, at moment: Instant?,
+        under behaviour: Behaviour
+    ) -> Territory {
+        let now = moment?.milliseconds ?? .max
+        let table = behaviour.permission
+        let own = account.map { knownLaw($0, moment) } ?? 0
+        var strictest = own
+        for device in devices ?? [] { strictest = max(strictest, knownLaw(device, moment)) }
+        var known: PermissionRule?
+        var seenLast = PermissionRule.noneNeeded
+        func ask(_ place: RegionObservation, _ law: UInt16, always: Bool) {
+            let mapped = self.law(place.code)
+            let row = row(of: place.code, for: behaviour, at: now)
+            guard
+                let rule = row
+                    ?? (always && mapped != 0 || law != 0 && law == strictest
+                        ? table[regime(mapped)] : nil)
+            else { return }
+            if law == 0 { seenLast = max(seenLast, rule) } else { known = max(known ?? rule, rule) }
+        }
+        if let account { ask(account, own, always: true) }
+        for device in devices ?? [] { ask(device, knownLaw(device, moment), always: false) }
+        let knownRule = known ?? table.gdpr
+        var rule = max(knownRule, seenLast, table.gdpr)
+        if account == nil || devices == nil {
+            rule = max(rule, max(table.ukGDPR, table.gdprLike, table.other))
+            for row in rows where row.applies(to: behaviour, at: now) { rule = max(rule, row.rule) }
+        }
+        return Territory(
+            regime: .gdpr, isKnown: false, isStrictForWantOfRegion: strictest != gdpr, rule: rule,
+            knownRule: knownRule)
     }
 
     /// The rule of the row for a region, a subdivision's before its country's.
     @inline(__always)
     private func row(of region: RegionCode, for behaviour: Behaviour, at now: Int64) -> PermissionRule? {
-        entry(region) & Self.hasRows == 0 ? nil : writtenRow(of: region, for: behaviour, at: now)
+        entry(region) & Self.kind(behaviour.channel, behaviour.category) == 0
+            ? nil : writtenRow(of: region, for: behaviour, at: now)
     }
 
     @inline(never)
     private func writtenRow(
         of region: RegionCode, for behaviour: Behaviour, at now: Int64
     ) -> PermissionRule? {
-        for row in rows where row.region == region.packed && row.applies(to: behaviour, at: now) {
-            return row.rule
-        }
+        if let rule = writtenRow(of: region.packed, for: behaviour, at: now) { return rule }
         let country = region.country.packed
-        guard country != region.packed else { return nil }
-        for row in rows where row.region == country && row.applies(to: behaviour, at: now) {
-            return row.rule
+        return country == region.packed ? nil : writtenRow(of: country, for: behaviour, at: now)
+    }
+
+    private func writtenRow(of region: UInt64, for behaviour: Behaviour, at now: Int64) -> PermissionRule? {
+        // The first row of the region: they are sorted by it.
+        var (low, high) = (0, rows.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if rows[middle].region < region { low = middle + 1 } else { high = middle }
+        }
+        while low < rows.count, rows[low].region == region {
+            if rows[low].applies(to: behaviour, at: now) { return rows[low].rule }
+            low += 1
         }
         return nil
     }

@@ -40,29 +40,13 @@ package enum Platform: String, CaseIterable, Sendable, Hashable {
     case android
 }
 
-/// The law that applies to a recipient, by region; ordered from strict to lenient by ``strictness``.
+/// The law that applies to a recipient, by region. Which is stricter is a table of `regions.yaml`.
 @usableFromInline
 package enum Regime: String, CaseIterable, Sendable, Hashable {
     case gdpr
     case ukGDPR = "uk_gdpr"
     case gdprLike = "gdpr_like"
     case other
-
-    /// Larger is stricter. An unknown, absent or stale region counts as ``gdpr``, the strictest.
-    @inlinable
-    package var strictness: Int {
-        switch self {
-        case .gdpr: 3
-        case .ukGDPR: 2
-        case .gdprLike: 1
-        case .other: 0
-        }
-    }
-
-    /// The stricter of two regimes; a traveller is protected by both.
-    package func stricter(of other: Regime) -> Regime {
-        strictness >= other.strictness ? self : other
-    }
 }
 
 /// How much of a notification one channel may carry.

@@ -128,8 +128,8 @@ extension Facts {
         return rest
     }
 
-    /// A recipient has at most 20 devices (DESIGN section 5); more regions than that are not facts.
-    package static let deviceRegionCountMax = 20
+    /// A recipient has at most 20 devices, and a text goes to one number; more regions than that are not facts.
+    package static let deviceRegionCountMax = 21
 
     private static func regions(
         _ value: JSONValue, _ pointer: JSONPointer

@@ -24,9 +24,11 @@ package struct Facts: Hashable, Sendable {
 
     package var recipient: RecipientFact?
     package var age: AgeFact?
-    /// `nil` counts as an unknown region, the strictest regime.
+    /// An account without a region has ``RegionCode/unknown``, which counts as `gdpr`. `nil` is a lost fact, which
+    /// demands what any region demands.
     package var accountRegion: RegionObservation?
-    /// Where the recipient's devices were last seen, this destination's among them; `nil` counts as unknown.
+    /// Where the recipient's devices were last seen, this destination's among them; one without a region has
+    /// ``RegionCode/unknown``. For a text also the place its number belongs to, where `regions.yaml` names one.
     package var deviceRegions: [RegionObservation]?
     package var privacy: PrivacyLevel?
 
@@ -149,6 +151,10 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
     /// - Precondition: At least two characters, all of them ASCII.
     @inlinable
     init(packed: UInt64) { self.packed = packed }
+
+    /// The code of no known region, as in CLDR (UTS #35, "Unknown or Invalid Territory"); user-assigned in ISO 3166-1,
+    /// and in no bundle.
+    package static let unknown = RegionCode("ZZ")!
 
     /// The country a subdivision lies in; itself for a country.
     @inlinable

@@ -62,6 +62,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
     case noMarketingOptIn = "no_marketing_opt_in"
     case noSMSConsent = "no_sms_consent"
     case noEmailConsent = "no_email_consent"
+    case noPurposeConsent = "no_purpose_consent"
     case minor
     // Gate 7
     case pushDisabled = "push_disabled"
@@ -95,25 +96,36 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
             .suppress
         case .unknownType, .typeDisabled, .invalidParams, .callerNotPermitted, .criticalNotPermitted,
             .smsFallbackForbidden, .channelNotAllowed, .unknownRecipient, .noDestination, .factMissing,
-            .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .minor, .noDeviceKey,
-            .payloadTooLarge:
+            .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .noPurposeConsent, .minor,
+            .noDeviceKey, .payloadTooLarge:
             .reject
         }
     }
 
-    /// Who can make the next attempt succeed.
-    package var whoCanFix: WhoCanFix {
+    /// Who can make the next attempt succeed; never the recipient where the recipient said no.
+    package func whoCanFix(_ detail: Detail?) -> WhoCanFix {
         switch self {
         case .expired, .expiresBeforeDue, .unknownType, .invalidParams, .channelNotAllowed,
             .payloadTooLarge, .unknownRecipient:
             .producer
         case .callerNotPermitted, .criticalNotPermitted: .security
-        case .typeDisabled, .factMissing: .operator
-        case .noDestination, .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent,
-            .pushDisabled, .userPreference, .blockedAtOSLevel, .quietHoursZoneMissing, .noDeviceKey,
-            .genericOnly:
-            .recipient
-        case .smsFallbackForbidden, .minor, .quietHoursDropped, .quietHoursDeferred, .frequencyCap,
+        case .typeDisabled: .compliance
+        case .factMissing: .operator
+        case .smsFallbackForbidden:
+            switch detail {
+            case .fallbackMismatch: .producer
+            case .marketing: .nobody
+            default: .compliance
+            }
+        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .noPurposeConsent,
+            .blockedAtOSLevel:
+            switch detail {
+            case .refused, .withdrawn, .denied: .nobody
+            case .regionUnknown: .producer
+            default: .recipient
+            }
+        case .noDestination, .quietHoursZoneMissing, .noDeviceKey, .genericOnly: .recipient
+        case .pushDisabled, .userPreference, .minor, .quietHoursDropped, .quietHoursDeferred, .frequencyCap,
             .digested, .allowed:
             .nobody
         }
@@ -141,6 +153,11 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     case regionUnknown = "region_unknown"
     /// The recorded method is weaker than this channel and regime ask for (US SMS: written consent).
     case methodInsufficient = "method_insufficient"
+    // blocked_at_os_level
+    /// The recipient said no to the operating system.
+    case denied
+    /// Nobody has asked them yet.
+    case notDetermined = "not_determined"
     // critical_not_permitted
     case notOnAllowList = "not_on_allow_list"
     case callerLacksGrant = "caller_lacks_grant"
@@ -198,6 +215,12 @@ extension Reason {
                 .neverAsked, .refused, .withdrawn, .expired, .otherChannel, .otherAddress, .regionUnknown,
                 .methodInsufficient,
             ]
+        case .noPurposeConsent:
+            [
+                .neverAsked, .refused, .withdrawn, .expired, .otherChannel, .otherAddress,
+                .methodInsufficient,
+            ]
+        case .blockedAtOSLevel: [.denied, .notDetermined]
         case .criticalNotPermitted: [.notOnAllowList, .callerLacksGrant]
         case .callerNotPermitted: [.callerUnknown, .typeNotGranted]
         case .userPreference: [.accountOff, .destinationOff, .typeOff]
@@ -222,6 +245,7 @@ package enum WhoCanFix: String, CaseIterable, Sendable, Hashable {
     case producer
     case recipient
     case security
+    case compliance
     case `operator`
     case nobody
 }

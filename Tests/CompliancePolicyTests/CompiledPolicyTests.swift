@@ -67,7 +67,7 @@ import Testing
                 }, under: policy
             ).outcome
         }
-        #expect(outcome("AU") == .forward)
+        #expect(outcome("SG") == .forward)
         #expect(outcome("BR") == .reject)
     }
 
@@ -266,7 +266,29 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
     }
 
     @Test func `who can fix it is said of every reason`() {
-        for reason in Reason.allCases { #expect(Explanation.fix(reason).hasSuffix(".")) }
+        for reason in Reason.allCases { #expect(Explanation.fix(reason, nil).hasSuffix(".")) }
+    }
+
+    @Test func `whoever said no is never asked to put it right`() {
+        for reason in Reason.allCases {
+            for detail in reason.details where [.refused, .withdrawn, .denied].contains(detail) {
+                #expect(reason.whoCanFix(detail) == .nobody, "\(reason) \(detail)")
+            }
+        }
+        // A switch that was turned off is a no as well.
+        for reason in [Reason.pushDisabled, .userPreference] {
+            for detail in reason.details.map(Optional.some) + [nil] {
+                #expect(reason.whoCanFix(detail) == .nobody, "\(reason)")
+            }
+        }
+        #expect(Reason.noGDPRConsent.whoCanFix(.neverAsked) == .recipient)
+        #expect(Reason.noSMSConsent.whoCanFix(.regionUnknown) == .producer)
+        #expect(Reason.typeDisabled.whoCanFix(nil) == .compliance)
+        #expect(
+            Set(
+                Reason.allCases.flatMap { reason in
+                    ([nil] + reason.details).map { reason.whoCanFix($0) }
+                }) == Set(WhoCanFix.allCases))
     }
 }
 

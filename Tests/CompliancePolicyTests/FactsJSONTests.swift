@@ -71,7 +71,7 @@ import Testing
 
     @Test func `more device regions than a recipient can have devices are refused`() throws {
         var facts = Facts()
-        facts.deviceRegions = Array(repeating: .of("NO"), count: 21)
+        facts.deviceRegions = Array(repeating: .of("NO"), count: 22)
         #expect(throws: JSONShapeError.self) { try Facts(json: facts.json) }
     }
 }

@@ -254,12 +254,13 @@ extension GateRow {
     ]
 
     static let device: [GateRow] = [
-        GateRow("the OS says no", .of(TestType.payment), .osPermission, .fail(.blockedAtOSLevel)) {
+        GateRow("the OS says no", .of(TestType.payment), .osPermission, .fail(.blockedAtOSLevel, .denied)) {
             $0.osPermission = .denied
         },
-        GateRow("the OS was never asked", .of(TestType.payment), .osPermission, .fail(.blockedAtOSLevel)) {
-            $0.osPermission = .notDetermined
-        },
+        GateRow(
+            "the OS was never asked", .of(TestType.payment), .osPermission,
+            .fail(.blockedAtOSLevel, .notDetermined)
+        ) { $0.osPermission = .notDetermined },
         GateRow("quietly is enough", .of(TestType.payment), .osPermission, .pass) {
             $0.osPermission = .provisional
         },
@@ -271,7 +272,7 @@ extension GateRow {
         },
         GateRow(
             "not even critical passes the OS", .of(TestType.login, critical: true), .osPermission,
-            .fail(.blockedAtOSLevel)
+            .fail(.blockedAtOSLevel, .denied)
         ) { $0.osPermission = .denied },
         GateRow("no key, a stand-in", .of(TestType.payment), .deviceKey, .fail(.genericOnly, .noKey)) {
             $0.deviceKey = DeviceKeyFact.none

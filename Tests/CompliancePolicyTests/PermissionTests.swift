@@ -123,7 +123,7 @@ extension GateRow {
         },
         GateRow(
             "a service text to nobody knows where needs it too", .of(TestType.payment, on: .sms), .permission,
-            .fail(.noSMSConsent, .neverAsked)
+            .fail(.noSMSConsent, .regionUnknown)
         ) {
             $0.accountRegion = nil
             $0.consent = ConsentFact(state: .neverAsked)
@@ -156,8 +156,45 @@ extension GateRow {
         ) { living("US-CA", &$0) },
         GateRow(
             "written nowhere, and nobody knows where", .of(TestType.promo, on: .sms), .permission,
-            .fail(.noGDPRConsent, .methodInsufficient)
+            .fail(.noGDPRConsent, .regionUnknown)
         ) { $0.accountRegion = nil },
+        GateRow(
+            "a telephone nobody located asks a text for what the GDPR asks", .of(TestType.payment, on: .sms),
+            .permission, .pass
+        ) {
+            $0.deviceRegions = [.of("ZZ", .device)]
+            $0.consent = ConsentFact(state: .neverAsked)
+        },
+        GateRow(
+            "an account without a region counts as the GDPR", .of(TestType.payment, on: .sms), .permission,
+            .pass
+        ) {
+            $0.accountRegion = .of("ZZ")
+            $0.deviceRegions = []
+            $0.consent = nil
+        },
+        GateRow(
+            "what was asked where a telephone was seen last is asked still", .of(TestType.payment, on: .sms),
+            .permission, .fail(.noSMSConsent, .regionUnknown)
+        ) {
+            $0.deviceRegions = [.of("US", .device, at: "2025-11-01T00:00:00Z")]
+            $0.consent = ConsentFact(state: .neverAsked)
+        },
+        GateRow(
+            "a list of devices that is lost asks for what any place asks", .of(TestType.payment, on: .sms),
+            .permission, .fail(.noSMSConsent, .regionUnknown)
+        ) {
+            $0.deviceRegions = nil
+            $0.consent = ConsentFact(state: .withdrawn)
+        },
+        GateRow(
+            "where the known place asks as much, its own answer is given", .of(TestType.payment, on: .sms),
+            .permission, .fail(.noSMSConsent, .withdrawn)
+        ) {
+            $0.accountRegion = nil
+            $0.deviceRegions = [.of("US", .device)]
+            $0.consent = ConsentFact(state: .withdrawn)
+        },
         GateRow(
             "an existing customer in Norway may have e-mail", .of(TestType.promo, on: .email), .permission,
             .pass
@@ -178,14 +215,14 @@ extension GateRow {
             .fail(.noEmailConsent, .neverAsked)
         ) { $0.consent = ConsentFact(state: .neverAsked) },
         GateRow("a dated opt-out law", .of(TestType.promo, on: .email), .permission, .pass) {
-            living("AU", &$0)
+            living("SG", &$0)
             $0.consent = ConsentFact(state: .neverAsked)
         },
         GateRow(
             "the day before the opt-out law", .of(TestType.promo, on: .email), .permission,
             .fail(.noMarketingOptIn, .neverAsked)
         ) {
-            living("AU", &$0)
+            living("SG", &$0)
             $0.now = .utc("2026-01-31T23:59:59Z")
             $0.consent = ConsentFact(state: .neverAsked)
         },
@@ -193,14 +230,14 @@ extension GateRow {
             "an opt-out is heard", .of(TestType.promo, on: .email), .permission,
             .fail(.noMarketingOptIn, .withdrawn)
         ) {
-            living("AU", &$0)
+            living("SG", &$0)
             $0.consent = ConsentFact(state: .withdrawn)
         },
         GateRow(
             "an opt-out law does not follow its people to Germany", .of(TestType.promo, on: .email),
             .permission, .fail(.noGDPRConsent, .neverAsked)
         ) {
-            $0.accountRegion = .of("AU")
+            $0.accountRegion = .of("SG")
             $0.deviceRegions = [.of("DE", .device)]
             $0.consent = ConsentFact(state: .neverAsked)
         },
@@ -208,8 +245,8 @@ extension GateRow {
             "nor to a country where silence is no consent either", .of(TestType.promo, on: .email),
             .permission, .fail(.noMarketingOptIn, .neverAsked)
         ) {
-            $0.accountRegion = .of("AU")
-            $0.deviceRegions = [.of("AU", .device), .of("BR", .device)]
+            $0.accountRegion = .of("SG")
+            $0.deviceRegions = [.of("SG", .device), .of("BR", .device)]
             $0.consent = ConsentFact(state: .neverAsked)
         },
         GateRow(
@@ -246,11 +283,11 @@ extension GateRow {
         GateRow("a payment asks nobody's age", .of(TestType.payment), .permission, .pass) { $0.age = nil },
         GateRow(
             "a special purpose needs its own consent", .of(TestType.help), .permission,
-            .fail(.noGDPRConsent, .neverAsked)
+            .fail(.noPurposeConsent, .neverAsked)
         ) { $0.purposeConsent = ConsentFact(state: .neverAsked) },
         GateRow(
             "a special purpose that ran out", .of(TestType.help), .permission,
-            .fail(.noGDPRConsent, .expired)
+            .fail(.noPurposeConsent, .expired)
         ) { $0.purposeConsent?.expiresAt = noon },
         GateRow(
             "a special purpose nobody knows of", .of(TestType.help), .permission,
@@ -258,11 +295,11 @@ extension GateRow {
         ) { $0.purposeConsent = nil },
         GateRow(
             "a word texted back does not say to which purpose", .of(TestType.help), .permission,
-            .fail(.noGDPRConsent, .methodInsufficient)
+            .fail(.noPurposeConsent, .methodInsufficient)
         ) { $0.purposeConsent?.method = .smsKeyword },
         GateRow(
             "a number handed over does not say to which purpose", .of(TestType.help), .permission,
-            .fail(.noGDPRConsent, .methodInsufficient)
+            .fail(.noPurposeConsent, .methodInsufficient)
         ) { $0.purposeConsent?.method = .expressConsent },
         GateRow("a minor, kept out by the type's own page", .of(TestType.help), .permission, .fail(.minor)) {
             $0.age = .minor
@@ -362,7 +399,7 @@ extension GateRow {
                 let behaviour = policy.behaviour(for: .of(type, on: channel))
                 let unknown = policy.territory(
                     of: Facts.ready.with { $0.accountRegion = nil }, under: behaviour)
-                for code in ["NO", "GB", "JE", "US", "US-CA", "AU", "BR"] {
+                for code in ["NO", "GB", "JE", "US", "US-CA", "SG", "BR"] {
                     let known = policy.territory(
                         of: Facts.ready.with { $0.accountRegion = .of(code) }, under: behaviour)
                     #expect(known.rule <= unknown.rule, "\(type) by \(channel) in \(code)")

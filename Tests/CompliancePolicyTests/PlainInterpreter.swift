@@ -206,14 +206,13 @@ struct PlainInterpreter: Sendable {
         Self.rules.last { rules.contains($0) } ?? .writtenConsent
     }
 
-    /// From the weakest to the strictest.
-    private static let regimes: [Regime] = [.other, .gdprLike, .ukGDPR, .gdpr]
-
     private struct Place {
         var regime: Regime
         var isKnown: Bool
         var isGDPROnlyForWantOfKnowing: Bool
         var rule: PermissionRule
+        /// What is asked where they are known to be.
+        var ruleWhereKnown: PermissionRule
     }
 
     private func isFresh(_ observation: RegionObservation, _ now: Instant?) -> Bool {
@@ -229,44 +228,40 @@ struct PlainInterpreter: Sendable {
     private func place(
         _ request: AttestedRequest, _ type: NotificationType, _ category: CategoryRule, _ facts: Facts
     ) -> Place {
-        var seen: [Regime] = []
-        var isKnown = true
-        var own: Regime?
-        if let account = facts.accountRegion, isFresh(account, facts.now) { own = regime(of: account.code) }
-        if let own { seen.append(own) } else { isKnown = false }
-        if let devices = facts.deviceRegions {
-            for device in devices {
-                if isFresh(device, facts.now), let regime = regime(of: device.code) {
-                    seen.append(regime)
-                } else {
-                    isKnown = false
-                }
-            }
-        } else {
-            isKnown = false
-        }
-        let strictest = Self.regimes.last { seen.contains($0) }
         let table = category.permission[request.channel]
         let rows = bundle.regions.permissionRows.filter {
             guard $0.channel == request.channel, $0.categories.contains(type.category) else { return false }
             guard let from = $0.from, let now = facts.now else { return true }
             return from.instant <= now
         }
-        guard isKnown, let own, let strictest, let region = facts.accountRegion?.code else {
-            return Place(
-                regime: .gdpr, isKnown: false, isGDPROnlyForWantOfKnowing: strictest != .gdpr,
-                rule: Self.strictest(Self.regimes.map { table[$0] } + rows.map(\.rule)))
-        }
-        var rules = [Self.latest(of: region, in: rows)?.rule ?? table[own]]
-        for device in facts.deviceRegions ?? [] {
-            if let row = Self.latest(of: device.code, in: rows) {
-                rules.append(row.rule)
-            } else if regime(of: device.code) == strictest {
-                rules.append(table[strictest])
+        let isLost = facts.accountRegion == nil || facts.deviceRegions == nil
+        var all = facts.deviceRegions ?? []
+        if let account = facts.accountRegion { all.insert(account, at: 0) }
+        let hasAccount = facts.accountRegion != nil
+        let regimesKnown = all.filter { isFresh($0, facts.now) }.compactMap { regime(of: $0.code) }
+        let strictest = bundle.regions.order.first { regimesKnown.contains($0) }
+        var whereKnown: [PermissionRule] = []
+        var elsewhere: [PermissionRule] = []
+        for (index, place) in all.enumerated() {
+            let regime = regime(of: place.code)
+            let isKnown = regime != nil && isFresh(place, facts.now)
+            var rule = Self.latest(of: place.code, in: rows)?.rule
+            if rule == nil, let regime, hasAccount && index == 0 || isKnown && regime == strictest {
+                rule = table[regime]
+            }
+            if isKnown {
+                whereKnown += [rule].compactMap(\.self)
+            } else {
+                elsewhere += [rule ?? table.gdpr, table.gdpr]
             }
         }
+        if whereKnown.isEmpty { whereKnown = [table.gdpr] }
+        if isLost { elsewhere += bundle.regions.order.map { table[$0] } + rows.map(\.rule) }
+        let isKnown = !isLost && elsewhere.isEmpty
         return Place(
-            regime: strictest, isKnown: true, isGDPROnlyForWantOfKnowing: false, rule: Self.strictest(rules))
+            regime: isKnown ? strictest ?? .gdpr : .gdpr, isKnown: isKnown,
+            isGDPROnlyForWantOfKnowing: !isKnown && strictest != .gdpr,
+            rule: Self.strictest(whereKnown + elsewhere), ruleWhereKnown: Self.strictest(whereKnown))
     }
 
     /// The latest row of a subdivision; of its country, when the subdivision has none.
@@ -336,15 +331,20 @@ struct PlainInterpreter: Sendable {
             case .email: reason = .noEmailConsent
             }
         }
+        var ruleWhereKnown = place.ruleWhereKnown
+        if request.channel == .sms, facts.fallback == .replacesOwnSend {
+            ruleWhereKnown = Self.strictest([ruleWhereKnown, .optIn])
+        }
         switch weigh(facts.consent, rule, facts.now) {
         case .enough: break
         case .missing(let detail): return .fail(.factMissing, detail)
-        case .lacking(.neverAsked) where reason == .noGDPRConsent && place.isGDPROnlyForWantOfKnowing:
+        case .lacking where !place.isKnown && weigh(facts.consent, ruleWhereKnown, facts.now) == .enough,
+            .lacking(.neverAsked) where reason == .noGDPRConsent && place.isGDPROnlyForWantOfKnowing:
             return .fail(reason, .regionUnknown)
         case .lacking(let detail): return .fail(reason, detail)
         }
         if type.purpose != nil {
-            reason = .noGDPRConsent
+            reason = .noPurposeConsent
             switch weigh(facts.purposeConsent, .optIn, facts.now) {
             case .enough:
                 if let method = facts.purposeConsent?.method, [.smsKeyword, .expressConsent].contains(method)
@@ -401,7 +401,8 @@ struct PlainInterpreter: Sendable {
         if request.channel != .push { return .notApplicable }
         switch facts.osPermission {
         case nil: return .fail(.factMissing, .osPermission)
-        case .denied, .notDetermined: return .fail(.blockedAtOSLevel)
+        case .denied: return .fail(.blockedAtOSLevel, .denied)
+        case .notDetermined: return .fail(.blockedAtOSLevel, .notDetermined)
         case .granted, .provisional: return .pass
         }
     }

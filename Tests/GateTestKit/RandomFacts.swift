@@ -32,7 +32,7 @@ extension Facts {
             now.advanced(bySeconds: Int64(numbers.next() % 7) * 43_200 - 129_600)
         }
         func region(_ numbers: inout SeededNumbers) -> RegionObservation {
-            let codes = ["NO", "GB", "JE", "US", "US-CA", "AU", "BR"]
+            let codes = ["NO", "GB", "JE", "US", "US-CA", "SG", "BR"]
             return RegionObservation(
                 code: RegionCode(codes[Int(numbers.next() % UInt64(codes.count))])!,
                 source: any(RegionSource.self, &numbers) ?? .kyc,

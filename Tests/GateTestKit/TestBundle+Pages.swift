@@ -172,7 +172,7 @@ extension TestBundle {
                     "unsubscribe_link": true,
                 ]),
             "marketing": category(
-                push: optIn, sms: optIn, email: row(sale, sale, "opt_in", "opt_in"),
+                push: optIn, sms: optIn, email: row("opt_in", sale, "opt_in", "opt_in"),
                 [
                     "quiet_hours": "drop", "overflow": "drop", "unsubscribe_link": true, "default": "off",
                     "minors": "refuse",
@@ -191,6 +191,8 @@ extension TestBundle {
         for regime in Regime.allCases { regimes[regime.rawValue] = rule(["means": "A law."]) }
         return [
             "freshness": ["kyc": nil, "user_declared": 365, "device": 90, "sim": 90, "ip": 30],
+            "calling_codes": ["+1": "US"],
+            "strictest_first": ["gdpr", "uk_gdpr", "gdpr_like", "other"],
             "regimes": .object(regimes),
             "regions": .object(map),
             "permission_rows": [
@@ -202,8 +204,12 @@ extension TestBundle {
                     "rule": "express_consent",
                 ]),
                 rule([
-                    "region": "AU", "channel": "email", "categories": ["marketing"], "rule": "opt_out",
+                    "region": "SG", "channel": "email", "categories": ["marketing"], "rule": "opt_out",
                     "from": "2026-02-01",
+                ]),
+                rule([
+                    "region": "NO", "channel": "email", "categories": ["marketing"],
+                    "rule": "opt_in_or_existing_customer", "from": "2018-05-25",
                 ]),
             ],
         ]

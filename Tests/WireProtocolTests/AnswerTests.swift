@@ -66,7 +66,7 @@ import Testing
         let shape = isPromise ? SendAnswer.acceptedShape : SendAnswer.refusedShape
         #expect(shape.violations(of: .object(json)).isEmpty)
         #expect(shape.violations(of: .object(answer.json(isStreamLine: true))).isEmpty)
-        #expect(json["who_can_fix"]?.stringValue == reason.whoCanFix.rawValue)
+        #expect(json["who_can_fix"]?.stringValue == reason.whoCanFix(reason.details.first).rawValue)
         #expect(json["title"]?.stringValue != "")
     }
 

@@ -16,7 +16,9 @@ extension BundleChecker {
                             file, path, "lets marketing go out without an opt-in",
                             hint: "only a dated row of `permission_rows` may cite an opt-out law")
                     }
-                    if permission == .optInOrExistingCustomer, channel != .email || regime.strictness < 2 {
+                    if permission == .optInOrExistingCustomer,
+                        channel != .email || regime != .gdpr && regime != .ukGDPR
+                    {
                         problem(
                             file, path, "rests on existing customers outside e-mail in the EU and the UK",
                             hint: "ePrivacy Directive Art. 13(2) and UK PECR reg. 22(3) go no further")

@@ -116,7 +116,7 @@ extension SendingHours {
         members.refuseOthers()
     }
 
-    private static func isCallingCode(_ text: String) -> Bool {
+    static func isCallingCode(_ text: String) -> Bool {
         text.first == "+" && (2...8).contains(text.utf8.count)
             && text.utf8.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }

@@ -37,12 +37,18 @@ extension Notice {
         package var methods: [ConsentMethod]
         /// What a send may rest on because of a yes to it, in the words of the law.
         package var basis: String
+        /// Days after which a yes to it ends at the latest; `nil` for one that lasts until it is taken back.
+        package var endsAfterDays: Int?
 
-        package init(purposes: [Purpose], channels: [Channel], methods: [ConsentMethod], basis: String) {
+        package init(
+            purposes: [Purpose], channels: [Channel], methods: [ConsentMethod], basis: String,
+            endsAfterDays: Int? = nil
+        ) {
             self.purposes = purposes
             self.channels = channels
             self.methods = methods
             self.basis = basis
+            self.endsAfterDays = endsAfterDays
         }
     }
 
@@ -59,7 +65,8 @@ extension Notice {
                 purposes: row.texts("asks_for").map { Purpose($0) },
                 channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases,
                 methods: row.optional("methods")?.elements().map { $0.name() } ?? ConsentMethod.allCases,
-                basis: row.text("basis"))
+                basis: row.text("basis"),
+                endsAfterDays: row.optional("ends_after_days")?.integer(1...3650))
             if scope.purposes.isEmpty { node.problem("asks for nothing") }
             if scope.channels.isEmpty { node.problem("asks for no channel") }
             if scope.methods.isEmpty { node.problem("can be agreed to in no way") }

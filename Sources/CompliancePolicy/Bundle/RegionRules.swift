@@ -5,9 +5,13 @@ package struct RegionRules: Hashable, Sendable {
     /// Days an observation counts, by how it was made; `nil` for a source that never goes stale.
     package var freshnessDays: [RegionSource: Int?]
     package var regimes: [Regime: RegimeRule]
+    /// Every regime once, the strictest first.
+    package var order: [Regime]
     /// Every ISO 3166-1 country, and subdivisions where the country is not enough.
     package var regions: [RegionCode: RegionRule]
     package var permissionRows: [PermissionRow]
+    /// Where a telephone number belongs by how it begins (ITU-T E.164), wherever its owner is.
+    package var callingCodes: [String: RegionCode]
 }
 
 /// What a regime is called in law.
@@ -41,10 +45,36 @@ extension RegionRules {
         let members = reader.members()
         freshnessDays = Self.freshness(members.required("freshness"))
         regimes = Self.regimes(members.required("regimes"))
+        order = Self.order(members.required("strictest_first", hint: "every regime, the strictest first"))
         regions = Self.regions(members.required("regions"))
         permissionRows = members.optional("permission_rows")?.elements().map { PermissionRow($0) } ?? []
+        callingCodes = Self.callingCodes(members.optional("calling_codes"))
         members.ignoreRationale()
         members.refuseOthers()
+    }
+
+    private static func order(_ reader: NodeReader?) -> [Regime] {
+        guard let reader else { return [] }
+        let order: [Regime] = reader.elements().map { $0.name() }
+        if order.count != Regime.allCases.count || Set(order).count != order.count {
+            reader.problem("does not name every regime once", hint: "the strictest first")
+        }
+        return order
+    }
+
+    private static func callingCodes(_ reader: NodeReader?) -> [String: RegionCode] {
+        var found: [String: RegionCode] = [:]
+        for (prefix, value) in reader?.members().others() ?? [] {
+            if !SendingHours.isCallingCode(prefix) {
+                value.problem("is not for the beginning of a telephone number", hint: "write it as \"+1\"")
+            }
+            guard let code = RegionCode(value.text(byteCountMax: 6)) else {
+                value.problem("is not an ISO 3166 code", hint: "write it as \"US\"")
+                continue
+            }
+            found[prefix] = code
+        }
+        return found
     }
 
     private static func freshness(_ reader: NodeReader?) -> [RegionSource: Int?] {

@@ -468,41 +468,96 @@ final class FactFolding {
         return plain
     }
 
-    /// One of each place that neither the gates nor the statutes can tell from another.
-    private func places(_ send: BundleProof.Send) -> [FactSpace.Setting] {
-        struct Seen: Hashable {
-            var territory: Territory
-            var place: StatuteBook.Place
-        }
-        func told(
-            _ settings: [FactSpace.Setting], under contexts: [FactSpace.Setting]
-        ) -> [FactSpace.Setting] {
-            var seen: Set<[Seen]> = []
-            return settings.filter { setting in
-                seen.insert(
-                    contexts.map { context in
-                        var facts = favourable
-                        context(&facts)
-                        setting(&facts)
-                        return Seen(
-                            territory: proof.policy.territory(of: facts, under: send.behaviour),
-                            place: proof.book.place(of: facts, for: send.declared))
-                    }
-                ).inserted
-            }
-        }
-        // An account shows what it is when no device is stricter, and a device when the account is the least strict.
-        let accounts = told(Self.product(space.clocks, space.accounts), under: [{ $0.deviceRegions = [] }])
-        let lenient = accounts.min { regime(of: $0, send) < regime(of: $1, send) }
-        let devices = told(space.devices, under: lenient.map { [$0] } ?? accounts)
-        return told(Self.product(accounts, devices), under: [{ _ in }])
+    /// What gates and statutes make of a person's whereabouts.
+    private struct Whereabouts: Hashable {
+        var territory: Territory
+        var place: StatuteBook.Place
     }
 
-    private func regime(of account: FactSpace.Setting, _ send: BundleProof.Send) -> Int {
+    private func whereabouts(
+        _ send: BundleProof.Send, _ clock: FactSpace.Setting, _ account: FactSpace.Sighting?,
+        _ devices: [FactSpace.Sighting]?
+    ) -> Whereabouts {
         var facts = favourable
-        account(&facts)
-        facts.deviceRegions = []
-        return proof.policy.territory(of: facts, under: send.behaviour).regime.strictness
+        clock(&facts)
+        FactSpace.account(account)(&facts)
+        FactSpace.devices(devices)(&facts)
+        return Whereabouts(
+            territory: proof.policy.territory(of: facts, under: send.behaviour),
+            place: proof.book.place(of: facts, for: send.declared))
+    }
+
+    /// Devices together are three at most: what several places demand is the strictest regime, the strictest row, and
+    /// what the strictest regime asks where it has no row, so that three of them demand what all do.
+    private static let devicesMax = 3
+
+    /// One of each set of places that neither the gates nor the statutes can tell from another.
+    private func places(_ send: BundleProof.Send) -> [FactSpace.Setting] {
+        var seen: Set<Whereabouts> = []
+        var found: [FactSpace.Setting] = []
+        for clock in space.clocks {
+            let (accounts, devices) = kinds(send, clock)
+            let together = Self.sets(of: devices, countMax: Self.devicesMax).map(Optional.some) + [nil]
+            for account in accounts.map(Optional.some) + [nil] {
+                for devices in together {
+                    guard seen.insert(whereabouts(send, clock, account, devices)).inserted else { continue }
+                    let (account, devices) = (FactSpace.account(account), FactSpace.devices(devices))
+                    found.append { @Sendable facts in
+                        clock(&facts)
+                        account(&facts)
+                        devices(&facts)
+                    }
+                }
+            }
+        }
+        return found
+    }
+
+    /// The regions that differ in anything that bears on a send: as an account, as a device beside an account of each
+    /// regime, and in the row they have, which shows in no law that asks for the same.
+    private func kinds(
+        _ send: BundleProof.Send, _ clock: FactSpace.Setting
+    ) -> (accounts: [FactSpace.Sighting], devices: [FactSpace.Sighting]) {
+        struct Kind: Hashable {
+            var seen: [Whereabouts]
+            var row: PermissionRule?
+            var isDated: Bool
+        }
+        var at = favourable
+        clock(&at)
+        guard let now = at.now else { preconditionFailure("a clock sets no time") }
+        let rows = proof.book.rowsInForce(for: send.declared, at: now)
+        // Beside an account of each regime that asks for the least, what a device adds can be seen.
+        var least: [Regime: (FactSpace.Sighting, Territory)] = [:]
+        for sighting in space.accountSightings {
+            let territory = whereabouts(send, clock, sighting, []).territory
+            guard territory.isKnown else { continue }
+            if let known = least[territory.regime], known.1.rule <= territory.rule { continue }
+            least[territory.regime] = (sighting, territory)
+        }
+        let witnesses = Regime.allCases.compactMap { least[$0]?.0 }
+        func firsts(_ sightings: [FactSpace.Sighting], isDevice: Bool) -> [FactSpace.Sighting] {
+            var kinds: Set<Kind> = []
+            return sightings.filter { sighting in
+                let row = proof.book.row(for: sighting(now).code, among: rows)
+                let seen =
+                    isDevice
+                    ? witnesses.map { whereabouts(send, clock, $0, [sighting]) }
+                    : [whereabouts(send, clock, sighting, [])]
+                        + witnesses.map { whereabouts(send, clock, sighting, [$0]) }
+                return kinds.insert(Kind(seen: seen, row: row?.rule, isDated: row?.from != nil)).inserted
+            }
+        }
+        return (
+            firsts(space.accountSightings, isDevice: false), firsts(space.deviceSightings, isDevice: true)
+        )
+    }
+
+    /// Every set of up to `countMax` elements.
+    private static func sets<Element>(of elements: [Element], countMax: Int) -> [[Element]] {
+        var found: [[Element]] = [[]]
+        for element in elements { found += found.filter { $0.count < countMax }.map { $0 + [element] } }
+        return found
     }
 
     // MARK: Time, hours and caps

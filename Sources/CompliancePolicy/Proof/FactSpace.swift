@@ -11,8 +11,13 @@ struct FactSpace: Sendable {
 
     let bundle: PolicyBundle
 
+    /// Somewhere a person may be seen, as it is told at `now`.
+    typealias Sighting = @Sendable (_ now: Instant) -> RegionObservation
+
     // Each list's first element is in favour of the send.
     private(set) var clocks: [Setting] = []
+    private(set) var accountSightings: [Sighting] = []
+    private(set) var deviceSightings: [Sighting] = []
     private(set) var accounts: [Setting] = []
     private(set) var devices: [Setting] = []
     private(set) var consents: [Setting] = []
@@ -31,6 +36,8 @@ struct FactSpace: Sendable {
     init(bundle: PolicyBundle) {
         self.bundle = bundle
         clocks = allClocks
+        accountSightings = sightings(by: RegionSource.allCases, staleBy: .ip)
+        deviceSightings = sightings(by: [.device], staleBy: .device)
         accounts = allAccounts
         devices = allDevices
         consents = allConsents
@@ -81,57 +88,58 @@ struct FactSpace: Sendable {
         return moments.map { moment in { @Sendable (facts: inout Facts) in facts.now = moment } }
     }
 
-    private static func seen(
-        _ code: RegionCode, _ source: RegionSource, _ facts: Facts, secondsAgo: Int64 = 60
-    ) -> RegionObservation {
-        RegionObservation(
-            code: code, source: source, observedAt: base(facts).advanced(bySeconds: -secondsAgo))
-    }
-
     private static let norway = RegionCode("NO")!
-    /// User-assigned and in no list.
-    private static let nowhere = RegionCode("ZZ")!
 
     private var codes: [RegionCode] {
         let rows = bundle.regions.permissionRows.map(\.region)
         return Set(bundle.regions.regions.keys).union(rows).sorted { $0.packed < $1.packed }
     }
 
-    /// The account's region: every code there is, by a source that never ages or is fresh; then each source at its
-    /// age limit and past it.
-    private var allAccounts: [Setting] {
-        var found: [Setting] = [{ $0.accountRegion = Self.seen(Self.norway, .kyc, $0) }]
-        for code in codes where code != Self.norway {
-            found.append { $0.accountRegion = Self.seen(code, .kyc, $0) }
+    /// Norway first; then every code there is and the unknown one, seen a minute ago, and seen too long ago; then Norway
+    /// by each source at its age limit and past it.
+    private func sightings(by sources: [RegionSource], staleBy ageing: RegionSource) -> [Sighting] {
+        func seen(_ code: RegionCode, _ source: RegionSource, secondsAgo: Int64) -> Sighting {
+            { now in
+                RegionObservation(
+                    code: code, source: source, observedAt: now.advanced(bySeconds: -secondsAgo))
+            }
         }
-        found.append { $0.accountRegion = Self.seen(Self.nowhere, .kyc, $0) }
-        found.append { $0.accountRegion = nil }
-        for source in RegionSource.allCases {
+        let fresh = sources.contains(.kyc) ? .kyc : sources[0]
+        let others = codes.filter { $0 != Self.norway } + [.unknown]
+        var found = ([Self.norway] + others).map { seen($0, fresh, secondsAgo: 60) }
+        if bundle.regions.freshnessDays[ageing] ?? nil != nil {
+            found += ([Self.norway] + others).map { seen($0, ageing, secondsAgo: 3_651 * 86_400) }
+        }
+        for source in sources {
             guard let days = bundle.regions.freshnessDays[source] ?? nil else { continue }
             let limit = Int64(days) * 86_400
-            for age in [limit, limit + 1] {
-                found.append { $0.accountRegion = Self.seen(Self.norway, source, $0, secondsAgo: age) }
-            }
+            found += [limit, limit + 1].map { seen(Self.norway, source, secondsAgo: $0) }
         }
         return found
     }
 
-    /// The devices' regions: none known, no device, one device anywhere, a stale one, and two.
-    ///
-    /// Longer lists say no more: what counts of a list is its strictest fresh region, and whether one is unmapped.
+    static func account(_ sighting: Sighting?) -> Setting {
+        { facts in facts.accountRegion = sighting?(base(facts)) }
+    }
+
+    /// - Parameter sightings: `nil` for a list that is lost.
+    static func devices(_ sightings: [Sighting]?) -> Setting {
+        { facts in
+            let now = base(facts)
+            facts.deviceRegions = sightings?.map { $0(now) }
+        }
+    }
+
+    private var allAccounts: [Setting] { accountSightings.map(Self.account) + [Self.account(nil)] }
+
+    /// One device anywhere, none, a lost list, and two. Longer lists are put together in ``FactFolding``, of the
+    /// kinds that these fall into.
     private var allDevices: [Setting] {
-        var found: [Setting] = [{ $0.deviceRegions = [Self.seen(Self.norway, .device, $0)] }]
-        found.append { $0.deviceRegions = [] }
-        found.append { $0.deviceRegions = nil }
-        for code in codes + [Self.nowhere] {
-            found.append { $0.deviceRegions = [Self.seen(code, .device, $0)] }
+        let one = deviceSightings.map { Self.devices([$0]) }
+        let two = zip(deviceSightings.dropFirst(7), deviceSightings.dropFirst(40)).map {
+            Self.devices([$0, $1])
         }
-        let stale: Int64 = 3_651 * 86_400
-        found.append { $0.deviceRegions = [Self.seen(Self.norway, .device, $0, secondsAgo: stale)] }
-        found.append { @Sendable facts in
-            facts.deviceRegions = ["BR", "DE"].map { Self.seen(RegionCode($0)!, .device, facts) }
-        }
-        return found
+        return one + [Self.devices([]), Self.devices(nil)] + two
     }
 
     /// Every state, by every method, ending before, at and after `now`, and never.

@@ -23,9 +23,19 @@ enum LawOfTheLand {
 
     /// Where a statute demands an opt-in for electronic marketing besides those of Europe, and no opt-out row can stand:
     /// Switzerland (UCA Art. 3(1)(o)), Canada (S.C. 2010, c. 23, s. 6(1)), Japan (Act No. 26 of 2002 Art. 3(1)), South Korea
-    /// (Network Act Art. 50(1)), Türkiye (Law No. 6563 Art. 6(1)), Israel (Communications Law 5742-1982 s. 30A(b)) and South
-    /// Africa (Act 4 of 2013 s. 69(1)).
-    static let optInByStatute = codes("CH CA JP KR TR IL ZA")
+    /// (Network Act Art. 50(1)), Türkiye (Law No. 6563 Art. 6(1)), Israel (Communications Law 5742-1982 s. 30A(b)), South
+    /// Africa (Act 4 of 2013 s. 69(1)), Australia (Spam Act 2003 s. 16) and New Zealand (Unsolicited Electronic Messages
+    /// Act 2007 s. 9).
+    static let optInByStatute = codes("CH CA JP KR TR IL ZA AU NZ")
+
+    /// Where the national law has the exception of ePrivacy Directive Art. 13(2), or UK PECR reg. 22(3), for customers
+    /// who gave their address in a sale. Of the thirty states Poland and Hungary ask for consent, and of Bulgaria,
+    /// Iceland and Liechtenstein it is not certain.
+    static let softOptIn = codes(
+        "AT BE HR CY CZ DK EE FI FR DE GR IE IT LV LT LU MT NL PT RO SK SI ES SE NO GB")
+
+    static func hasSoftOptIn(_ region: RegionCode) -> Bool { softOptIn.contains(region.country) }
+
     static var namesOfOptInByStatute: String {
         optInByStatute.map(\.description).sorted().joined(separator: ", ")
     }
@@ -40,6 +50,13 @@ enum LawOfTheLand {
         "America/Puerto_Rico", "America/New_York", "America/Chicago", "America/Denver", "America/Phoenix",
         "America/Los_Angeles", "America/Anchorage", "Pacific/Honolulu", "Pacific/Pago_Pago", "Pacific/Guam",
     ]
+
+    /// The regimes by what they ask, the most first. An unknown place counts as the first.
+    static let strictestFirst: [Regime] = [.gdpr, .ukGDPR, .gdprLike, .other]
+
+    static func stricter(_ one: Regime, _ other: Regime) -> Regime {
+        strictestFirst.first { $0 == one || $0 == other } ?? .gdpr
+    }
 
     /// The least strict regime a bundle may give a region; `nil` where that is the bundle's own affair.
     static func leastRegime(of region: RegionCode) -> Regime? {

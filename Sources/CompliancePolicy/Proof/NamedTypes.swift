@@ -156,6 +156,14 @@ enum NamedTypes {
 
     // MARK: Sensitivity
 
+    /// Days after which a consent ends at the latest, where a law gives it an end.
+    static let consentDaysMax: [(purpose: Purpose, days: Int, law: String)] = [
+        (
+            Purpose("account_information"), 180,
+            "Delegated Regulation (EU) 2018/389 Art. 10a(2), as (EU) 2022/2360 has it: confirmed again every 180 days"
+        )
+    ]
+
     /// What must be of high sensitivity, so that it leaves sealed: what tells of health is in ``consents``.
     static let high: [(names: [String], except: [String], law: String)] = [
         (

@@ -47,7 +47,7 @@ package struct Refutation: Sendable {
         case .reason(.blockedAtOSLevel) where facts.osPermission == nil: return because(.factMissing)
         case .reason(.payloadTooLarge) where facts.sizes == nil: return because(.factMissing)
         case .reason(.noDeviceKey) where facts.deviceKey == nil: return because(.factMissing)
-        case .reason(.noGDPRConsent) where statute.when == .purposeMissing && facts.purposeConsent == nil:
+        case .reason(.noPurposeConsent) where facts.purposeConsent == nil:
             return because(.factMissing)
         case .reason(let reason): return because(reason)
         case .hoursRule:

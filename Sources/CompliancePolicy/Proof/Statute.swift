@@ -76,7 +76,7 @@ package struct Statute: Sendable {
         Statute(
             "special_purpose", "nothing that needs an explicit consent of its own goes out without it",
             law: "GDPR Art. 9(2)(a), PSD2 Art. 67(2)(a)", when: .purposeMissing, forbids: .promises,
-            demands: .reason(.noGDPRConsent)),
+            demands: .reason(.noPurposeConsent)),
         Statute(
             "european_reason", "under European law a missing opt-in is called `no_gdpr_consent`",
             law: "GDPR Art. 6(1)(a), ePrivacy Directive Art. 13(1)", when: .europeanOptInMissing,

@@ -245,6 +245,15 @@ extension StatuteBook {
                     "ask nobody about `\(disclosure.purpose)`, and `\(disclosure.name)` rests on it",
                     law: "GDPR Art. 9(2)(a); SG-0006, 6: both people consent"))
         }
+        for (id, scope) in bundle.noticeScopes.sorted(by: { $0.key < $1.key }) {
+            for row in NamedTypes.consentDaysMax
+            where scope.purposes.contains(row.purpose) && (scope.endsAfterDays ?? .max) > row.days {
+                found.append(
+                    flaw(
+                        file, ["notices", id, "ends_after_days"],
+                        "lets a yes to `\(row.purpose)` last longer than \(row.days) days", law: row.law))
+            }
+        }
         var known = Set(NamedTypes.disclosures.map(\.purpose))
         known.formUnion(GateVocabulary.Category.allCases.map { Purpose($0.rawValue) })
         for type in bundle.types.values {

@@ -16,13 +16,59 @@ extension StatuteBook {
     }
 
     private func regionFlaws() -> [PolicyProblem] {
-        bundle.regions.regions.sorted { $0.key.packed < $1.key.packed }.compactMap { code, rule in
-            guard let least = LawOfTheLand.leastRegime(of: code), rule.regime.strictness < least.strictness
+        var found = orderFlaws() + softOptInFlaws()
+        found += bundle.regions.regions.sorted { $0.key.packed < $1.key.packed }.compactMap { code, rule in
+            guard let least = LawOfTheLand.leastRegime(of: code),
+                LawOfTheLand.stricter(least, rule.regime) != rule.regime
             else { return nil }
             return flaw(
                 "regions.yaml", ["regions", code.description],
                 "is `\(rule.regime.rawValue)`, and at least `\(least.rawValue)` holds there",
                 law: Self.source(of: code))
+        }
+        return found
+    }
+
+    /// The order of the regimes is the law's, and no table of permissions contradicts it: only then does the strictest
+    /// regime of several places speak for all of them.
+    private func orderFlaws() -> [PolicyProblem] {
+        let lawful = LawOfTheLand.strictestFirst
+        guard bundle.regions.order == lawful else {
+            return [
+                flaw(
+                    "regions.yaml", ["strictest_first"],
+                    "is not \(lawful.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
+                    law: "GDPR Art. 3 and Art. 5(2): where two laws meet, the one that asks for more is kept")
+            ]
+        }
+        var found: [PolicyProblem] = []
+        for (category, page) in bundle.categories.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            for channel in Channel.allCases {
+                let table = page.permission[channel]
+                for (stricter, laxer) in zip(lawful, lawful.dropFirst()) where table[stricter] < table[laxer]
+                {
+                    found.append(
+                        flaw(
+                            "categories.yaml",
+                            [category.rawValue, "permission", channel.rawValue, laxer.rawValue],
+                            "asks for more than `\(stricter.rawValue)` does, so that a traveller would be asked for less than at home",
+                            law: "GDPR Art. 5(2); regions.yaml, `strictest_first`"))
+                }
+            }
+        }
+        return found
+    }
+
+    /// Not every state lets an existing customer be written to, so no table says it of all of them.
+    private func softOptInFlaws() -> [PolicyProblem] {
+        guard let email = bundle.categories[.marketing]?.permission.email else { return [] }
+        return Regime.allCases.filter { email[$0] == .optInOrExistingCustomer }.map { regime in
+            flaw(
+                "categories.yaml", ["marketing", "permission", "email", regime.rawValue],
+                "rests on existing customers everywhere, and a dated row of regions.yaml says where that is the law",
+                law:
+                    "ePrivacy Directive 2002/58/EC Art. 13(2), which each state transposes: Poland asks for consent (PKE Art. 398)"
+            )
         }
     }
 
@@ -37,11 +83,11 @@ extension StatuteBook {
     }
 
     /// What the contract or a law makes us tell needs nobody's yes: whoever was never asked would not hear of a breach, a
-    /// stolen card or a payment that failed. A text to a phone is another matter.
+    /// stolen card or a payment that failed. A text asks for one only where a row cites the law that does.
     private func serviceFlaws() -> [PolicyProblem] {
         var found: [PolicyProblem] = []
         for category in [GateVocabulary.Category.security, .transactional] {
-            for channel in [Channel.push, .email] {
+            for channel in Channel.allCases {
                 let table = bundle.categories[category]!.permission[channel]
                 for regime in Regime.allCases where table[regime] != .noneNeeded {
                     found.append(
@@ -56,7 +102,7 @@ extension StatuteBook {
             }
         }
         for (index, row) in bundle.regions.permissionRows.enumerated()
-        where row.rule != .noneNeeded && row.channel != .sms
+        where row.rule != .noneNeeded && (row.channel != .sms || !citesLaw(row.rationale.law))
             && row.categories.contains(where: { $0 == .security || $0 == .transactional })
         {
             found.append(
@@ -73,12 +119,8 @@ extension StatuteBook {
             let path = ["permission_rows", String(index)]
             var found: [PolicyProblem] = []
             guard row.categories.contains(.marketing) else { return found }
-            // The rule of existing customers is Europe's; elsewhere a row has to cite a law that has one, too.
-            let isOwnLaw =
-                row.rule == .optInOrExistingCustomer
-                && (bundle.regions.regions[row.region] ?? bundle.regions.regions[row.region.country])?.regime
-                    == .other
-            guard row.rule <= .optOut || isOwnLaw else { return found }
+            // The rule of existing customers is each state's own: a row cites the law that has it.
+            guard row.rule <= .optInOrExistingCustomer else { return found }
             if row.from == nil || !citesLaw(row.rationale.law) {
                 found.append(
                     flaw(
@@ -86,7 +128,10 @@ extension StatuteBook {
                         "lets marketing go out without an opt-in and cites no dated law",
                         law: "GDPR Art. 5(2): whoever relies on a law names it"))
             }
-            if LawOfTheLand.demandsOptIn(in: row.region) {
+            let isLawful =
+                row.rule == .optInOrExistingCustomer && row.channel == .email
+                && LawOfTheLand.hasSoftOptIn(row.region)
+            if LawOfTheLand.demandsOptIn(in: row.region), !isLawful {
                 found.append(
                     flaw(
                         "regions.yaml", path + ["rule"],
@@ -148,6 +193,13 @@ extension StatuteBook {
                             law: "47 CFR 64.1200(c)(1): local time at the called party's location"))
                 }
             }
+        }
+        if !(bundle.regions.callingCodes["+1"].map(LawOfTheLand.isUnitedStates) ?? false) {
+            found.append(
+                flaw(
+                    "regions.yaml", ["calling_codes"],
+                    "do not say that `+1` belongs to the United States, so that its numbers would get texts without consent",
+                    law: "47 U.S.C. 227(b)(1)(A)(iii): the called party is who subscribes to the number"))
         }
         let words = Set((bundle.channels.smsRevocation?.words ?? []).map { $0.lowercased() })
         let missing = Self.revocationWords.subtracting(words).sorted()

@@ -166,12 +166,10 @@ package struct StatuteBook: Sendable {
         guard let consent = facts.consent else { return false }
         if send.channel == .email, place.regime == .gdpr || place.regime == .ukGDPR {
             // ePrivacy Directive Art. 13(2), UK PECR reg. 22(3): own similar products, address from a sale.
-            return isLive(consent, facts.now)
+            return place.hasSoftOptIn && isLive(consent, facts.now)
         }
         guard place.regime == .other else { return false }
-        if send.channel == .email, place.declaredRule == .optInOrExistingCustomer,
-            let account = facts.accountRegion?.code, !LawOfTheLand.demandsOptIn(in: account)
-        {
+        if send.channel == .email, place.declaredRule == .optInOrExistingCustomer, !place.demandsOptIn {
             // A dated row that asks for more than its country's law of silence does.
             return isLive(consent, facts.now)
         }
@@ -222,60 +220,63 @@ package struct StatuteBook: Sendable {
         /// Everywhere they are, a dated row cites a law under which silence is no refusal, and no statute says
         /// otherwise.
         var hasOptOutLaw: Bool
+        /// Wherever European law holds, the national law has the exception for existing customers.
+        var hasSoftOptIn: Bool
+        /// In one of the places a statute demands an opt-in for electronic marketing.
+        var demandsOptIn: Bool
         /// The account's region or a device's.
         var isUnitedStates: Bool
     }
 
     func place(of facts: Facts, for send: SendAsDeclared) -> Place {
-        let account = facts.accountRegion.flatMap { isFresh($0, facts.now) ? $0.code : nil }
-        var regimes: [Regime] = []
-        var declared: [Regime] = []
-        var isKnown = true
-        func add(_ code: RegionCode) {
-            guard let regime = declaredRegime(of: code) else {
-                isKnown = false
-                return
-            }
-            declared.append(regime)
-            regimes.append(regime.stricter(of: LawOfTheLand.leastRegime(of: code) ?? regime))
-        }
-        if let account { add(account) } else { isKnown = false }
-        var places = account.map { [$0] } ?? []
-        for device in facts.deviceRegions ?? [] {
-            guard isFresh(device, facts.now) else {
-                isKnown = false
-                continue
-            }
-            add(device.code)
-            places.append(device.code)
-        }
-        if facts.deviceRegions == nil { isKnown = false }
         let table = bundle.categories[send.category]!.permission[send.channel]
         let rows = rowsInForce(for: send, at: facts.now)
-        let strictest = { (rules: [PermissionRule]) in rules.max { $0 < $1 } ?? .writtenConsent }
-        guard isKnown, let own = account.flatMap(declaredRegime) else {
-            // Nobody knows where, so whatever is asked for anywhere is asked for.
-            let everywhere = Regime.allCases.map { table[$0] } + rows.map(\.rule)
-            return Place(
-                regime: .gdpr, isKnown: false, declaredRule: strictest(everywhere), hasOptOutLaw: false,
-                isUnitedStates: places.contains(where: LawOfTheLand.isUnitedStates))
+        let account = facts.accountRegion.map { [$0] } ?? []
+        // The account first, whose law is asked whatever the others are.
+        let places = (account + (facts.deviceRegions ?? [])).map { observation in
+            (
+                code: observation.code, declared: declaredRegime(of: observation.code),
+                isKnown: isFresh(observation, facts.now) && declaredRegime(of: observation.code) != nil,
+                row: row(for: observation.code, among: rows)
+            )
         }
-        let strictestDeclared = declared.max { $0.strictness < $1.strictness } ?? .gdpr
-        let counting = places.map { row(for: $0, among: rows) }
-        // Of laws without a row, the account's own and the strictest of all places speak.
-        let rules = zip(declared, counting).enumerated().compactMap { position, law in
-            let (regime, row) = law
-            if let row { return row.rule }
-            if position == 0 { return table[own] }
-            return regime == strictestDeclared ? table[strictestDeclared] : nil
+        let known = places.filter(\.isKnown)
+        let isLost = facts.accountRegion == nil || facts.deviceRegions == nil
+        let isKnown = !isLost && known.count == places.count
+        let strictest = known.compactMap(\.declared).reduce(Regime.other, LawOfTheLand.stricter)
+        var asked: [PermissionRule] = []
+        for (position, place) in places.enumerated() {
+            // Whoever was somewhere last is asked for what is asked there, and for what `gdpr` asks besides.
+            if let row = place.row {
+                asked.append(row.rule)
+            } else if let declared = place.declared {
+                let isAccount = position == 0 && !account.isEmpty
+                if isAccount || place.isKnown && declared == strictest { asked.append(table[declared]) }
+            }
+            if !place.isKnown { asked.append(table.gdpr) }
+        }
+        if isLost { asked += Regime.allCases.map { table[$0] } + rows.map(\.rule) }
+        let lawful = known.reduce(isKnown ? Regime.other : .gdpr) { found, place in
+            let here = LawOfTheLand.stricter(
+                place.declared ?? .gdpr, LawOfTheLand.leastRegime(of: place.code) ?? .other)
+            return LawOfTheLand.stricter(found, here)
         }
         return Place(
-            regime: regimes.max { $0.strictness < $1.strictness } ?? .gdpr, isKnown: true,
-            declaredRule: strictest(rules),
-            hasOptOutLaw: zip(places, counting).allSatisfy { code, row in
-                row?.rule == .optOut && row?.from != nil && !LawOfTheLand.demandsOptIn(in: code)
-            },
-            isUnitedStates: places.contains(where: LawOfTheLand.isUnitedStates))
+            regime: lawful, isKnown: isKnown, declaredRule: asked.max { $0 < $1 } ?? .writtenConsent,
+            hasOptOutLaw: isKnown
+                && known.allSatisfy { place in
+                    place.row?.rule == .optOut && place.row?.from != nil
+                        && !LawOfTheLand.demandsOptIn(in: place.code)
+                },
+            hasSoftOptIn: isKnown
+                && known.allSatisfy { place in
+                    guard let least = LawOfTheLand.leastRegime(of: place.code), least != .gdprLike else {
+                        return true
+                    }
+                    return LawOfTheLand.hasSoftOptIn(place.code)
+                },
+            demandsOptIn: known.contains { LawOfTheLand.demandsOptIn(in: $0.code) },
+            isUnitedStates: known.contains { LawOfTheLand.isUnitedStates($0.code) })
     }
 
     /// The rows about a send that are in force; all of them when nobody knows the time.

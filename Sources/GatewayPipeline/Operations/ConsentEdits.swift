@@ -31,12 +31,13 @@ extension BatchContext {
             id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
             language: body.notice.language)
         let idTag = person.subject.tag(.consent, body.id)
+        let ends = try end(of: body)
         if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
             // The same record again, after a lost answer, is no new event.
             guard earlier.purpose == body.purpose, earlier.channel == body.channel,
                 earlier.address == address, earlier.eventTime == body.eventTime,
                 earlier.state == body.state.ledgerState, earlier.method == body.method,
-                earlier.jurisdiction == body.jurisdiction.description, earlier.expiresAt == body.expiresAt,
+                earlier.jurisdiction == body.jurisdiction.description, earlier.expiresAt == ends,
                 earlier.notice == shown
             else {
                 throw Problem(
@@ -98,10 +99,31 @@ extension BatchContext {
             channel: body.channel, address: address, state: body.state.ledgerState,
             eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
             jurisdiction: body.jurisdiction.description,
-            notice: shown, expiresAt: body.expiresAt, withdraws: nil,
+            notice: shown, expiresAt: ends, withdraws: nil,
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
         return try append(event, of: person, by: caller, at: now)
+    }
+
+    /// When a consent ends: as the record says, and not after the days its purpose lasts at most. A record that says
+    /// nothing ends then; one that says more is refused.
+    private func end(of body: ConsentBody) throws -> Instant? {
+        guard body.state == .given, let days = policy.consentDaysMax(for: body.purpose) else {
+            return body.expiresAt
+        }
+        let latest = body.eventTime.advanced(bySeconds: Int64(days) * 86_400)
+        guard let asked = body.expiresAt else { return latest }
+        guard asked <= latest else {
+            throw Problem(
+                .invalidRequest,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["expires_at"])),
+                        "expected at most \(days) days after `event_time`: a consent to `\(body.purpose)` lasts no longer"
+                    )
+                ])
+        }
+        return asked
     }
 
     /// Having bought something is the company's word, not the recipient's: it speaks for e-mail about own similar products

@@ -114,7 +114,7 @@ struct PreferenceEffect {
                 ? "Open Settings, Notifications, this app, and allow notifications"
                 : "Open Settings, Apps, this app, Notifications, and allow them"
         case .pushDisabled: "Switch push notifications on for the account"
-        case .noGDPRConsent, .noMarketingOptIn:
+        case .noGDPRConsent, .noMarketingOptIn, .noPurposeConsent:
             "Give consent to \(purpose.map { "`\($0)`" } ?? "offers") on this channel"
         case .noSMSConsent: "Give consent to text messages at this number"
         case .noEmailConsent: "Give consent to e-mail at this address"

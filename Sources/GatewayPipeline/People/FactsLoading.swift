@@ -59,6 +59,7 @@ package struct FactsLoading {
         let channel = common.request.channel
         let needs = policy.needs(for: common.request)
         facts.destination = destination.fact
+        addNumber(of: destination, to: &facts)
         if let needs {
             addWill(
                 for: needs.purpose, and: needs.specialPurpose,
@@ -113,6 +114,7 @@ package struct FactsLoading {
         facts.now = now
         facts.fallback = .notFallback
         add(person, to: &facts)
+        addNumber(of: destination, to: &facts)
         addWill(
             for: Purpose(category.rawValue), and: type.flatMap { policy.type($0)?.purpose }, mutedAlone: type,
             on: channel, of: person, at: destination, to: &facts)
@@ -153,14 +155,24 @@ package struct FactsLoading {
     /// What is known of a person whatever is sent and wherever.
     private func add(_ person: RecipientSnapshot, to facts: inout Facts) {
         facts.age = person.record.age
-        facts.accountRegion = person.record.region
+        facts.accountRegion =
+            person.record.region
+            ?? RegionObservation(code: .unknown, source: .userDeclared, observedAt: now)
         // A device nobody heard from for as long as a device's word on its whereabouts counts is out of use.
         let inUseSince = policy.deviceFreshSeconds.map { now.advanced(bySeconds: -$0) } ?? .longAgo
-        let observations = person.devices.filter { $0.isActive && $0.seenAt >= inUseSince }.map(\.region)
-        // A device whose whereabouts nobody knows could be anywhere: the list as a whole is then unknown.
-        facts.deviceRegions = observations.contains(nil) ? nil : observations.compactMap(\.self)
+        facts.deviceRegions = person.devices.filter { $0.isActive && $0.seenAt >= inUseSince }.map { device in
+            device.region ?? RegionObservation(code: .unknown, source: .device, observedAt: now)
+        }
         facts.privacy = person.record.privacy
         facts.pushEnabled = person.record.pushEnabled
+    }
+
+    /// A text rings where its number belongs, wherever its owner is: one more place, as told by the number.
+    private func addNumber(of destination: Destination?, to facts: inout Facts) {
+        guard case .address(let address)? = destination, address.channel == .sms,
+            let region = policy.region(ofNumber: address.value)
+        else { return }
+        facts.deviceRegions?.append(RegionObservation(code: region, source: .sim, observedAt: now))
     }
 
     private func facts(_ common: Common, person: RecipientSnapshot?) throws -> Facts {

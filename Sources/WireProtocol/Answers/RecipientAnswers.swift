@@ -645,7 +645,7 @@ package struct DecisionsAnswer: Hashable, Sendable {
                 "channel": .string(channel.rawValue), "at": .string(at.rfc3339),
                 "outcome": .string(outcome.name), "reason": .string(reason.rawValue),
                 "detail": detail.map { .string($0.rawValue) },
-                "who_can_fix": .string(reason.whoCanFix.rawValue), "explanation": .string(sentence),
+                "who_can_fix": .string(reason.whoCanFix(detail).rawValue), "explanation": .string(sentence),
                 "deliveries": .array(listed.map { .object($0.json) }),
                 "waiting": .array(waiting.map { .string($0) }),
                 "events": .array(events.map { .object($0.json) }), "trail": .object(trail.json),

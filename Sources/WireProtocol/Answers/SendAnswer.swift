@@ -187,7 +187,7 @@ package struct SendAnswer: Hashable, Sendable {
             "type": isRefusal ? .string("urn:sendgate:reason:\(reason.rawValue)") : nil,
             "violations": violations.isEmpty
                 ? nil : .array(violations.prefix(WireLimits.violationCountMax).map { .object($0.json) }),
-            "who_can_fix": .string(reason.whoCanFix.rawValue),
+            "who_can_fix": .string(reason.whoCanFix(detail).rawValue),
         ])
     }
 
@@ -289,6 +289,7 @@ extension Reason {
         case .noMarketingOptIn: "The recipient has not opted in to marketing"
         case .noSMSConsent: "The recipient has not consented to SMS"
         case .noEmailConsent: "The recipient has not consented to e-mail"
+        case .noPurposeConsent: "The recipient has not given the consent this type needs of its own"
         case .minor: "The recipient is a minor"
         case .pushDisabled: "The recipient has switched push off"
         case .userPreference: "The recipient has switched this off"

@@ -127,7 +127,7 @@ package struct SendStatusAnswer: Hashable, Sendable {
             "received_at": .string(receivedAt.rfc3339),
             "outcome": .string(decision.outcome.name), "reason": .string(decision.reason.rawValue),
             "detail": decision.detail.map { .string($0.rawValue) },
-            "who_can_fix": .string(decision.reason.whoCanFix.rawValue),
+            "who_can_fix": .string(decision.reason.whoCanFix(decision.detail).rawValue),
             "policy": .string(decision.policy.text), "trail": .object(decision.trail.json),
         ])
         object["deliveries"] = .array(decision.deliveries.map { .object($0.json) })

@@ -9,9 +9,9 @@ extension Reason: DescribedChoice {
     /// Every reason with what it makes of a send, who can fix it, and the details it has.
     static var means: String {
         let lines = allCases.map { reason in
-            let details = reason.details.map { "`\($0.rawValue)`" }.joined(separator: ", ")
-            let of = details.isEmpty ? "" : "; details \(details)"
-            return "- `\(reason.rawValue)`: \(reason.outcome.name), \(reason.whoCanFix.rawValue)\(of)"
+            let details = reason.details.map { "`\($0.rawValue)` (\(reason.whoCanFix($0).rawValue))" }
+            let of = details.isEmpty ? "" : "; details \(details.joined(separator: ", "))"
+            return "- `\(reason.rawValue)`: \(reason.outcome.name), \(reason.whoCanFix(nil).rawValue)\(of)"
         }
         return (["Each with its outcome, who can fix it, and the details it may carry:", ""] + lines)
             .joined(separator: "\n")
@@ -35,6 +35,7 @@ extension WhoCanFix: DescribedChoice {
         - `producer`: the service that sent it, under a new `id`
         - `recipient`: the person, who registers, verifies, agrees or switches on
         - `security`: the security team, in `callers.yaml` and `critical.yaml`
+        - `compliance`: whoever is responsible for the policy, in its pages
         - `operator`: whoever runs the gateway
         - `nobody`: a law or a limit says so, or the person set it so for now
         """

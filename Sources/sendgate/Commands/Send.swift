@@ -81,7 +81,9 @@ enum DecisionWords {
         let label = "\(outcome): \(code)" + (detail.map { " (\($0))" } ?? "")
         guard let reason = Reason(rawValue: code) else { return label }
         var text = "\(label). \(Explanation.sentence(reason, detail.flatMap(Detail.init(rawValue:))))"
-        if !reason.outcome.isPromise { text += " \(Explanation.fix(reason))" }
+        if !reason.outcome.isPromise {
+            text += " \(Explanation.fix(reason, detail.flatMap(Detail.init(rawValue:))))"
+        }
         return text
     }
 
