@@ -181,6 +181,6 @@ extension EntrySchema {
             "quiet_hours": .object(EntryMembers(required: ["state": code], optional: ["ends_at": moment])),
             "recipient": code, "repetition": code,
             "sizes": .object(EntryMembers(optional: ["full": count, "generic": count, "sealed": count])),
-            "type_count": count,
+            "type_count": count, "withheld": .boolean,
         ]))
 }

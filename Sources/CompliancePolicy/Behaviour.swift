@@ -38,6 +38,8 @@ package struct Behaviour: Hashable, Sendable {
         package static let ownRequestPassesCaps = Marks(rawValue: 1 << 20)
         /// The law obliges us to say it, and this is the e-mail that says it.
         package static let letterOfDuty = Marks(rawValue: 1 << 21)
+        /// The category does not go to whoever takes part in something: it declares `withheld_from`.
+        package static let withheldFromSome = Marks(rawValue: 1 << 22)
     }
 
     package var marks: Marks

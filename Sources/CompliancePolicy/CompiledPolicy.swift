@@ -106,6 +106,7 @@ package final class CompiledPolicy: Sendable {
         if category.isOnByDefault { marks.insert(.onByDefault) }
         if category.switchOff == .stepUp { marks.insert(.stepUpToSwitchOff) }
         if category.refusesMinors { marks.insert(.refusesMinors) }
+        if !category.withheldFrom.isEmpty { marks.insert(.withheldFromSome) }
         return marks
     }
 

@@ -202,6 +202,9 @@ func preferencesGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavi
 
     let needsStepUp = marks.contains(.stepUpToSwitchOff) || behaviour.isCriticalPermitted
     if !needsStepUp, behaviour.isPush, facts.pushEnabled == false { return .fail(.pushDisabled) }
+    // Said like any category that is off: what they take part in is nobody's to read in a refusal (GDPR Art. 9).
+    let isWithheld = marks.contains(.withheldFromSome) ? facts.withheld : false
+    if isWithheld == true { return .fail(.userPreference, .accountOff) }
     // A plain off, the master switch included, does not silence what keeps the account theirs.
     func isOff(_ preference: PreferenceState?) -> Bool {
         switch preference {
@@ -213,7 +216,7 @@ func preferencesGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavi
     if isOff(account) { return .fail(.userPreference, .accountOff) }
     if isOff(destination) { return .fail(.userPreference, .destinationOff) }
     if isOff(accountType) || isOff(destinationType) { return .fail(.userPreference, .typeOff) }
-    guard let account, let destination, let accountType, let destinationType else {
+    guard let account, let destination, let accountType, let destinationType, isWithheld != nil else {
         return .fail(.factMissing, .preferences)
     }
     if needsStepUp { return .pass }

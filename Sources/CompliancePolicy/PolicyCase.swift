@@ -339,6 +339,7 @@ private struct CaseFacts {
         }
         if facts.due == nil { facts.due = now }
         if facts.repetition == nil { facts.repetition = .first }
+        if facts.withheld == nil { facts.withheld = false }
         if facts.expiry == nil {
             var start = now
             if type?.ttlCountsFrom == .due {

@@ -358,6 +358,7 @@ private struct Survey {
         facts.consent = ConsentFact(state: .given, method: .writtenConsent)
         facts.purposeConsent = facts.consent
         facts.ownRequest = ConsentFact(state: .neverAsked)
+        facts.withheld = false
         facts.pushEnabled = true
         facts.accountPreference = .default
         facts.destinationPreference = .default
@@ -404,6 +405,7 @@ private struct Survey {
                 $0.ownRequest = ConsentFact(state: .given, method: .inAppToggle)
             }
         ])
+        axis([when("for who takes part in what it is withheld from") { $0.withheld = true }])
         axis([when("for a minor") { $0.age = .minor }, when("at an unknown age") { $0.age = nil }])
         axis([
             when("as the fallback of an own push") { $0.fallback = .replacesOwnSend },

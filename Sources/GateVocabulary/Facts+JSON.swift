@@ -42,6 +42,7 @@ extension Facts {
         put("repetition", name(repetition))
         put("sizes", sizes.map { .object($0.json) })
         put("type_count", typeCount.map { .integer(Int64($0)) })
+        put("withheld", withheld.map { .boolean($0) })
         return object
     }
 
@@ -77,6 +78,7 @@ extension Facts {
         sizes = try members.optional("sizes", PayloadSizes.init(json:at:))
         typeCount = try members.optional("type_count", JSONShape.count)
         categoryCount = try members.optional("category_count", JSONShape.count)
+        withheld = try members.optional("withheld", JSONShape.boolean)
         try members.refuseOthers()
     }
 
@@ -86,7 +88,7 @@ extension Facts {
         "consent", "critical_alerts", "destination", "destination_preference",
         "destination_type_preference", "device_key", "device_regions", "due", "expiry", "fallback", "now",
         "os_permission", "own_request", "params", "platform", "privacy", "purpose_consent", "push_enabled",
-        "quiet_hours", "recipient", "repetition", "sizes", "type_count",
+        "quiet_hours", "recipient", "repetition", "sizes", "type_count", "withheld",
     ]
 
     /// These facts without one of them, as if nobody knew it.
@@ -123,6 +125,7 @@ extension Facts {
         case "repetition": rest.repetition = nil
         case "sizes": rest.sizes = nil
         case "type_count": rest.typeCount = nil
+        case "withheld": rest.withheld = nil
         default: return nil
         }
         return rest

@@ -42,6 +42,10 @@ package struct Facts: Hashable, Sendable {
     /// declares `own_request`. Nobody knowing counts as not asked.
     package var ownRequest: ConsentFact?
 
+    /// Whether the recipient takes part in something their category is withheld from: they gave a consent to one of its
+    /// `withheld_from`, on any channel, and it still counts. Not looked at for a category that is withheld from nobody.
+    package var withheld: Bool?
+
     // MARK: What the recipient chose
 
     /// The master switch for push: `push_enabled` of the recipient.

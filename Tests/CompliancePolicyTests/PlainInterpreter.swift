@@ -372,6 +372,8 @@ struct PlainInterpreter: Sendable {
         guard let type, let category else { return .notApplicable }
         let onlyStepUp = category.switchOff == .stepUp || isCritical
         if !onlyStepUp, request.channel == .push, facts.pushEnabled == false { return .fail(.pushDisabled) }
+        let isWithheld = category.withheldFrom.isEmpty ? false : facts.withheld
+        if isWithheld == true { return .fail(.userPreference, .accountOff) }
         func isOff(_ state: PreferenceState?) -> Bool {
             state == .userOffStepUp || !onlyStepUp && state == .userOff
         }
@@ -383,7 +385,7 @@ struct PlainInterpreter: Sendable {
             if own.contains(where: isOff) { return .fail(.userPreference, .typeOff) }
             choices += own
         }
-        if choices.contains(nil) { return .fail(.factMissing, .preferences) }
+        if choices.contains(nil) || isWithheld == nil { return .fail(.factMissing, .preferences) }
         if onlyStepUp { return .pass }
         if request.channel == .push, facts.pushEnabled == nil { return .fail(.factMissing, .preferences) }
         if category.isOnByDefault || choices.contains(where: { $0 != .default }) { return .pass }

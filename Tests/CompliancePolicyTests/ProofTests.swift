@@ -285,6 +285,7 @@ private struct StandIns {
             to.purposeConsent = from.purposeConsent
             to.fallback = from.fallback
             to.age = from.age
+            to.withheld = from.withheld
             to.platform = from.platform
             to.pushEnabled = from.pushEnabled
             to.accountPreference = from.accountPreference

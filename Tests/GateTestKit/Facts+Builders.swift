@@ -36,6 +36,7 @@ extension Facts {
         facts.consent = ConsentFact(state: .given, method: .inAppToggle)
         facts.purposeConsent = ConsentFact(state: .given, method: .inAppToggle)
         facts.ownRequest = ConsentFact(state: .neverAsked)
+        facts.withheld = false
         facts.pushEnabled = true
         facts.accountPreference = .default
         facts.destinationPreference = .default

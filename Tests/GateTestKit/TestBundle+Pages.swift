@@ -175,7 +175,7 @@ extension TestBundle {
                 push: optIn, sms: optIn, email: row("opt_in", sale, "opt_in", "opt_in"),
                 [
                     "quiet_hours": "drop", "overflow": "drop", "unsubscribe_link": true, "default": "off",
-                    "minors": "refuse",
+                    "minors": "refuse", "withheld_from": ["help"],
                 ]),
         ]
     }

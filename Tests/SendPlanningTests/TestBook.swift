@@ -109,6 +109,7 @@ enum Sample {
         facts.consent = ConsentFact(state: .given, method: .writtenConsent)
         facts.purposeConsent = ConsentFact(state: .given, method: .inAppToggle)
         facts.ownRequest = ConsentFact(state: .neverAsked)
+        facts.withheld = false
         facts.pushEnabled = true
         facts.accountPreference = .default
         facts.destinationPreference = .default

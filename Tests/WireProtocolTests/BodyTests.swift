@@ -135,7 +135,9 @@ import Testing
         (facts.privacy, facts.pushEnabled) = (.hidden, true)
         facts.consent = ConsentFact(state: .given, method: .doubleOptIn, expiresAt: moment)
         facts.purposeConsent = ConsentFact(state: .otherAddress)
-        (facts.ownRequest, facts.repetition) = (ConsentFact(state: .refused), .alreadySent)
+        (facts.ownRequest, facts.repetition, facts.withheld) = (
+            ConsentFact(state: .refused), .alreadySent, true
+        )
         (facts.accountPreference, facts.destinationPreference) = (.userOn, .userOffStepUp)
         (facts.accountTypePreference, facts.destinationTypePreference) = (.default, .userOff)
         (facts.quietHours, facts.destination, facts.platform) = (.zoneMissing, .unverified, .android)

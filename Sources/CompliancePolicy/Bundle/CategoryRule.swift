@@ -109,6 +109,8 @@ package struct CategoryRule: Hashable, Sendable {
     /// The type that says what was gathered; set exactly when ``overflow`` is `digest`.
     package var summary: TypeID?
     package var refusesMinors: Bool
+    /// Whoever gave a consent to one of these gets none of the category.
+    package var withheldFrom: [Purpose]
     /// Whether every message carries the link that mutes the category without a login.
     package var hasUnsubscribeLink: Bool
     package var switchOff: SwitchOffRule
@@ -130,7 +132,9 @@ extension CategoryRule {
             permission: Self.permission(members.required("permission")),
             quietHours: members.name("quiet_hours"), overflow: members.name("overflow"),
             summary: members.optionalText("summary", byteCountMax: 128).map { TypeID($0) },
-            refusesMinors: minors == .refuse, hasUnsubscribeLink: members.boolean("unsubscribe_link"),
+            refusesMinors: minors == .refuse,
+            withheldFrom: members.optional("withheld_from")?.texts().map { Purpose($0) } ?? [],
+            hasUnsubscribeLink: members.boolean("unsubscribe_link"),
             switchOff: members.name("switch_off"), rationale: members.rationale())
         members.refuseOthers()
     }

@@ -47,6 +47,7 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     case europeanOptInMissing
 
     // What the recipient chose
+    case withheld
     case switchedOff
     case neverWanted
     case preferencesUnknown

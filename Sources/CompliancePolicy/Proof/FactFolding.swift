@@ -146,7 +146,7 @@ final class FactFolding {
     private static func forgetPermission(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
         behaviour.marks.subtract([
             .refusesMinors, .needsPurpose, .smsFallbackForbidden, .onByDefault, .stepUpToSwitchOff,
-            .mutableAlone, .mandatoryPassesPreferences,
+            .mutableAlone, .mandatoryPassesPreferences, .withheldFromSome,
         ])
         behaviour.permission = ByRegime(
             gdpr: .noneNeeded, ukGDPR: .noneNeeded, gdprLike: .noneNeeded, other: .noneNeeded)
@@ -384,7 +384,8 @@ final class FactFolding {
     private static let permissionCircumstances = Circumstances([
         .fallbackUnproved, .fallbackForbidden, .minor, .ageUnknown, .marketingWithoutOptIn,
         .textWithoutConsent, .fallbackWithoutConsent, .declaredPermissionMissing, .purposeMissing,
-        .europeanOptInMissing, .switchedOff, .neverWanted, .preferencesUnknown, .securityNotSwitchedOff,
+        .europeanOptInMissing, .withheld, .switchedOff, .neverWanted, .preferencesUnknown,
+        .securityNotSwitchedOff,
     ])
 
     private func permission(_ send: BundleProof.Send) -> FactGroup {
@@ -400,11 +401,12 @@ final class FactFolding {
         // Choices meet a consent only where silence may be a yes: under every one of these.
         let switches = fold(space.switches, asked)
         let types = fold(space.types)
-        let chosen = fold(Self.product(switches, types), asked)
+        let withholdings = fold(space.withholdings)
+        let chosen = fold(Self.product(Self.product(switches, types), withholdings), asked)
         let settings = Self.product(asked, chosen)
         let combinations = [
             space.clocks, space.accounts, space.devices, space.consents, space.asides, space.purposes,
-            space.switches, space.types,
+            space.switches, space.types, space.withholdings,
         ].reduce(1.0) { $0 * Double($1.count) }
         return FactGroup(
             gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send),

@@ -26,6 +26,7 @@ struct FactSpace: Sendable {
     private(set) var asides: [Setting] = []
     private(set) var switches: [Setting] = []
     private(set) var types: [Setting] = []
+    private(set) var withholdings: [Setting] = []
     private(set) var times: [Setting] = []
     private(set) var repetitions: [Setting] = []
     private(set) var params: [Setting] = []
@@ -46,6 +47,9 @@ struct FactSpace: Sendable {
         asides = allAsides
         switches = allSwitches
         types = allTypes
+        withholdings = ([false, true, nil] as [Bool?]).map { value in
+            { @Sendable (facts: inout Facts) in facts.withheld = value }
+        }
         times = allTimes
         repetitions = allRepetitions
         params = allParams
@@ -57,8 +61,8 @@ struct FactSpace: Sendable {
     /// Every list, `now` first, for what the others say of time and place is relative to it.
     var dimensions: [[Setting]] {
         [
-            clocks, accounts, devices, consents, purposes, requests, asides, switches, types, times,
-            repetitions,
+            clocks, accounts, devices, consents, purposes, requests, asides, switches, types,
+            withholdings, times, repetitions,
             params, ends, systems, counts(typeCap: 1, categoryCap: 1), contents(payloadByteCountMax: 1),
             flags,
         ]

@@ -110,6 +110,9 @@ enum NamedTypes {
     /// business day, and a telephone is off for a night.
     static let dutySecondsMin: Int64 = 86_400
 
+    /// Who takes part in these gets no marketing (S3: who is quitting gambling).
+    static let noMarketingDuring = [Purpose("programme"), Purpose("intervention")]
+
     // MARK: Consents of their own
 
     /// What goes out only on a consent besides its category's.

@@ -40,6 +40,8 @@ package struct Refutation: Sendable {
         case .reason(.quietHoursDeferred): return (.defer, .quietHoursDeferred, [])
         case .reason(.userPreference) where facts.pushEnabled == false && request.channel == .push:
             return because(.pushDisabled)
+        case .reason(.userPreference) where statute.when == .withheld && facts.withheld == nil:
+            return because(.factMissing)
         case .reason(.smsFallbackForbidden) where facts.fallback == nil: return because(.factMissing)
         case .reason(.invalidParams) where facts.params == nil: return because(.factMissing)
         case .reason(.unknownRecipient) where facts.recipient == nil: return because(.factMissing)

@@ -138,6 +138,10 @@ package struct Statute: Sendable {
             law: "GDPR Art. 21(2)-(3), S1", when: .switchedOff, forbids: .promises,
             demands: .reason(.userPreference)),
         Statute(
+            "withheld_is_withheld", "no marketing goes to whoever takes part in what it is withheld from",
+            law: "GDPR Arts. 9 and 25(2); S3, who is helped has a gambling disorder", when: .withheld,
+            forbids: .promises, demands: .reason(.userPreference)),
+        Statute(
             "off_by_default", "what is off by default goes only to who wanted it",
             law: "GDPR Art. 25(2), S1", when: .neverWanted, forbids: .promises,
             demands: .reason(.userPreference)),

@@ -245,6 +245,15 @@ extension StatuteBook {
                     "ask nobody about `\(disclosure.purpose)`, and `\(disclosure.name)` rests on it",
                     law: "GDPR Art. 9(2)(a); SG-0006, 6: both people consent"))
         }
+        let withheld = bundle.categories[.marketing]?.withheldFrom ?? []
+        for purpose in NamedTypes.noMarketingDuring
+        where asked.contains(purpose) && !withheld.contains(purpose) {
+            found.append(
+                flaw(
+                    "categories.yaml", ["marketing", "withheld_from"],
+                    "lacks `\(purpose)`, so that whoever is quitting gambling is sold something",
+                    law: "GDPR Arts. 9 and 25(2); S3, who is helped has a gambling disorder"))
+        }
         for (id, scope) in bundle.noticeScopes.sorted(by: { $0.key < $1.key }) {
             for row in NamedTypes.consentDaysMax
             where scope.purposes.contains(row.purpose) && (scope.endsAfterDays ?? .max) > row.days {

@@ -320,6 +320,8 @@ package struct StatuteBook: Sendable {
         if send.isRegistered, send.category == .security {
             found.insert(.securityNotSwitchedOff, if: !isStepUpOff)
         }
+        // By law and not by the page: whoever quits gambling is sold nothing.
+        found.insert(.withheld, if: send.isRegistered && send.isMarketing && facts.withheld != false)
         guard send.isRegistered, !send.passesPreferences else { return }
         found.insert(.switchedOff, if: isStepUpOff)
         found.insert(.preferencesUnknown, if: choices.contains(nil))

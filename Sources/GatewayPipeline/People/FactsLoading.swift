@@ -65,6 +65,7 @@ package struct FactsLoading {
                 for: needs.purpose, and: needs.specialPurpose,
                 mutedAlone: needs.typePreferences ? common.request.type : nil, on: channel, of: person,
                 at: destination, to: &facts)
+            facts.withheld = isWithheld(from: person, during: needs.withheldFrom)
             facts.ownRequest = needs.ownRequestPurpose.map {
                 consent(to: $0, on: channel, of: person, at: destination)
             }
@@ -115,6 +116,7 @@ package struct FactsLoading {
         facts.fallback = .notFallback
         add(person, to: &facts)
         addNumber(of: destination, to: &facts)
+        facts.withheld = isWithheld(from: person, during: policy.category(category).withheldFrom)
         addWill(
             for: Purpose(category.rawValue), and: type.flatMap { policy.type($0)?.purpose }, mutedAlone: type,
             on: channel, of: person, at: destination, to: &facts)
@@ -165,6 +167,23 @@ package struct FactsLoading {
         }
         facts.privacy = person.record.privacy
         facts.pushEnabled = person.record.pushEnabled
+    }
+
+    /// Whether a consent to one of the purposes still counts, whatever channel it was given for.
+    private func isWithheld(from person: RecipientSnapshot, during purposes: [Purpose]) -> Bool {
+        purposes.contains { purpose in
+            let given = Set(
+                person.consents.filter { $0.purpose == purpose && $0.state == .given }.map(\.channel))
+            return given.contains { channel in
+                let addresses = Set(
+                    person.consents.filter { $0.purpose == purpose && $0.channel == channel }.map(\.address))
+                return addresses.contains { address in
+                    let fact = ConsentLedger.fact(
+                        purpose: purpose, channel: channel, address: address, in: person.consents)
+                    return fact.state == .given && !fact.hasExpired(at: now)
+                }
+            }
+        }
     }
 
     /// A text rings where its number belongs, wherever its owner is: one more place, as told by the number.

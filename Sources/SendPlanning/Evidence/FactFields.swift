@@ -86,6 +86,7 @@ enum FactFields {
         FactField("repetition", { $0.repetition = $1 }, { $0.repetition }, name, readName),
         FactField("sizes", { $0.sizes = $1 }, { $0.sizes }, sizes, readSizes),
         FactField("type_count", { $0.typeCount = $1 }, { $0.typeCount }, integer, readCount),
+        FactField("withheld", { $0.withheld = $1 }, { $0.withheld }, boolean, readBoolean),
     ]
 
     /// The facts that are the same in all of several.

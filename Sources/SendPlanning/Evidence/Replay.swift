@@ -123,6 +123,7 @@ private func obstacle(
         missing.append("own_request")
     }
     if let param = needs.dedupeBy, param != oldNeeds.dedupeBy { missing.append("repetition") }
+    if !needs.withheldFrom.isEmpty, needs.withheldFrom != oldNeeds.withheldFrom { missing.append("withheld") }
     if type.timing != oldType.timing { missing.append("due") }
     if let window = needs.typeWindowSeconds, window != oldNeeds.typeWindowSeconds {
         missing.append("type_count")

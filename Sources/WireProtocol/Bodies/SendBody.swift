@@ -270,5 +270,8 @@ enum FactsShape {
                     .optional("sizes", .object(sizes), "Sizes of the composed payload."),
                     .optional("type_count", .count, "Forwards of this type in its window."),
                     .optional("category_count", .count, "Forwards of the category in its window."),
+                    .optional(
+                        "withheld", .boolean,
+                        "Whether the person takes part in what the category is withheld from."),
                 ])))
 }

@@ -1,0 +1,42 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import Testing
+
+/// Whoever is quitting gambling is sold nothing, and nobody learns of it from the refusal.
+@Suite struct WithheldTests {
+    @Test func `whoever is in the programme gets no offer until they leave it`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        try #require(try await gate.consent("u_1").status == 200)
+        func offer(_ id: String) async throws -> GatewayHarness.Reply {
+            try await gate.call("marketing", "POST", "/v1/sends", try await gate.promo(id, to: "u_1"))
+        }
+        #expect(try await offer("p_1").status == 202)
+        gate.clock.advance(seconds: 8 * 86_400)
+
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == "programme" && $0.key.language == "bs" })
+        let joined = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents",
+            [
+                "id": "c_programme", "purpose": "programme", "channel": "push", "state": "given",
+                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "DE",
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ])
+        try #require(joined.status == 200, "\(joined.json)")
+        let refused = try await offer("p_2")
+        #expect(refused.status == 403 && refused["reason"] == "user_preference", "\(refused.json)")
+        #expect(refused["detail"] == "account_off" && refused["who_can_fix"] == "nobody", "\(refused.json)")
+
+        gate.clock.advance(seconds: 60)
+        let left = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents/c_programme/withdraw", [:])
+        try #require(left.status < 300, "\(left.json)")
+        #expect(try await offer("p_3").status == 202)
+    }
+}
