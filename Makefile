@@ -1,8 +1,12 @@
-# Two commands matter: `make demo` and `make test`. Both install what they need.
+# Two commands matter: `make demo` and `make test`. Both install what they need. While working, `make check` is everything
+# that needs no other process, and `make test-module MODULE=CompliancePolicyTests` one module's tests.
 
 SHELL := /bin/bash
 SWIFT_FLAGS := --explicit-target-dependency-import-check error
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+# Read by Package.swift: debug builds are optimised and keep their assertions.
+export SENDGATE_OPTIMIZED := 1
 
 # libssl and libsqlite3 are linked; the zone data resolves quiet hours.
 RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata iso-codes
@@ -13,24 +17,39 @@ PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsons
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3
 PEERS := .build/peers
 
-.PHONY: demo test build lint install-run install-test peers clean
+BUNDLE := .build/debug/sendgatePackageTests.xctest
+# What took how long: a line per step, then a table; see Tests/run_tests.py.
+TIMES := .build/times
+
+.PHONY: demo test check test-module build lint install-run install-test peers clean
 
 demo: install-run
 	swift build $(SWIFT_FLAGS) --product sendgate
 	.build/debug/sendgate demo
 
-# First what is inside, one test after another: many are about time-outs, and two cores do not carry eight
-# hundred at once. Then the real binary from outside, with foreign peers, where most of the time is waiting.
-test: install-test lint peers
-	swift build $(SWIFT_FLAGS) --build-tests
-	$(call tests,--no-parallel --skip SendgateEndToEndTests)
-	$(call tests,--filter SendgateEndToEndTests)
+# Everything: the modules' suites, then the real binary from outside with foreign peers.
+test: install-test
+	@rm -rf $(TIMES)/steps.tsv; mkdir -p $(TIMES)
+	$(call timed,lint,$(MAKE) --no-print-directory lint)
+	$(call timed,peers,$(MAKE) --no-print-directory peers)
+	$(call timed,build,swift build $(SWIFT_FLAGS) --build-tests)
+	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/run_tests.py $(BUNDLE) $(TIMES) all
 
-# Everything is shown while it runs; what failed is said again at the end, where somebody looks.
-define tests
-	@set -o pipefail; SENDGATE_PEERS="$(abspath $(PEERS))" SWIFT_BACKTRACE=enable=no \
-		swift test $(SWIFT_FLAGS) --skip-build $(1) 2>&1 | tee .build/test.log \
-		|| { echo; echo "What failed:"; grep -A 12 'recorded an issue\|rror: ' .build/test.log; exit 1; }
+# Everything without other processes.
+check: install-test
+	@rm -rf $(TIMES)/steps.tsv; mkdir -p $(TIMES)
+	$(call timed,lint,$(MAKE) --no-print-directory lint)
+	$(call timed,build,swift build $(SWIFT_FLAGS) --build-tests)
+	python3 Tests/run_tests.py $(BUNDLE) $(TIMES) modules
+
+# One module's tests, with nothing built that they do not need.
+test-module:
+	SENDGATE_TEST_MODULE=$(MODULE) swift build $(SWIFT_FLAGS) --product sendgatePackageTests
+	rm -f $(TIMES)/steps.tsv
+	python3 Tests/run_tests.py $(BUNDLE) $(TIMES) all $(MODULE)
+
+define timed
+	@SECONDS=0; $(2) && printf '%s\t%s\n' '$(1)' "$$SECONDS" >> $(TIMES)/steps.tsv
 endef
 
 build: install-run

@@ -209,3 +209,8 @@ let package = Package(
             ]),
     ]
 )
+
+// For `make test-module`: the other test targets, and what only they need, are left out of the build.
+if let module = Context.environment["SENDGATE_TEST_MODULE"] {
+    package.targets.removeAll { $0.type == .test && $0.name != module }
+}

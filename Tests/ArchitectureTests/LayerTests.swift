@@ -39,6 +39,7 @@ import Testing
         "ServiceLifecycle": ["UnixSocketEndpoint", "DeliveryRelay", "sendgate"],
         "UnixSignals": ["sendgate"],
         "Logging": ["UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate", "SQLiteStore"],
+        "FoundationEssentials": ["SealedPush"],
         "Foundation": [
             "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory",
             "PolicyFiles", "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
@@ -61,6 +62,7 @@ import Testing
 
     static let sources: [(module: String, file: String, imports: [String])] = {
         let folder = root.appending(path: "Sources")
+        let accessLevels: Set<Substring> = ["public", "package", "internal", "private"]
         var found: [(String, String, [String])] = []
         let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)!
         for case let file as URL in files where file.pathExtension == "swift" {
@@ -69,9 +71,12 @@ import Testing
             let module = String(relative.split(separator: "/")[0])
             let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
             let imports = text.split(separator: "\n").compactMap { line -> String? in
-                let pattern =
-                    /^(?:@[A-Za-z_]+ )?(?:public |package |internal |private )?import (?:struct |enum )?([A-Za-z_0-9]+)/
-                return line.firstMatch(of: pattern).map { String($0.1) }
+                guard line.contains("import ") else { return nil }
+                var words = line.split(separator: " ")
+                words.removeAll { $0.hasPrefix("@") || accessLevels.contains($0) }
+                guard words.count >= 2, words[0] == "import" else { return nil }
+                let name = ["struct", "enum"].contains(words[1]) ? words.last! : words[1]
+                return String(name.prefix { $0.isLetter || $0.isNumber || $0 == "_" })
             }
             found.append((module, relative, imports))
         }

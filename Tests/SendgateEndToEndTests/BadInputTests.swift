@@ -162,7 +162,11 @@ extension EndToEnd {
             let reply = try silent.readReply()
             #expect(reply.status == 408 && reply.problem == "request_timeout", "\(reply)")
         }
+    }
+}
 
+extension Alone {
+    @Suite struct FloodTests {
         @Test func `a client that sends ten thousand lines and reads nothing holds up itself alone`() throws {
             let scratch = try Scratch()
             let gate = GateProcess(in: scratch)

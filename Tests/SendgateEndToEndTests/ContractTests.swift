@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// Beside the others, not after them: it is the longest and mostly computes in Python.
 @Suite struct ContractTests {
     @Test func `a stranger's fuzzer finds nothing that the reference does not say`() throws {
         let scratch = try Scratch()

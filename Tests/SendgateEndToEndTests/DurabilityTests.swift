@@ -76,7 +76,11 @@ extension EndToEnd {
                 return calls
             }
         }
+    }
+}
 
+extension Alone {
+    @Suite struct FullDiskTests {
         @Test(.enabled(if: Machine.isRoot, "needs a disk of its own"))
         func `a full disk is 503 until there is room, and nothing acknowledged is lost`() throws {
             let scratch = try Scratch()

@@ -3,9 +3,13 @@ import Testing
 
 /// The real binary, driven from outside by code that shares nothing with it.
 ///
-/// One test after another: each starts processes of its own, and several are about what happens while a machine is
-/// busy. The tests are synchronous functions; see ``ChildProcess``.
-@Suite(.serialized) struct EndToEnd {}
+/// Each test starts processes of its own in a folder of its own, so they run side by side. The tests are synchronous
+/// functions; see ``ChildProcess``.
+@Suite struct EndToEnd {}
+
+/// Tests that need the whole machine: kills under load, floods and full disks. They run one after another, once
+/// everything else has ended; the Makefile starts them by this name.
+@Suite(.serialized) struct Alone {}
 
 extension EndToEnd {
     /// What the other tests stand on. Without it they would fail one by one with the same words.

@@ -1,0 +1,185 @@
+"""Runs the built test bundle side by side, and tells where the time went.
+
+    python3 Tests/run_tests.py BUNDLE FOLDER modules|all [MODULE ...]
+
+Every module is a process of its own, and so is every suite of the largest modules; inside a process tests run one after
+another, so that each test's time is its own. What needs the whole machine (the suite `Alone`) runs last, by itself.
+FOLDER keeps each process's output (`NAME.log`), its event stream (`NAME.jsonl`, swift-testing's version 6.3) and the table
+(`times.txt`). `FOLDER/steps.tsv` holds what came before, one step and its seconds per line.
+
+Ends with 1 when a test failed, a process ended otherwise, or a listed test did not run.
+"""
+
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+PROCESSES = "SendgateEndToEndTests"
+# Modules whose suites are processes of their own; the longest module would otherwise be the length of the run.
+SPLIT = {PROCESSES, "SendgateCommandTests"}
+ALONE = f"{PROCESSES}.Alone"
+# Two processors: what computes runs two abreast, what mostly waits for other processes three.
+ABREAST = {"modules": 2, "processes": 3}
+# A test that waits for ever is a failure with a name, not a run without an end.
+SECONDS_MAX = {"modules": 300, "processes": 600}
+SUITES_SHOWN = 40
+
+
+# A step of a test's name: `quoted`, which may hold anything, or plain.
+STEP = re.compile(r"(?:`[^`]*`|[^/`])+")
+
+
+def suite_of(test):
+    """`Module.Suite/Inner` of the function `Module.Suite/Inner/test()`."""
+    return "/".join(STEP.findall(test)[:-1])
+
+
+class Job:
+    """One process of the bundle and what it is to run."""
+
+    def __init__(self, name, kind, tests):
+        self.name, self.kind, self.tests = name, kind, tests
+        self.seconds = 0.0
+        self.problems = []
+        self.suites = collections.Counter()
+
+    def run(self, bundle, folder):
+        file = self.name.replace("/", ".")
+        log, events = folder / f"{file}.log", folder / f"{file}.jsonl"
+        events.unlink(missing_ok=True)
+        begin = time.monotonic()
+        command = [bundle, "--testing-library", "swift-testing", "--no-parallel"]
+        command += ["--filter", f"^{re.escape(self.name)}[./]"]
+        command += ["--event-stream-output-path", str(events), "--event-stream-version", "6.3"]
+        with log.open("wb") as output:
+            try:
+                status = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    timeout=SECONDS_MAX[self.kind]).returncode
+            except subprocess.TimeoutExpired:
+                status = f"nothing within {SECONDS_MAX[self.kind]} s"
+        self.seconds = time.monotonic() - begin
+        started, ended = self.read(events)
+        for test, at in started.items():
+            if test not in ended:
+                self.problems.append(f"did not end: {test}")
+            else:
+                self.suites[suite_of(test)] += ended[test] - at
+        missing = self.tests - set(started)
+        self.problems += [f"did not run: {test}" for test in sorted(missing)]
+        if status != 0:
+            text = log.read_text(errors="replace")
+            issues = re.findall(r"(?m)^.*(?:recorded an issue|[Ff]atal error|error:).*(?:\n(?!.*(?:◇|✔|✘)).*){0,12}", text)
+            self.problems.append(f"ended with {status}")
+            self.problems += issues or [text[-4000:]]
+        return self
+
+    @staticmethod
+    def read(events):
+        """When each test function began and ended, in seconds."""
+        started, ended = {}, {}
+        if not events.exists():
+            return started, ended
+        # Not `splitlines`, which also splits at U+2028, and the name of a test may hold it.
+        for line in events.read_bytes().split(b"\n"):
+            if b'"testStarted"' not in line and b'"testEnded"' not in line:
+                continue
+            try:
+                payload = json.loads(line)["payload"]
+            except (ValueError, KeyError):
+                continue
+            # A function's id ends with its place, a suite's has none.
+            test, place, _ = re.match(r"(.*?)(/[^/`]+\.swift:\d+:\d+)?()$", payload.get("testID", ""), re.S).groups()
+            if place:
+                target = started if payload["kind"] == "testStarted" else ended
+                target[test] = payload["instant"]["absolute"]
+        return started, ended
+
+
+def jobs(bundle, wanted, modules):
+    listing = subprocess.run(
+        [bundle, "--testing-library", "swift-testing", "--list-tests"], capture_output=True, text=True, check=True)
+    groups = collections.defaultdict(set)
+    for line in listing.stdout.split("\n"):
+        test = line.strip()
+        module = test.split(".")[0]
+        if len(STEP.findall(test)) < 2 or (modules and module not in modules):
+            continue
+        if module != PROCESSES or wanted == "all":
+            suite = suite_of(test) if module in SPLIT else module
+            groups[ALONE if test.startswith(ALONE) else suite].add(test)
+    return [Job(name, "processes" if name.startswith(PROCESSES) else "modules", tests) for name, tests in groups.items()]
+
+
+def side_by_side(found, bundle, folder, earlier):
+    """Runs jobs of one kind, those that took longest the last time first."""
+    found.sort(key=lambda job: -earlier.get(job.name, 1e6))
+    if not found:
+        return
+    with concurrent.futures.ThreadPoolExecutor(ABREAST[found[0].kind]) as pool:
+        for job in concurrent.futures.as_completed([pool.submit(job.run, bundle, folder) for job in found]):
+            job = job.result()
+            mark = "✘" if job.problems else "✔"
+            print(f"{mark} {job.name}: {len(job.tests)} tests in {job.seconds:.1f} s", flush=True)
+            for problem in job.problems:
+                print(f"    {problem}", flush=True)
+
+
+def table(steps, found):
+    suites, tests = collections.Counter(), collections.Counter()
+    for job in found:
+        suites += job.suites
+        tests.update(suite_of(test) for test in job.tests)
+    lines = ["seconds  step"] + [f"{seconds:7.1f}  {name}" for name, seconds in steps]
+    lines += [f"{sum(seconds for _, seconds in steps):7.1f}  in all", "", "seconds  tests  suite"]
+    shown = suites.most_common(SUITES_SHOWN)
+    lines += [f"{seconds:7.1f}  {tests[name]:5}  {name}" for name, seconds in shown]
+    if len(suites) > len(shown):
+        rest = sum(suites.values()) - sum(seconds for _, seconds in shown)
+        lines.append(f"{rest:7.1f}         {len(suites) - len(shown)} more suites")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    bundle, folder, wanted, *modules = sys.argv[1:]
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    # A killed process must die, not print where it was.
+    os.environ["SWIFT_BACKTRACE"] = "enable=no"
+    record = folder / "jobs.json"
+    earlier = json.loads(record.read_text()) if record.exists() else {}
+    steps_file = folder / "steps.tsv"
+    steps = [line.split("\t") for line in steps_file.read_text().splitlines()] if steps_file.exists() else []
+    steps = [(name, float(seconds)) for name, seconds in steps]
+    found = jobs(bundle, wanted, modules)
+    phases = [
+        ("the modules' suites", [job for job in found if job.kind == "modules"]),
+        ("the binary's suites", [job for job in found if job.kind == "processes" and job.name != ALONE]),
+        ("what needs the machine alone", [job for job in found if job.name == ALONE]),
+    ]
+    for name, some in phases:
+        begin = time.monotonic()
+        side_by_side(some, bundle, folder, earlier)
+        if some:
+            steps.append((name, time.monotonic() - begin))
+    record.write_text(json.dumps(earlier | {job.name: round(job.seconds, 1) for job in found}))
+    text = table(steps, found)
+    (folder / "times.txt").write_text(text)
+    print(f"\n{text}")
+    bad = [job for job in found if job.problems]
+    for job in bad:
+        print(f"failed: {job.name}, see {folder / job.name.replace(chr(47), chr(46))}.log")
+    passed = sum(len(job.tests) for job in found if not job.problems)
+    failed = sum(len(job.tests) for job in bad)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if bad or not found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
