@@ -196,8 +196,8 @@ let package = Package(
             "SendgateCommandTests",
             [
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline",
-                "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "PolicyFiles", "sendgate", "TrailDirectory",
-                "UnixSocketEndpoint", "WireProtocol", logging,
+                "GateTestKit", "GateVocabulary", "KeyFiles", "OpenSSLCrypto", "PolicyFiles", "sendgate",
+                "TrailDirectory", "UnixSocketEndpoint", "WireProtocol", logging,
             ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
         tests("KeyFilesTests", ["GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),

@@ -104,7 +104,9 @@ package enum TrailPath: Hashable, Sendable {
     }
 
     private static func range(_ index: UInt64, _ width: Int, shift: UInt64) -> Range<UInt64> {
-        (index << (shift + 8))..<((index << 8 + UInt64(width)) << shift)
+        // A name may say more than any tree holds; what it covers then lies beyond every tree.
+        guard index < UInt64.max >> (shift + 8) else { return (.max - 1)..<(.max) }
+        return (index << (shift + 8))..<((index << 8 + UInt64(width)) << shift)
     }
 }
 

@@ -69,17 +69,17 @@ package final class UnixHop: Hop {
         }
     }
 
-    /// The delivery layer's contract: 2xx accepted, 409 seen before, 429 and 5xx later, any other 4xx never.
+    /// The delivery layer's contract: 2xx accepted, 409 seen before, 429 later, any other 4xx never. Everything else
+    /// says nothing about the message (a 3xx of something in between, a 5xx), and it is tried again.
     private static func result(of reply: UnixHTTPReply) -> HopResult {
         switch reply.status {
-        case 200...299: .accepted(status: reply.status)
-        case 409: .seenBefore
-        case 429, 500...599:
+        case 200...299: return .accepted(status: reply.status)
+        case 409: return .seenBefore
+        case 400...499 where reply.status != 429: return .refused(status: reply.status)
+        default:
             // RFC 9110 section 10.2.3: whole seconds; the date form is not used on this socket.
-            .busy(
-                status: reply.status,
-                retryAfterMilliseconds: reply.header("retry-after").flatMap { Int64($0) }.map { $0 * 1000 })
-        default: .refused(status: reply.status)
+            let seconds = reply.header("retry-after").flatMap { Int64($0) }.map { min(max($0, 0), 86_400) }
+            return .busy(status: reply.status, retryAfterMilliseconds: seconds.map { $0 * 1000 })
         }
     }
 }

@@ -43,6 +43,12 @@ package final class Gateway: RequestHandler {
         readers = ReaderThreads(threadCount: 2)
     }
 
+    /// A caller that sends nothing but security notices.
+    package func mayUseReserve(_ peer: Peer) -> Bool {
+        guard let caller = attestation.caller(of: peer) else { return false }
+        return policy.current.caller(caller)?.types.categories == [.security]
+    }
+
     package func handle(
         _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
     ) {

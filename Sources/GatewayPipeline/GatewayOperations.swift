@@ -40,7 +40,7 @@ package struct GatewayOperations: Sendable {
     private func metrics(of gateway: Gateway) -> String {
         let load = gateway.engine.load
         var text = ""
-        func add(_ name: String, _ kind: String, _ help: String, _ value: some BinaryInteger) {
+        func add(_ name: String, _ kind: String, _ help: String, _ value: some Numeric) {
             text +=
                 "# HELP sendgate_\(name) \(help)\n# TYPE sendgate_\(name) \(kind)\nsendgate_\(name) \(value)\n"
         }
@@ -51,8 +51,8 @@ package struct GatewayOperations: Sendable {
             load.failedBatchCount)
         add("queued_operations", "gauge", "Operations waiting for the engine.", load.queuedCount)
         add(
-            "publish_lag_milliseconds", "gauge", "Age of the oldest unpublished entry.",
-            gateway.surroundings.publishLagMilliseconds())
+            "publish_lag_seconds", "gauge", "Age of the oldest unpublished entry.",
+            Double(gateway.surroundings.publishLagMilliseconds()) / 1000)
         if let depth = try? gateway.store.read({ try $0.outboxDepth() }) {
             add("outbox_rows", "gauge", "Messages waiting to be handed over.", depth.rowCount)
             add("outbox_bytes", "gauge", "Bytes of bodies waiting.", depth.byteCount)

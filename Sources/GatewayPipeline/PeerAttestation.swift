@@ -90,8 +90,9 @@ package struct PeerAttestation: Sendable {
 
     /// Who is calling; `nil` for a peer that matches nothing.
     ///
-    /// A user binding is more specific than a group binding and wins. On a listener bound to a caller
-    /// only that caller's bindings for that listener count.
+    /// A user binding is more specific than a group binding and wins. A peer that matches two callers, by two of
+    /// its groups, is neither: which one was meant nobody can tell. On a listener bound to a caller only that
+    /// caller's bindings for that listener count.
     package func caller(of peer: Peer) -> CallerName? {
         let credentials = peer.credentials
         guard credentials.userID != Self.overflow else { return nil }
@@ -101,11 +102,11 @@ package struct PeerAttestation: Sendable {
             }
             return binding.listener == nil || binding.listener == peer.listener
         }
-        if let exact = candidates.first(where: { $0.userIDs.contains(credentials.userID) }) {
-            return exact.caller
-        }
+        let byUser = Set(candidates.filter { $0.userIDs.contains(credentials.userID) }.map(\.caller))
+        if !byUser.isEmpty { return byUser.count == 1 ? byUser.first : nil }
         let groups = Set(credentials.supplementaryGroups).union([credentials.groupID])
             .subtracting([Self.overflow])
-        return candidates.first { !$0.groupIDs.isDisjoint(with: groups) }?.caller
+        let byGroup = Set(candidates.filter { !$0.groupIDs.isDisjoint(with: groups) }.map(\.caller))
+        return byGroup.count == 1 ? byGroup.first : nil
     }
 }

@@ -93,6 +93,10 @@ package protocol RequestHandler: Sendable {
     func handle(
         _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void)
 
+    /// Whether a peer may use the reserved share of the endpoint's bounds, on whichever listener it came. Asked once
+    /// for each connection, on its event loop.
+    func mayUseReserve(_ peer: Peer) -> Bool
+
     /// An answer for something the endpoint itself refuses: a request that is too large, too slow or
     /// not HTTP. Pure, so that every problem document looks the same.
     func problem(_ problem: WireProblem) -> WireReply

@@ -8,6 +8,8 @@ package enum KeyFileError: Error, Equatable, Sendable {
     case exists(path: String)
     /// Anybody but the owner can read or write it. `mode` is the permission bits.
     case tooOpen(path: String, mode: UInt32)
+    /// Others than the owner may write in the directory of the keys. `mode` is the permission bits.
+    case directoryTooOpen(path: String, mode: UInt32)
     /// A symbolic link, a directory, or longer than 4 KiB.
     case notAPlainFile(path: String)
     case malformed(path: String, reason: String)
@@ -25,6 +27,8 @@ package enum KeyFileError: Error, Equatable, Sendable {
         case .exists(let path): "key file `\(path)` already exists and is never overwritten"
         case .tooOpen(let path, let mode):
             "key file `\(path)` has mode \(String(mode, radix: 8)); only its owner may read it"
+        case .directoryTooOpen(let path, let mode):
+            "the key directory `\(path)` has mode \(String(mode, radix: 8)); only its owner may write in it"
         case .notAPlainFile(let path): "`\(path)` is not a plain file of at most 4 KiB"
         case .malformed(let path, let reason): "key file `\(path)` is malformed: \(reason)"
         case .wrongRoot(let path): "the root key does not open key file `\(path)`"
@@ -40,6 +44,8 @@ package enum KeyFileError: Error, Equatable, Sendable {
         case .cannotRead, .cannotWrite: "check that the directory exists and belongs to the gateway's user"
         case .exists: "to rotate, add a key with a new id and promote it"
         case .tooOpen(let path, _): "run `chmod 0400 \(path)`, and ask who could read it before"
+        case .directoryTooOpen(let path, _):
+            "run `chmod 0700 \(path)`, and make sure that every key in it is yours"
         case .notAPlainFile: "put the file itself there, not a link to it"
         case .malformed: "restore it from the backup made at the key ceremony"
         case .wrongRoot: "give the root key this file was wrapped with"

@@ -39,20 +39,29 @@ package struct PrivateKeyDirectory: Sendable {
     ///
     /// - Parameters:
     ///   - rootPath: A root key kept elsewhere, e.g. a systemd credential; `nil` when it lies with the others.
+    ///   - credentials: The folder a service manager lays credentials in, `$CREDENTIALS_DIRECTORY`.
     ///   - acceptsThrowaway: With `--dev` only.
     package init(
-        at path: String, rootPath: String? = nil, acceptsThrowaway: Bool
+        at path: String, rootPath: String? = nil, credentials: String? = nil, acceptsThrowaway: Bool
     ) throws {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
+        }
+        // Whoever may write here can put a key of their own in the place of one of ours.
+        guard status.st_mode & 0o022 == 0 else {
+            throw KeyFileError.directoryTooOpen(path: path, mode: status.st_mode & 0o7777)
+        }
         var roots: [String: PrivateKeyFile] = [:]
         let files = try Self.names(in: path).map { "\(path)/\($0)" }
         let rootFiles = files.filter { Self.isRootFile($0) } + (rootPath.map { [$0] } ?? [])
         for file in rootFiles {
-            let key = try PrivateKeyFile.read(file, roots: [:])
+            let key = try PrivateKeyFile.read(file, roots: [:], credentials: credentials)
             roots[key.id] = key
         }
         var keys: [KeyPurpose: [PrivateKeyFile]] = [.root: Array(roots.values)]
         for file in files where !Self.isRootFile(file) {
-            let key = try PrivateKeyFile.read(file, roots: roots)
+            let key = try PrivateKeyFile.read(file, roots: roots, credentials: credentials)
             keys[key.purpose, default: []].append(key)
         }
         for (purpose, list) in keys {

@@ -114,9 +114,13 @@ package struct PrivateKeyFile: Sendable {
 
     /// Reads one file, checking its mode and shape.
     ///
-    /// - Parameter roots: Root keys by id, for a wrapped secret.
-    package static func read(_ path: String, roots: [String: PrivateKeyFile]) throws -> PrivateKeyFile {
-        let bytes = try readPlainFile(path)
+    /// - Parameters:
+    ///   - roots: Root keys by id, for a wrapped secret.
+    ///   - credentials: The folder a service manager lays credentials in, `$CREDENTIALS_DIRECTORY`.
+    package static func read(
+        _ path: String, roots: [String: PrivateKeyFile], credentials: String? = nil
+    ) throws -> PrivateKeyFile {
+        let bytes = try readPlainFile(path, credentials: credentials)
         func malformed(_ reason: String) -> KeyFileError { .malformed(path: path, reason: reason) }
         let trimmed = bytes.last == UInt8(ascii: "\n") ? Array(bytes.dropLast()) : bytes
         guard let value = try? CanonicalJSON.read(trimmed), case .object(let object) = value,
@@ -154,7 +158,26 @@ package struct PrivateKeyFile: Sendable {
             secret: SecretBytes(copying: plain))
     }
 
-    private static func readPlainFile(_ path: String) throws -> [UInt8] {
+    /// Whether nobody but its owner may use a file.
+    ///
+    /// systemd lays a credential as root's with mode 0440 and an access control list that lets the service's user
+    /// read it, whose mask is what the group's bit shows (systemd.exec, "LoadCredential="). Nobody else can enter the
+    /// folder it lies in.
+    private static func isPrivate(_ status: stat, at path: String, credentials: String?) -> Bool {
+        if status.st_mode & 0o077 == 0 { return true }
+        guard let credentials, status.st_uid == 0, status.st_mode & 0o777 == 0o440,
+            let folder = resolved(credentials), let file = resolved(path)
+        else { return false }
+        return file.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    private static func readPlainFile(_ path: String, credentials: String?) throws -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else {
             throw errno == ELOOP
@@ -169,7 +192,7 @@ package struct PrivateKeyFile: Sendable {
         guard status.st_mode & S_IFMT == S_IFREG, status.st_size <= byteCountMax else {
             throw KeyFileError.notAPlainFile(path: path)
         }
-        guard status.st_mode & 0o077 == 0 else {
+        guard isPrivate(status, at: path, credentials: credentials) else {
             throw KeyFileError.tooOpen(path: path, mode: status.st_mode & 0o777)
         }
         var bytes = [UInt8](repeating: 0, count: Int(status.st_size))

@@ -10,6 +10,9 @@ package enum EndpointError: Error, Hashable, Sendable {
     case notADirectory(path: String)
     /// Everybody may write in the directory, so anybody could put a socket of their own there.
     case directoryOpenToAll(path: String, mode: UInt32)
+    /// The directory is another user's or group's, or has another mode, and is not one to change unasked.
+    /// `found` and `wanted` read `uid:gid, mode 750`.
+    case directoryNotAsConfigured(path: String, found: String, wanted: String)
     /// Something that is no socket already has the path.
     case notASocket(path: String)
     /// A process answers on the path.
@@ -44,6 +47,8 @@ extension EndpointError: CustomStringConvertible {
         case .notADirectory(let path): "`\(path)` is not a directory"
         case .directoryOpenToAll(let path, let mode):
             "everybody may write in `\(path)` (mode \(String(mode, radix: 8)))"
+        case .directoryNotAsConfigured(let path, let found, let wanted):
+            "`\(path)` is \(found), and \(wanted) is configured"
         case .notASocket(let path): "`\(path)` exists and is not a socket"
         case .socketInUse(let path): "a process already answers on `\(path)`"
         case .lockHeld(let path): "another process holds the lock `\(path)`"
@@ -73,6 +78,8 @@ extension EndpointError: CustomStringConvertible {
             "create it first, or let systemd do it with `RuntimeDirectory=`: \(path)"
         case .notADirectory: "remove the file, or configure another directory"
         case .directoryOpenToAll: "give the socket a directory of its own, mode 0750"
+        case .directoryNotAsConfigured:
+            "give the socket a directory of its own, or bring this one or `directory_mode`, `owner` and `group` in line"
         case .notASocket: "configure another path; the gateway never removes a file it did not make"
         case .socketInUse, .lockHeld: "stop the other process, or configure another path"
         case .cannotTell: "run as the socket's owner, or remove the file after checking that nothing uses it"

@@ -4,8 +4,8 @@ package struct SharedBound: Hashable, Sendable {
     package var total: Int
     /// For all connections of one user id together.
     package var perUser: Int
-    /// The part of ``total`` that only listeners marked `reserved` may use: at least a tenth, so that a
-    /// flood of marketing never silences a fraud alert (DESIGN.md section 5, "Bounds").
+    /// The part of ``total`` that only the handler's reserved peers may use: at least a tenth, so that a
+    /// flood of marketing never silences a fraud alert.
     package var reserved: Int
 
     package init(total: Int, perUser: Int, reserved: Int) {
@@ -14,7 +14,7 @@ package struct SharedBound: Hashable, Sendable {
         self.reserved = reserved
     }
 
-    /// What one listener's users may use together.
+    /// What peers may use together.
     func ceiling(forReserved isReserved: Bool) -> Int { isReserved ? total : total - reserved }
 }
 

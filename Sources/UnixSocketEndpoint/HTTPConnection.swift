@@ -632,6 +632,9 @@ final class HTTPConnection: ChannelInboundHandler {
     /// Ends our side after what is written, then waits a little for the client to end its own.
     private func finish(_ context: ChannelHandlerContext) {
         guard !isLingering else { return }
+        // At a shutdown, where the client is in the middle of nothing: it reads what is written also when we are
+        // gone, and waiting for it to go first would hold up the stop for every pooled connection.
+        let isIdleAtTheEnd = if isDraining, case .head = input { !headIsPartial } else { false }
         releasePending()
         input = .closed
         answers.removeAll()
@@ -641,7 +644,8 @@ final class HTTPConnection: ChannelInboundHandler {
         answerDeadline = nil
         context.close(mode: .output, promise: nil)
         if isClosed { return }
-        if inputEnded { closeWhenWritten(context) } else { context.read() }
+        if inputEnded || isIdleAtTheEnd { closeWhenWritten(context) }
+        if !isClosed, !inputEnded { context.read() }
     }
 
     private func closeWhenWritten(_ context: ChannelHandlerContext) {

@@ -13,13 +13,10 @@ package struct ListenerConfiguration: Hashable, Sendable {
     package var source: Source
     /// Set when everything that arrives here speaks for one caller; attestation still checks the uid.
     package var boundCaller: CallerName?
-    /// Whether this listener may use the reserved share of every bound. For callers of security only.
-    package var isReserved: Bool
 
-    package init(source: Source, boundCaller: CallerName? = nil, isReserved: Bool = false) {
+    package init(source: Source, boundCaller: CallerName? = nil) {
         self.source = source
         self.boundCaller = boundCaller
-        self.isReserved = isReserved
     }
 }
 
@@ -30,8 +27,10 @@ package struct ListenerConfiguration: Hashable, Sendable {
 package struct SocketFile: Hashable, Sendable {
     /// Absolute, at most ``pathByteCountMax`` bytes of UTF-8.
     package var path: String
-    /// For the directory the endpoint makes when it does not exist; an existing one is left as it is.
-    package var directoryMode: UInt32
+    /// Of the directory, made when it is not there. An existing one is brought to this mode, owner and group when
+    /// nothing but sockets lies in it, and refused otherwise. `nil` takes an existing directory as it is, and makes
+    /// one of mode 0700; nobody but its owner and group may write in any.
+    package var directoryMode: UInt32?
     package var socketMode: UInt32
     /// Numeric ids; `nil` keeps the process's own. Names are resolved by ``UnixAccounts``.
     package var ownerID: UInt32?
@@ -41,7 +40,7 @@ package struct SocketFile: Hashable, Sendable {
     package static let pathByteCountMax = 107
 
     package init(
-        path: String, directoryMode: UInt32 = 0o750, socketMode: UInt32 = 0o660, ownerID: UInt32? = nil,
+        path: String, directoryMode: UInt32? = 0o750, socketMode: UInt32 = 0o660, ownerID: UInt32? = nil,
         groupID: UInt32? = nil
     ) {
         self.path = path
@@ -52,7 +51,7 @@ package struct SocketFile: Hashable, Sendable {
     }
 
     /// The directory part, without a closing slash; `/` for a file in the root.
-    var directory: String {
+    package var directory: String {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }

@@ -59,27 +59,71 @@ struct ListeningSocket: Sendable {
 
     private static func makeDirectory(of file: SocketFile) throws(EndpointError) {
         let directory = file.directory
-        if mkdir(directory, mode_t(file.directoryMode)) == 0 {
+        let mode = mode_t(file.directoryMode ?? 0o700)
+        if mode & S_IWOTH != 0 { throw .directoryOpenToAll(path: directory, mode: UInt32(mode)) }
+        if mkdir(directory, mode) == 0 {
             // The umask may have taken bits away; the mode asked for is the mode given.
-            guard chmod(directory, mode_t(file.directoryMode)) == 0 else {
+            guard chmod(directory, mode) == 0 else {
                 throw .system(call: "chmod", path: directory, errorNumber: errno)
             }
             try setOwner(of: directory, file)
             return
         }
         switch errno {
-        case EEXIST: break
+        case EEXIST: try reconcileDirectory(of: file)
         case ENOENT: throw .directoryMissing(path: directory)
         default: throw .system(call: "mkdir", path: directory, errorNumber: errno)
         }
+    }
+
+    /// Brings a directory that is there to what is configured, or refuses it: whoever may write in it can put a
+    /// socket of their own in the gateway's place, and whoever may not search it cannot connect.
+    private static func reconcileDirectory(of file: SocketFile) throws(EndpointError) {
+        let directory = file.directory
+        let descriptor = SystemCall.retrying { Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            if errno == ENOTDIR { throw .notADirectory(path: directory) }
+            throw .system(call: "open", path: directory, errorNumber: errno)
+        }
+        defer { close(descriptor) }
         var status = stat()
-        guard stat(directory, &status) == 0 else {
-            throw .system(call: "stat", path: directory, errorNumber: errno)
+        guard fstat(descriptor, &status) == 0 else {
+            throw .system(call: "fstat", path: directory, errorNumber: errno)
         }
-        guard status.st_mode & S_IFMT == S_IFDIR else { throw .notADirectory(path: directory) }
-        if status.st_mode & S_IWOTH != 0 {
-            throw .directoryOpenToAll(path: directory, mode: UInt32(status.st_mode & 0o7777))
+        let found = UInt32(status.st_mode & 0o7777)
+        if found & UInt32(S_IWOTH) != 0 { throw .directoryOpenToAll(path: directory, mode: found) }
+        let trusted = [geteuid(), 0]
+        let owner = file.ownerID ?? (trusted.contains(status.st_uid) ? status.st_uid : geteuid())
+        let mode = file.directoryMode ?? found
+        // A group without a bit in the mode may do nothing, whichever it is.
+        let group = file.groupID ?? (mode & 0o070 == 0 ? status.st_gid : getegid())
+        if (status.st_uid, status.st_gid, found) == (owner, group, mode) { return }
+        if file.directoryMode == nil, file.groupID == nil, status.st_uid == owner { return }
+        let wanted = "\(owner):\(group), mode \(String(mode, radix: 8))"
+        let refusal = EndpointError.directoryNotAsConfigured(
+            path: directory,
+            found: "\(status.st_uid):\(status.st_gid), mode \(String(found, radix: 8))", wanted: wanted)
+        // A stranger's directory, or one that holds other things than sockets, is somebody's for a reason.
+        guard trusted.contains(status.st_uid) || status.st_uid == owner, holdsSocketsOnly(directory),
+            fchown(descriptor, owner, group) == 0, fchmod(descriptor, mode_t(mode)) == 0
+        else { throw refusal }
+    }
+
+    /// Whether every name in a directory is a socket or the lock of one.
+    private static func holdsSocketsOnly(_ directory: String) -> Bool {
+        guard let stream = opendir(directory) else { return false }
+        defer { closedir(stream) }
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name == "." || name == ".." || name.hasSuffix(".lock") { continue }
+            var status = stat()
+            guard lstat("\(directory)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
+                return false
+            }
         }
+        return true
     }
 
     private static func takeLock(of file: SocketFile) throws(EndpointError) -> Int32 {

@@ -1,4 +1,5 @@
 package import GatewayPipeline
+import Glibc
 package import Logging
 import NIOCore
 import NIOHTTP1
@@ -185,8 +186,7 @@ package final class UnixSocketEndpoint: Service {
     ) async throws -> any Channel {
         let configuration = configurations[index]
         let highWaterMark = limits.unwrittenByteCountMax
-        return try await ServerBootstrap(group: group)
-            .serverChannelOption(ChannelOptions.backlog, value: limits.listenBacklog)
+        let channel = try await ServerBootstrap(group: group)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try self.setUp(channel, configuration, index: index, desks: desks)
@@ -208,6 +208,16 @@ package final class UnixSocketEndpoint: Service {
                     maximum: limits.readByteCountMax)
             )
             .withBoundSocket(socket.descriptor).get()
+        // SwiftNIO listens with a queue of 128 when it takes a bound socket, before it looks at any option. A second
+        // listen(2) changes the length of the queue and nothing else.
+        guard Glibc.listen(socket.descriptor, limits.listenBacklog) == 0 else {
+            let number = errno
+            try? await channel.close().get()
+            throw EndpointError.system(
+                call: "listen", path: socket.file?.path ?? "descriptor \(socket.descriptor)",
+                errorNumber: number)
+        }
+        return channel
     }
 
     /// Who is it, may they come in, and if so, what serves them. On the connection's event loop.
@@ -227,9 +237,10 @@ package final class UnixSocketEndpoint: Service {
                 "the kernel does not say who connected; closing", metadata: ["listener": "\(index)"])
             throw ChannelError.operationUnsupported
         }
+        let peer = Peer(credentials: credentials, boundCaller: configuration.boundCaller, listener: index)
         guard
             let admission = usage.admitConnection(
-                ofUser: credentials.userID, isReserved: configuration.isReserved)
+                ofUser: credentials.userID, isReserved: handler.mayUseReserve(peer))
         else {
             desk.counters.connectionsRefused.rise()
             var writer = ResponseWriter(allocator: channel.allocator)
@@ -240,8 +251,7 @@ package final class UnixSocketEndpoint: Service {
         }
         desk.counters.connectionsAccepted.rise()
         let connection = HTTPConnection(
-            peer: Peer(credentials: credentials, boundCaller: configuration.boundCaller, listener: index),
-            handler: handler, limits: limits, desk: desk, admission: admission, logger: logger)
+            peer: peer, handler: handler, limits: limits, desk: desk, admission: admission, logger: logger)
         var decoderLimits = NIOHTTPDecoderLimitConfiguration()
         decoderLimits.maxHeaderFieldSize = limits.headerByteCountMax
         decoderLimits.maxHeaderListSize = limits.headerByteCountMax

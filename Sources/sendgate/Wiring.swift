@@ -44,7 +44,7 @@ struct Wiring {
 
         let keys = try PrivateKeyDirectory(
             at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
-            acceptsThrowaway: configuration.isDevelopment)
+            credentials: environment["CREDENTIALS_DIRECTORY"], acceptsThrowaway: configuration.isDevelopment)
         let originKey = try Ed25519PrivateKey(seed: keys.current(.origin).secret)
         let gateKeys = GateKeys(
             origin: try OriginSigner(
@@ -130,7 +130,7 @@ struct Wiring {
                     load: load, versionsOnlyRise: configuration.policySigning != nil,
                     refused: { ledger.refused($0) }, accepted: { ledger.accepted($0) })), work: work)
         endpoint = try UnixSocketEndpoint(
-            listeners: sockets.listeners(under: first), limits: configuration.endpoint, handler: gateway,
+            listeners: sockets.listeners, limits: configuration.endpoint, handler: gateway,
             logger: logger)
         endpointBox.fill(endpoint)
         relay = DeliveryRelay(

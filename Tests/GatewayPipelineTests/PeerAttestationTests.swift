@@ -36,6 +36,29 @@ import Testing
         #expect(table.caller(of: peer(user: 1002, groups: [500])) == Self.security)
     }
 
+    @Test func `a peer in the groups of two callers is neither, and a user's own binding still says who`()
+        throws
+    {
+        let table = try PeerAttestation(
+            bindings: [
+                .init(caller: Self.marketing, groupIDs: [500, 501]),
+                .init(caller: Self.security, userIDs: [1002], groupIDs: [600]),
+            ], boundListeners: [:], acceptsRoot: false)
+        #expect(table.caller(of: peer(user: 7, group: 500, groups: [600])) == nil)
+        #expect(table.caller(of: peer(user: 7, groups: [600, 501])) == nil)
+        // Two groups of one caller are one caller.
+        #expect(table.caller(of: peer(user: 7, group: 500, groups: [501])) == Self.marketing)
+        #expect(table.caller(of: peer(user: 1002, group: 500, groups: [600])) == Self.security)
+        // The bindings of a listener and of all of them come together.
+        let both = try PeerAttestation(
+            bindings: [
+                .init(caller: Self.marketing, userIDs: [7]),
+                .init(caller: Self.security, userIDs: [7], listener: 1),
+            ], boundListeners: [:], acceptsRoot: false)
+        #expect(both.caller(of: peer(user: 7)) == Self.marketing)
+        #expect(both.caller(of: peer(user: 7, listener: 1)) == nil)
+    }
+
     @Test func `the overflow uid is nobody even when its groups are known`() throws {
         let table = try PeerAttestation(
             bindings: [.init(caller: Self.marketing, groupIDs: [500])], boundListeners: [:],
@@ -89,6 +112,19 @@ import Testing
             problem(
                 [.init(caller: Self.marketing, groupIDs: [7], listener: 3)], bound: [3: Self.marketing])
                 == .boundListenerWithoutUsers(listener: 3, caller: Self.marketing))
+    }
+
+    @Test func `who sends nothing but security notices may use what is reserved, on any listener`() throws {
+        let gate = try GatewayHarness()
+        for (caller, user) in GatewayHarness.users {
+            for listener in 0..<2 {
+                #expect(
+                    gate.gateway.mayUseReserve(peer(user: user, listener: listener))
+                        == (caller == "security"),
+                    "\(caller)")
+            }
+        }
+        #expect(!gate.gateway.mayUseReserve(peer(user: 4242)))
     }
 
     @Test func `root is a caller only where development allows it`() throws {

@@ -54,6 +54,52 @@ import Testing
         }
     }
 
+    @Test(arguments: [0o777, 0o1777, 0o770, 0o702])
+    func `a directory others may write in is refused`(_ mode: Int) throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            #expect(throws: KeyFileError.directoryTooOpen(path: path, mode: UInt32(mode))) {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            }
+        }
+    }
+
+    /// systemd: root's, 0440, with an access control list for the service's user.
+    @Test func `a credential as systemd lays it down is accepted, and nowhere else`() throws {
+        guard getuid() == 0 else { return }
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let root = try #require(files.first { $0.contains("/root-") })
+            let credentials = path + "-credentials"
+            defer { try? FileManager.default.removeItem(atPath: credentials) }
+            try FileManager.default.createDirectory(
+                atPath: credentials, withIntermediateDirectories: false,
+                attributes: [.posixPermissions: 0o550])
+            let laid = credentials + "/root"
+            try FileManager.default.moveItem(atPath: root, toPath: laid)
+            func read(_ mode: mode_t, owner: uid_t = 0, credentials: String?) throws -> PrivateKeyDirectory {
+                chmod(laid, mode)
+                chown(laid, owner, 0)
+                return try PrivateKeyDirectory(
+                    at: path, rootPath: laid, credentials: credentials, acceptsThrowaway: false)
+            }
+            #expect(try read(0o440, credentials: credentials).keys[.root]?.count == 1)
+            #expect(try read(0o440, credentials: credentials + "/").keys[.root]?.count == 1)
+            #expect(try read(0o400, credentials: nil).keys[.root]?.count == 1)
+            let tooOpen = KeyFileError.tooOpen(path: laid, mode: 0o440)
+            for folder in [nil, path, credentials + "-other", ""] as [String?] {
+                #expect(throws: tooOpen) { try read(0o440, credentials: folder) }
+            }
+            #expect(throws: tooOpen) { try read(0o440, owner: 4711, credentials: credentials) }
+            for mode in [0o444, 0o640, 0o460] as [mode_t] {
+                #expect(throws: KeyFileError.tooOpen(path: laid, mode: UInt32(mode))) {
+                    try read(mode, credentials: credentials)
+                }
+            }
+        }
+    }
+
     @Test func `symmetric keys are wrapped, and a foreign root does not open them`() throws {
         try withFolder { path in
             let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)

@@ -27,6 +27,8 @@ final class FakeGate: RequestHandler {
 
     private let state = Mutex(State())
 
+    func mayUseReserve(_ peer: Peer) -> Bool { false }
+
     init(mishaps: [Mishap] = []) { state.withLock { $0.mishaps = mishaps } }
 
     /// Sends taken: each id once.

@@ -77,6 +77,83 @@ import Testing
         #expect(run.errors.contains("entries are gone"))
     }
 
+    /// What may be done to a copy, and the words it is told in.
+    private func tampered(_ words: String, _ change: (String) throws -> Void) async throws {
+        let (path, _) = try await trail()
+        try change(path)
+        let run = try await CommandLineRun("audit", "verify", path, "--key", "\(path)/trail.pub")
+        #expect(run.status == 3, "\(run.output)\(run.errors)")
+        #expect(run.errors.contains(words), "\(run.errors)")
+        #expect(
+            try await CommandLineRun("audit", "verify", path, "--key", "\(path)/trail.pub", "--json").status
+                == 3)
+    }
+
+    @Test func `an older checkpoint put back beside newer tiles is named`() async throws {
+        try await GatewayFixture(in: folder.root).stop()
+        let older = try Data(contentsOf: URL(filePath: folder.path("gate/trail/checkpoint")))
+        try await tampered("the checkpoint is older than its tiles") { path in
+            try older.write(to: URL(filePath: "\(path)/checkpoint"))
+        }
+    }
+
+    @Test func `a missing policy archive is named with the entry that needs it`() async throws {
+        try await tampered("is missing, and entry 0 was decided under it") { path in
+            try FileManager.default.removeItem(atPath: "\(path)/policies")
+        }
+    }
+
+    @Test func `a changed policy archive is named`() async throws {
+        try await tampered("has another digest, and entry 0 was decided under it") { path in
+            for name in try FileManager.default.contentsOfDirectory(atPath: "\(path)/policies") {
+                let file = URL(filePath: "\(path)/policies/\(name)")
+                var bytes = try Data(contentsOf: file)
+                bytes[bytes.count / 2] ^= 1
+                chmod(file.path, 0o600)
+                try bytes.write(to: file)
+            }
+        }
+    }
+
+    @Test func `a checkpoint that was taken away is a difference`() async throws {
+        try await tampered("has no `checkpoint`") { path in
+            try FileManager.default.removeItem(atPath: "\(path)/checkpoint")
+        }
+    }
+
+    @Test(arguments: [
+        ("folder", "is not a file of this trail"), ("link", "levels of symbolic links"),
+        ("longer", "is not a file of this trail"),
+    ])
+    func `what no trail has in a file's place is a difference`(_ kind: String, _ words: String) async throws {
+        try await tampered(words) { path in
+            let bundles = "\(path)/tile/entries/000.p"
+            let widest = try FileManager.default.contentsOfDirectory(atPath: bundles).compactMap { Int($0) }
+                .max()
+            let file = "\(bundles)/\(try #require(widest))"
+            let bytes = try Data(contentsOf: URL(filePath: file))
+            try FileManager.default.removeItem(atPath: file)
+            switch kind {
+            case "folder":
+                try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
+            case "link":
+                try bytes.write(to: URL(filePath: "\(path)/elsewhere"))
+                try FileManager.default.createSymbolicLink(
+                    atPath: file, withDestinationPath: "\(path)/elsewhere")
+            default: try (bytes + Data(count: 1 << 24)).write(to: URL(filePath: file))
+            }
+        }
+    }
+
+    @Test func `a file whose name says more than any tree holds is a difference, and no crash`() async throws
+    {
+        try await tampered("the checkpoint is older than its tiles") { path in
+            let folder = "\(path)/tile/7/x999/x999/x999/x999/x999"
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try Data([1]).write(to: URL(filePath: "\(folder)/999"))
+        }
+    }
+
     @Test func `another trail's key proves nothing`() async throws {
         let (path, _) = try await trail()
         let other = try TemporaryFolder()

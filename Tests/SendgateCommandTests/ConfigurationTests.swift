@@ -121,6 +121,41 @@ import UnixSocketEndpoint
         #expect(configuration.isDevelopment == false)
     }
 
+    @Test func `the length of the queue of connections is the operator's to say`() throws {
+        #expect(try read(Self.complete).endpoint.listenBacklog == 1_024)
+        let environment = ["SENDGATE_LIMITS_LISTEN_BACKLOG": "64"]
+        #expect(try read(Self.complete, environment: environment).endpoint.listenBacklog == 64)
+    }
+
+    @Test(arguments: ["0777", "0757", "0702"])
+    func `a directory mode that lets everybody write is refused with its line`(_ mode: String) throws {
+        let found = try problems(
+            Self.complete.replacing(
+                "listeners:\n",
+                with: "listeners:\n  - path: /run/x/gate.sock\n    directory_mode: \"\(mode)\"\n"))
+        #expect(found.count == 1)
+        #expect(found.first?.message.contains("lets everybody write") == true, "\(found)")
+        #expect(found.first?.place?.contains("gate.yaml:") == true)
+    }
+
+    @Test func `two sockets of one directory want the same of it`() throws {
+        func found(_ more: String) throws -> [ConfigurationProblem] {
+            let listeners = """
+                listeners:
+                  - {path: /run/x/a.sock, directory_mode: "0711", group: 5}
+                  - {path: /run/x/b.sock, \(more)}
+
+                """
+            return try problems(Self.complete.replacing("listeners:\n", with: listeners))
+        }
+        #expect(try found("directory_mode: \"0711\", group: 5, mode: \"0600\"").isEmpty)
+        for more in ["group: 5", "directory_mode: \"0711\"", "directory_mode: \"0711\", group: 6"] {
+            let problems = try found(more)
+            #expect(problems.count == 1, "\(more)")
+            #expect(problems.first?.message.hasPrefix("`/run/x/b.sock` shares its directory") == true)
+        }
+    }
+
     @Test func `security's share is kept of every bound of the endpoint`() throws {
         let configuration = try read(Self.complete)
         #expect(configuration.limits.securitySharePercent == 20)

@@ -22,12 +22,31 @@ import Testing
         #expect(run.errors.hasPrefix("0 differences in 0 decisions; 0 pages changed"))
     }
 
+    @Test(arguments: [
+        (
+            "types/transfer.received.yaml", "ttl: {hours: 24, counts_from: due}",
+            "ttl: {hours: 23, counts_from: due}"
+        ),
+        ("types/briefing.daily.yaml", "daily: \"08:00\"", "daily: \"08:01\""),
+        ("types/transfer.received.yaml", "means: ", "means: Now, "),
+    ])
+    func `whatever else changes ends with 3, and its page is named`(
+        _ page: String, _ old: String, _ new: String
+    ) async throws {
+        try folder.edit("Policies/\(page)", old, new)
+        let run = try await diff()
+        #expect(run.status == 3, "\(run.output)")
+        #expect(
+            run.errors.contains("\(page) changed, and no decision on equal facts with it"), "\(run.errors)")
+    }
+
     @Test func `a text that changes is a page and no decision`() async throws {
         let page = try String(contentsOfFile: "\(policies)/messages/en.yaml", encoding: .utf8)
         _ = try folder.file(
             "Policies/messages/en.yaml", page.replacing("Money received", with: "Money came in"))
         let run = try await diff()
-        #expect(run.status == 0, "\(run.output)")
+        #expect(run.status == 3, "\(run.output)")
+        #expect(run.output.isEmpty)
         #expect(run.errors.contains("messages/en.yaml changed, and no decision on equal facts with it"))
     }
 

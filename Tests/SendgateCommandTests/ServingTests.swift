@@ -4,6 +4,7 @@ import DeliveryRelay
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import KeyFiles
 import Logging
 import Testing
 import TrailDirectory
@@ -75,6 +76,38 @@ import WireProtocol
         #expect(run.status == 1)
         #expect(run.errors.contains("is a throwaway key and is accepted with --dev only"))
         #expect(!FileManager.default.fileExists(atPath: folder.path("state")))
+    }
+
+    @Test(arguments: ["gate/trail", "gate/trail/tile", "gate/trail/policies", "gate/keys"])
+    func `a start on a folder that everybody may write in is refused`(_ open: String) async throws {
+        try await GatewayFixture(in: folder.root).stop()
+        let path = folder.path(open)
+        for mode in [0o777, 0o1777] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            let error = await #expect(throws: (any Error).self) { try await GatewayFixture(in: folder.root) }
+            switch error {
+            case let error as TrailError: #expect(error == .openToAll(path: path, mode: UInt32(mode)))
+            case let error as KeyFileError:
+                #expect(error == .directoryTooOpen(path: path, mode: UInt32(mode)))
+            default: Issue.record("\(String(describing: error))")
+            }
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: path)
+        try await GatewayFixture(in: folder.root).stop()
+    }
+
+    @Test(arguments: ["", "/types", "/types/promo.offer.yaml"])
+    func `a rule book that everybody may write does not come into force`(_ open: String) async throws {
+        let policies = try folder.policies()
+        let path = policies + open
+        let mode = try #require(
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
+        try FileManager.default.setAttributes([.posixPermissions: mode | 0o002], ofItemAtPath: path)
+        let error = await #expect(throws: PolicyProblems.self) {
+            try await GatewayFixture(in: folder.root, policies: policies)
+        }
+        #expect(error?.problems.map(\.file) == [path])
+        #expect(error?.problems.first?.hint?.hasPrefix("run `chmod o-w \(path)`") == true)
     }
 
     @Test func `a directory others may enter is refused for development`() async throws {

@@ -14,7 +14,9 @@ import Testing
 extension EndToEnd {
     /// What the other tests stand on. Without it they would fail one by one with the same words.
     @Suite struct Ground {
-        @Test(arguments: [Machine.sendgate, Machine.python, Machine.schemathesis, Machine.verifyTiles])
+        @Test(arguments: [
+            Machine.sendgate, Machine.python, Machine.schemathesis, Machine.verifyTiles, Machine.promtool,
+        ])
         func `the binary and every foreign peer are there`(program: String) {
             #expect(
                 FileManager.default.isExecutableFile(atPath: program),

@@ -82,6 +82,34 @@ import Testing
         }
     }
 
+    @Test func `connections on which nothing is under way do not hold up the stop`() async throws {
+        var limits = EndpointLimits.test
+        limits.lingerMilliseconds = 60_000
+        limits.drainMilliseconds = 60_000
+        let handler = HoldingHandler()
+        try await withEndpoint(handler, limits: limits) { path, endpoint in
+            // One that never asked, one that was answered, one whose answer is its last: none of them goes first.
+            let silent = try RawClient(path)
+            let answered = try RawClient(path)
+            try answered.send(get())
+            await handler.next()[0].echo()
+            _ = try await answered.receiveResponse()
+            let last = try RawClient(path)
+            try last.send(get())
+            let held = await handler.next()[0]
+            await eventually { endpoint.metrics().connectionsOpen == 3 }
+            let start = ContinuousClock.now
+            let stopping = Task { await endpoint.shutDown() }
+            #expect(try await silent.receiveToEnd() == "")
+            #expect(try await answered.receiveToEnd() == "")
+            held.answer("last")
+            await stopping.value
+            #expect(ContinuousClock.now - start < .seconds(30))
+            let response = try await last.receiveResponse()
+            #expect(response.body == "last" && response.headers["connection"] == "close")
+        }
+    }
+
     @Test func `a handler that does not answer cannot hold up the stop`() async throws {
         var limits = EndpointLimits.test
         limits.drainMilliseconds = 200

@@ -19,6 +19,10 @@ struct ScriptedHandler: RequestHandler {
         answer(request, peer, reply)
     }
 
+    /// Who may use the reserved share.
+    var isReserved: @Sendable (Peer) -> Bool = { _ in false }
+    func mayUseReserve(_ peer: Peer) -> Bool { isReserved(peer) }
+
     func problem(_ problem: WireProblem) -> WireReply {
         let (status, name) =
             switch problem {
@@ -58,7 +62,14 @@ final class HoldingHandler: RequestHandler {
     private let arrive: AsyncStream<Held>.Continuation
     private let total = Atomic<Int>(0)
 
-    init() { (arrivals, arrive) = AsyncStream.makeStream(of: Held.self) }
+    private let reserved: @Sendable (Peer) -> Bool
+
+    init(reserved: @escaping @Sendable (Peer) -> Bool = { _ in false }) {
+        (arrivals, arrive) = AsyncStream.makeStream(of: Held.self)
+        self.reserved = reserved
+    }
+
+    func mayUseReserve(_ peer: Peer) -> Bool { reserved(peer) }
 
     var count: Int { total.load(ordering: .relaxed) }
 
@@ -154,6 +165,8 @@ extension UnixSocketEndpoint {
 func withDirectory(_ body: (String) async throws -> Void) async throws {
     var template = Array("/tmp/gate-XXXXXX".utf8CString)
     let path = try #require(mkdtemp(&template).map { String(cString: $0) })
+    // What a socket's directory is when nothing else is configured.
+    chmod(path, 0o750)
     do {
         try await body(path)
         removeTree(path)

@@ -1,3 +1,4 @@
+import Dispatch
 import GatewayPipeline
 import Glibc
 import Logging
@@ -151,6 +152,112 @@ import Testing
         }
     }
 
+    @Test(arguments: [0o777, 0o1777, 0o757] as [UInt32])
+    func `a directory everybody may write in is not made either`(_ mode: UInt32) async throws {
+        try await withDirectory { directory in
+            let file = SocketFile(path: directory + "/own/gate.sock", directoryMode: mode)
+            #expect(throws: EndpointError.directoryOpenToAll(path: directory + "/own", mode: mode)) {
+                try open(file)
+            }
+            #expect(!exists(directory + "/own"))
+        }
+    }
+
+    private func owner(_ path: String) -> [UInt32] {
+        var status = stat()
+        return lstat(path, &status) == 0 ? [status.st_uid, status.st_gid] : []
+    }
+
+    @Test func `a directory that holds sockets only is brought to what is configured`() async throws {
+        guard getuid() == 0 else { return }
+        try await withDirectory { directory in
+            let own = directory + "/own"
+            for (mode, user, group) in [(0o755, 0, 0), (0o700, 0, 34), (0o770, 12, 0)]
+                as [(UInt32, UInt32, UInt32)]
+            {
+                mkdir(own, 0o700)
+                #expect(chown(own, user, group) == 0 && chmod(own, mode) == 0)
+                leaveStaleSocket(own + "/other.sock")
+                let socket = try open(
+                    SocketFile(path: own + "/gate.sock", directoryMode: 0o750, ownerID: 12, groupID: 35))
+                #expect(self.mode(own) == 0o750)
+                #expect(owner(own) == [12, 35])
+                socket.abandon()
+                unlink(own + "/other.sock")
+            }
+        }
+    }
+
+    @Test func `a stranger's directory, and one that holds other things, is refused and left as it is`()
+        async throws
+    {
+        guard getuid() == 0 else { return }
+        try await withDirectory { directory in
+            let own = directory + "/own"
+            mkdir(own, 0o700)
+            func refused(_ found: String, _ wanted: String, user: UInt32? = nil, group: UInt32? = nil) {
+                let before = owner(own) + [mode(own)]
+                #expect(
+                    throws: EndpointError.directoryNotAsConfigured(path: own, found: found, wanted: wanted)
+                ) {
+                    try open(SocketFile(path: own + "/gate.sock", ownerID: user, groupID: group))
+                }
+                #expect(owner(own) + [mode(own)] == before)
+            }
+            // Somebody else's, whatever its mode.
+            chown(own, 4711, 0)
+            chmod(own, 0o750)
+            refused("4711:0, mode 750", "0:0, mode 750")
+            refused("4711:0, mode 750", "12:0, mode 750", user: 12)
+            // Ours, with a file in it.
+            chown(own, 0, 34)
+            close(Glibc.open(own + "/keys", O_CREAT | O_WRONLY, 0o600))
+            refused("0:34, mode 750", "0:35, mode 750", group: 35)
+            chown(own, 0, 35)
+            chmod(own, 0o755)
+            refused("0:35, mode 755", "0:35, mode 750", group: 35)
+            chmod(own, 0o750)
+            let socket = try open(SocketFile(path: own + "/gate.sock", groupID: 35))
+            socket.abandon()
+        }
+    }
+
+    @Test(arguments: [4, 150] as [Int32]) func `as many connections wait to be accepted as the backlog says`(
+        _ backlog: Int32
+    ) async throws {
+        var limits = EndpointLimits.test
+        limits.listenBacklog = backlog
+        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        // Nothing is accepted while the only event loop stands.
+        let handler = ScriptedHandler { _, _, reply in
+            entered.signal()
+            release.wait()
+            reply(WireReply(status: 200, body: []))
+        }
+        try await withEndpoint(handler, limits: limits) { path, _ in
+            defer { release.signal() }
+            let client = try RawClient(path)
+            try client.send(get())
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    entered.wait()
+                    continuation.resume()
+                }
+            }
+            var waiting: [Int32] = []
+            defer { for descriptor in waiting { close(descriptor) } }
+            var failure: Int32 = 0
+            while failure == 0, waiting.count < 400 {
+                let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
+                failure = SystemCall.withAddress(of: path) { connect(descriptor, $0, $1) == 0 ? 0 : errno }
+                waiting.append(descriptor)
+            }
+            #expect(failure == EAGAIN)
+            // A queue is full when it is longer than the backlog (unix(7)); the last one did not get in.
+            #expect(waiting.count - 1 == Int(backlog) + 1)
+        }
+    }
+
     @Test func `a directory two levels away is not made`() async throws {
         try await withDirectory { directory in
             #expect(throws: EndpointError.directoryMissing(path: directory + "/a/b")) {
@@ -285,7 +392,9 @@ import Testing
         let errors: [EndpointError] = [
             .noListener, .contradictoryLimits("x"), .abstractSocket(path: "\0x"), .pathNotAbsolute(path: "x"),
             .pathTooLong(path: "x", byteCount: 1, byteCountMax: 1), .directoryMissing(path: "x"),
-            .notADirectory(path: "x"), .directoryOpenToAll(path: "x", mode: 0o777), .notASocket(path: "x"),
+            .notADirectory(path: "x"), .directoryOpenToAll(path: "x", mode: 0o777),
+            .directoryNotAsConfigured(path: "x", found: "0:0, mode 755", wanted: "0:0, mode 750"),
+            .notASocket(path: "x"),
             .socketInUse(path: "x"), .lockHeld(path: "x"), .cannotTell(path: "x", errorNumber: EACCES),
             .notAListener(descriptor: 3), .inheritedSocketsMalformed("x"),
             .tooFewDescriptors(allowed: 1, needed: 2), .system(call: "bind", path: "x", errorNumber: EACCES),

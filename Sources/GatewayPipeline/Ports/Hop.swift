@@ -46,7 +46,7 @@ package enum HopResult: Sendable, Hashable {
     case seenBefore
     /// Any other 4xx: trying again would give the same.
     case refused(status: Int)
-    /// 429 and 5xx: later, not before so many milliseconds when the hop says so.
+    /// Anything else, such as 3xx, 429 and 5xx: later, not before so many milliseconds when the hop says so.
     case busy(status: Int, retryAfterMilliseconds: Int64?)
     /// Nothing was written to the hop: the message is still ours alone.
     case notWritten(String)

@@ -1,5 +1,6 @@
 import AuditTrail
 import CompliancePolicy
+import Foundation
 import GateVocabulary
 import PolicyFiles
 import TrailDirectory
@@ -10,26 +11,41 @@ struct CopiedTrail {
     let reader: TrailDirectoryReader
     let path: String
 
-    /// - Throws: When there is no checkpoint: then it is some other folder.
+    /// - Throws: When there is no checkpoint: beside tiles it was taken away, else it is some other folder.
     init(at path: String) throws {
         self.path = path
-        reader = try TrailDirectoryReader(openingAt: path)
-        guard try reader.byteCount(of: .checkpoint) != nil else {
-            throw CommandFailure(
-                "`\(path)` has no `checkpoint`",
-                hint: "name the trail's folder itself, e.g. `/tmp/gate/trail`")
+        let reader = try TrailDirectoryReader(openingAt: path)
+        self.reader = reader
+        guard try auditing({ try reader.byteCount(of: .checkpoint) }) == nil else { return }
+        let message = "`\(path)` has no `checkpoint`"
+        guard FileManager.default.fileExists(atPath: "\(path)/tile") else {
+            throw CommandFailure(message, hint: "name the trail's folder itself, e.g. `/tmp/gate/trail`")
         }
+        throw CommandFailure(
+            message, hint: "its tiles are there; compare with a copy that was made earlier",
+            status: .foundDifference)
     }
 
     /// The archived bundle that decided under a digest; `nil` when there is none.
     func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
-        guard let bytes = try reader.policy(digest) else { return nil }
+        guard let bytes = try auditing({ try reader.policy(digest) }) else { return nil }
         do throws(PolicyArchiveError) {
             return CompiledPolicy(try PolicyArchive.read(bytes, filedUnder: digest))
         } catch {
             throw CommandFailure(
                 "\(error)", hint: "copy `\(path)/policies` again from the gateway", status: .foundDifference)
         }
+    }
+}
+
+/// Looks at a copied trail. Something in the folder that no trail has there is a difference; a folder that cannot be
+/// read is a failure.
+func auditing<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+        return try body()
+    } catch let error as TrailError where error.isDifference {
+        throw CommandFailure(
+            error.message, hint: "compare with another copy of the trail", status: .foundDifference)
     }
 }
 

@@ -4,34 +4,77 @@ import Foundation
 import GateVocabulary
 import TrailDirectory
 
-/// The files of a trail that the signed tree does not need any more: partial tiles and bundles of earlier sizes, and
-/// the archive of rule books. They are copies of what is proved elsewhere, so each is held against that.
+/// The files of a trail that the signed tree does not vouch for: partial tiles and bundles of earlier sizes, tiles
+/// beyond the checkpoint, and the archive of policies. Each is held against what is proved elsewhere.
 struct TrailRemains {
     let trail: CopiedTrail
     /// Of the verified checkpoint.
     let size: UInt64
+    /// Every policy that an entry names, with the first entry that does.
+    let policies: [String: UInt64]
+    /// The size that a valid checkpoint signs now: a gateway may be writing.
+    let signedSize: () throws -> UInt64
 
-    /// How many were looked at, and the first that is not what it should be, in words.
-    func examine() throws -> (count: Int, damage: String?) {
-        var count = 0
+    /// A gateway signs its tiles within a second of writing them.
+    private static let checkpointSecondsMax = 1.0
+
+    /// Everything that is not what it should be, in words.
+    func differences() throws -> [String] {
+        var found: [String] = []
+        var newer: [(name: String, end: UInt64)] = []
         let names = FileManager.default.enumerator(atPath: trail.path)?.compactMap { $0 as? String } ?? []
         for name in names.sorted() {
-            guard let path = TrailPath(parsing: name), path.width < TrailPath.fullWidth,
-                path.entryRange.upperBound <= size, let bytes = try trail.reader.read(path)
-            else { continue }
-            count += 1
+            guard let path = TrailPath(parsing: name), path != .checkpoint else { continue }
+            if path.entryRange.upperBound > size {
+                newer.append((name, path.entryRange.upperBound))
+            } else if path.width < TrailPath.fullWidth, try !isCopy(path) {
+                found.append("`\(name)` is not what the signed tree has there")
+            }
+        }
+        if let difference = try unsigned(newer) { found.append(difference) }
+        for digest in try trail.reader.policyDigests() where policies[digest.text] == nil {
+            if let damage = try damage(of: digest) { found.append(damage) }
+        }
+        for (digest, entry) in policies.sorted(by: { $0.value < $1.value }) {
+            if let damage = try damage(of: PolicyDigest(digest)) {
+                found.append("\(damage), and entry \(entry) was decided under it")
+            }
+        }
+        return found
+    }
+
+    /// What is wrong with an archived policy; `nil` when it is there and is the one its name says.
+    private func damage(of digest: PolicyDigest) throws -> String? {
+        do {
+            let isThere = try trail.reader.policy(digest) != nil
+            return isThere ? nil : "`policies/\(digest).json` is missing"
+        } catch let error as TrailError where error.isDifference {
+            return error.message
+        }
+    }
+
+    /// Tiles are durable before their checkpoint, so that those of a gateway that writes may be ahead for a moment.
+    /// Ahead for longer, the checkpoint is an older one put back, or the copy was made while the gateway wrote.
+    private func unsigned(_ newer: [(name: String, end: UInt64)]) throws -> String? {
+        guard let furthest = newer.max(by: { $0.end < $1.end }) else { return nil }
+        let deadline = Date(timeIntervalSinceNow: Self.checkpointSecondsMax)
+        while Date() < deadline {
+            if try signedSize() >= furthest.end { return nil }
+            Thread.sleep(forTimeInterval: 0.05)
+        }
+        return
+            "`checkpoint` signs \(size) entries, and `\(furthest.name)` goes up to \(furthest.end): the checkpoint is older than its tiles"
+    }
+
+    /// Whether a file the tree has outgrown is the beginning of the one in its place now.
+    private func isCopy(_ path: TrailPath) throws -> Bool {
+        do {
+            guard let bytes = try trail.reader.read(path) else { return false }
             let truth = try trail.reader.read(current(path)) ?? trail.reader.read(path.full)
-            guard let truth, truth.starts(with: bytes), isWhole(bytes, path) else {
-                return (count, "`\(name)` is not what the signed tree has there")
-            }
+            return truth?.starts(with: bytes) == true && isWhole(bytes, path)
+        } catch let error as TrailError where error.isDifference {
+            return false
         }
-        for digest in try trail.reader.policyDigests() {
-            count += 1
-            guard try trail.reader.policy(digest) != nil else {
-                return (count, "`policies/\(digest)` is missing")
-            }
-        }
-        return (count, nil)
     }
 
     /// The file of the same place in the tree as it is signed now.

@@ -21,7 +21,10 @@ struct AuditVerify: GateCommand {
         commandName: "verify",
         abstract: "Rehashes a trail and prints what is established.",
         usage: "sendgate audit verify DIR --key FILE|KEY [--since CHECKPOINT] [--no-schema]",
-        discussion: "Ends with 3 at the first damage, naming the file and the entry.")
+        discussion: """
+            Ends with 3 at the first damage, naming the file and the entry. What the signed tree does not hold is looked at \
+            too: tiles beyond the checkpoint, and the archived policy of every entry.
+            """)
 
     static let example = "sendgate audit verify /tmp/gate/trail --key /tmp/gate/trail/trail.pub"
 
@@ -53,18 +56,32 @@ struct AuditVerify: GateCommand {
             trail.reader, trusting: options.trust, examining: noSchema ? .envelope : .schema(.version1),
             since: external)
         var progress = Progress("verifying")
-        let report = try verifier.verify(progress: { progress.show($0, of: $1) })
+        var policies: [String: UInt64] = [:]
+        let report = try auditing {
+            try verifier.verify(
+                visit: { entry in
+                    guard let digest = entry.entry?.members["policy"]?.stringValue else { return }
+                    if policies[digest] == nil { policies[digest] = entry.index }
+                }, progress: { progress.show($0, of: $1) })
+        }
         progress.end()
-        var remains: String?
+        var differences = [report.damage?.message].compactMap(\.self)
         if report.damage == nil, let size = report.checkpoint?.checkpoint.size {
-            remains = try TrailRemains(trail: trail, size: size).examine().damage
+            let remains = TrailRemains(trail: trail, size: size, policies: policies) {
+                let note: [UInt8]? = try trail.reader.read(.checkpoint)
+                return try TrustedCheckpoint(opening: note ?? [], trusting: options.trust).checkpoint.size
+            }
+            differences = try auditing { try remains.differences() }
         }
-        if output.json { Terminal.print(Self.json(report, remains: remains)) } else { show(report) }
-        if let remains, !output.json {
-            Terminal.error(
-                remains, hint: "what the checkpoint signs is whole; compare this file with another copy")
+        if output.json {
+            Terminal.print(Self.json(report, differences))
+        } else {
+            show(report)
+            for difference in differences {
+                Terminal.error(difference, hint: hint(for: report.damage))
+            }
         }
-        if report.damage != nil || remains != nil { throw ExitStatus.foundDifference }
+        if !differences.isEmpty { throw ExitStatus.foundDifference }
     }
 
     private func show(_ report: TrailReport) {
@@ -72,29 +89,28 @@ struct AuditVerify: GateCommand {
         if let first = report.firstTime, let last = report.lastTime {
             Terminal.print("recorded from \(first.rfc3339) to \(last.rfc3339)")
         }
-        guard let damage = report.damage else { return }
-        Terminal.error(
-            damage.message,
-            hint: damage.firstEntry.map { "entries before \($0) are what was signed" }
-                ?? "compare with a copy that was made earlier")
     }
 
-    private static func json(_ report: TrailReport, remains: String?) -> JSONObject {
+    private func hint(for damage: TrailDamage?) -> String {
+        guard let damage else {
+            return "what the checkpoint signs is whole; compare this file with another copy"
+        }
+        return damage.firstEntry.map { "entries before \($0) are what was signed" }
+            ?? "compare with a copy that was made earlier"
+    }
+
+    private static func json(_ report: TrailReport, _ differences: [String]) -> JSONObject {
         var object: JSONObject = [
             "established": .array(report.facts.map { .string($0.message) }),
             "entries": .integer(Int64(report.entryCount)), "bytes": .integer(Int64(report.entryByteCount)),
-            "damaged": .boolean(report.damage != nil || remains != nil),
+            "damaged": .boolean(!differences.isEmpty), "differences": .array(differences.map { .string($0) }),
         ]
         if let checkpoint = report.checkpoint?.checkpoint {
             object["origin"] = .string(checkpoint.origin)
             object["size"] = .integer(Int64(checkpoint.size))
             object["root"] = .string(Hexadecimal.encode(checkpoint.root.bytes))
         }
-        if let remains { object["damage"] = .string(remains) }
-        if let damage = report.damage {
-            object["damage"] = .string(damage.message)
-            if let entry = damage.firstEntry { object["first_entry"] = .integer(Int64(entry)) }
-        }
+        if let entry = report.damage?.firstEntry { object["first_entry"] = .integer(Int64(entry)) }
         return object
     }
 }
@@ -138,20 +154,23 @@ struct AuditReplay: GateCommand {
             return found
         }
         var progress = Progress("replaying")
-        let report = try TrailVerifier(trail.reader, trusting: options.trust, examining: .envelope).verify(
-            visit: { entry in
-                let bytes = Array(entry.bytes)
-                let result =
-                    if let other {
-                        try replay(bytes, policies: policy, with: other)
-                    } else {
-                        try replay(bytes, policies: policy)
+        let verifier = TrailVerifier(trail.reader, trusting: options.trust, examining: .envelope)
+        let report = try auditing {
+            try verifier.verify(
+                visit: { entry in
+                    let bytes = Array(entry.bytes)
+                    let result =
+                        if let other {
+                            try replay(bytes, policies: policy, with: other)
+                        } else {
+                            try replay(bytes, policies: policy)
+                        }
+                    if let line = summary.add(result, of: entry.index) {
+                        progress.end()
+                        output.json ? Terminal.print(line.json) : line.lines.forEach(Terminal.print)
                     }
-                if let line = summary.add(result, of: entry.index) {
-                    progress.end()
-                    output.json ? Terminal.print(line.json) : line.lines.forEach(Terminal.print)
-                }
-            }, progress: { progress.show($0, of: $1) })
+                }, progress: { progress.show($0, of: $1) })
+        }
         progress.end()
         output.json ? Terminal.print(summary.json) : summary.lines.forEach(Terminal.print)
         if let damage = report.damage {
@@ -204,10 +223,12 @@ struct AuditShow: GateCommand {
         let options = try AuditTrust(trail, keys: key, origin: origin)
         options.warnAboutOwnWord()
         do {
-            if let index = UInt64(what) {
-                try showEntry(index, of: trail.reader, options.trust)
-            } else {
-                try showSend(what, of: trail.reader, options.trust)
+            try auditing {
+                if let index = UInt64(what) {
+                    try showEntry(index, of: trail.reader, options.trust)
+                } else {
+                    try showSend(what, of: trail.reader, options.trust)
+                }
             }
         } catch let damage as TrailDamage {
             throw CommandFailure(

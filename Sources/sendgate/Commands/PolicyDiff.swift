@@ -12,8 +12,8 @@ struct PolicyDiff: GateCommand {
         usage: "sendgate policy diff OLD NEW [--json]",
         discussion: """
             Both decide the same sends, from everything in favour to two circumstances against; a difference is told \
-            with the fewest. Texts, times to live and sending hours are no part of it. Ends with 3 when there is a \
-            difference.
+            with the fewest. Texts, times to live and sending hours change no decision on equal facts; the pages they are \
+            on are named. Ends with 3 when anything differs.
             """)
 
     static let example = "sendgate policy diff /srv/policies/2026-11 Policies"
@@ -38,7 +38,7 @@ struct PolicyDiff: GateCommand {
         } else {
             show(difference)
         }
-        if !difference.changes.isEmpty { throw ExitStatus.foundDifference }
+        if !difference.changes.isEmpty || !difference.pages.isEmpty { throw ExitStatus.foundDifference }
     }
 
     private func show(_ difference: PolicyDifference) {

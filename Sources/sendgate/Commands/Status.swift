@@ -63,7 +63,7 @@ struct Status: GateCommand {
             )
         }
         Terminal.print(
-            "trail     \(count("trail_entries")) entries, \(count("publish_lag_milliseconds")) ms behind")
+            "trail     \(count("trail_entries")) entries, \(count("publish_lag_seconds")) s behind")
         Terminal.print("outbox    \(count("outbox_rows")) messages, \(count("outbox_bytes")) bytes")
         Terminal.print(
             "engine    \(count("operations_total")) operations in \(count("batches_total")) batches, \(count("queued_operations")) waiting"

@@ -160,7 +160,15 @@ extension GatewayConfiguration {
                 sources.refuse("the same socket is configured twice", at: written.place)
             }
             var listener = Listener(source: source)
-            if let mode = mode(written.directoryMode, &sources) { listener.directoryMode = mode }
+            if let word = written.directoryMode, let mode = mode(word, &sources) {
+                listener.directoryMode = mode
+                if mode & 0o002 != 0 {
+                    sources.refuse(
+                        "`directory_mode` \"\(word.text)\" lets everybody write in the directory",
+                        at: word.place,
+                        hint: "whoever can may put a socket of their own there; use \"0750\"")
+                }
+            }
             if let mode = mode(written.mode, &sources) { listener.mode = mode }
             listener.ownerID = written.owner.flatMap { account($0, as: .user, &sources) }
             listener.groupID = written.group.flatMap { account($0, as: .group, &sources) }
@@ -177,6 +185,14 @@ extension GatewayConfiguration {
                 sources.refuse(
                     "systemd makes this socket, so its mode and owner stand in the socket unit",
                     at: written.place, hint: "use `SocketMode=`, `SocketUser=` and `SocketGroup=` there")
+            }
+            if case .path(let path) = source, listeners.contains(where: { $0.disagrees(with: listener) }) {
+                sources.refuse(
+                    "`\(path)` shares its directory with another socket and asks for another mode, owner or group of it",
+                    at: written.place,
+                    hint:
+                        "give each a directory of its own, or both the same `directory_mode`, `owner` and `group`"
+                )
             }
             listeners.append(listener)
         }
@@ -262,6 +278,7 @@ extension GatewayConfiguration {
         set(.securitySharePercent) { limits.securitySharePercent = $0 }
         set(.retentionDays) { limits.retentionMilliseconds = Int64($0) * 86_400_000 }
         set(.eventLoops) { endpoint.eventLoopCount = $0 }
+        set(.listenBacklog) { endpoint.listenBacklog = Int32($0) }
         set(.connections) { endpoint.connections.total = $0 }
         set(.connectionsPerUser) { endpoint.connections.perUser = $0 }
         set(.requestsInFlight) { endpoint.inFlight.total = $0 }

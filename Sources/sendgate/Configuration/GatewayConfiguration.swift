@@ -44,7 +44,8 @@ struct GatewayConfiguration: Hashable, Sendable {
         }
 
         var source: Source
-        var directoryMode: UInt32 = 0o750
+        /// `nil`, in development, for a directory that was looked at already.
+        var directoryMode: UInt32? = 0o750
         var mode: UInt32 = 0o660
         var ownerID: UInt32?
         var groupID: UInt32?
@@ -52,6 +53,15 @@ struct GatewayConfiguration: Hashable, Sendable {
         var caller: CallerName?
         /// Uids that may connect to a bound listener.
         var userIDs: Set<UInt32> = []
+
+        /// Whether two sockets lie in one directory and want something different of it.
+        func disagrees(with other: Listener) -> Bool {
+            guard case .path(let path) = source, case .path(let otherPath) = other.source,
+                SocketFile(path: path).directory == SocketFile(path: otherPath).directory
+            else { return false }
+            return (directoryMode, ownerID, groupID)
+                != (other.directoryMode, other.ownerID, other.groupID)
+        }
     }
 
     struct PolicySigning: Hashable, Sendable {

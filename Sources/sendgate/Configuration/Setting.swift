@@ -24,6 +24,7 @@ enum Setting: String, CaseIterable, Sendable {
     case outboxBytes = "limits.outbox_bytes"
     case freeDiskBytes = "limits.free_disk_bytes"
     case securitySharePercent = "limits.security_share_percent"
+    case listenBacklog = "limits.listen_backlog"
     case connections = "limits.connections"
     case connectionsPerUser = "limits.connections_per_user"
     case requestsInFlight = "limits.requests_in_flight"
@@ -51,6 +52,8 @@ enum Setting: String, CaseIterable, Sendable {
         // A tenth is the least of every bound that a flood of marketing must not take from security.
         case .securitySharePercent: 10...90
         case .connections, .connectionsPerUser, .requestsInFlight, .requestsInFlightPerUser: 8...1_000_000
+        // The kernel caps it at `net.core.somaxconn`.
+        case .listenBacklog: 1...65_535
         case .drainSeconds: 1...600
         // Repeating an id is answered with the first answer for at least 31 days.
         case .retentionDays: 31...3_660

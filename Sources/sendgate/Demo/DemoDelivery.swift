@@ -24,7 +24,7 @@ struct DemoDelivery: AsyncParsableCommand {
 
     func run() async throws {
         let endpoint = try UnixSocketEndpoint(
-            listeners: [ListenerConfiguration(source: .path(SocketFile(path: socket, directoryMode: 0o700)))],
+            listeners: [ListenerConfiguration(source: .path(SocketFile(path: socket, directoryMode: nil)))],
             limits: EndpointLimits(), handler: DeliveryRecorder(path: record),
             logger: Logger(label: "delivery"))
         let group = ServiceGroup(
@@ -50,6 +50,8 @@ private final class DeliveryRecorder: RequestHandler {
             known.withLock { _ = $0.insert(message) }
         }
     }
+
+    func mayUseReserve(_ peer: Peer) -> Bool { false }
 
     func handle(_ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void) {
         guard request.method == "POST", request.target == "/v1/deliveries",

@@ -55,11 +55,13 @@ struct DevelopmentGateway {
         }
         var listeners = [
             GatewayConfiguration.Listener(
-                source: .path(gateSocket), mode: 0o600, caller: Self.caller, userIDs: [user])
+                source: .path(gateSocket), directoryMode: nil, mode: 0o600, caller: Self.caller,
+                userIDs: [user])
         ]
         listeners += callerSockets.map { caller, path in
             GatewayConfiguration.Listener(
-                source: .path(path), mode: otherUserIDs.isEmpty ? 0o600 : 0o666, caller: caller,
+                source: .path(path), directoryMode: nil, mode: otherUserIDs.isEmpty ? 0o600 : 0o666,
+                caller: caller,
                 userIDs: otherUserIDs.union([user]))
         }
         var configuration = GatewayConfiguration(

@@ -1,5 +1,6 @@
 import AuditTrail
 import CompliancePolicy
+import Foundation
 import GateVocabulary
 import GatewayPipeline
 import PolicyFiles
@@ -48,6 +49,7 @@ enum PolicyLoading {
         -> PolicySource.Loaded
     {
         let folder = configuration.policiesDirectory
+        try refuseOpenPages(of: folder)
         let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
         let reviewed = reviewedDigest(of: bundle)
         if let signing = configuration.policySigning {
@@ -57,6 +59,22 @@ enum PolicyLoading {
         let policy = CompiledPolicy(bundle)
         try PolicyProof.demand(policy)
         return PolicySource.Loaded(policy: policy, reviewedDigest: reviewed)
+    }
+
+    /// Refuses a bundle that everybody may write: who may put it in force would be anybody.
+    private static func refuseOpenPages(of folder: String) throws(PolicyProblems) {
+        let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+        let open = ([folder] + names.sorted().map { "\(folder)/\($0)" }).filter { path in
+            var status = stat()
+            return stat(path, &status) == 0 && status.st_mode & S_IWOTH != 0
+        }
+        guard !open.isEmpty else { return }
+        throw PolicyProblems(
+            open.prefix(8).map { path in
+                PolicyProblem(
+                    file: path, message: "may be written by everybody",
+                    hint: "run `chmod o-w \(path)`, and look at what was written there")
+            })
     }
 
     /// What is wrong with putting a bundle in force now: it was reviewed and proved for the law from its own day on.

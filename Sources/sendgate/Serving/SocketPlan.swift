@@ -1,4 +1,3 @@
-import CompliancePolicy
 import Foundation
 import GateVocabulary
 import GatewayPipeline
@@ -62,12 +61,7 @@ struct SocketPlan {
         self.sockets = sockets
     }
 
-    /// - Parameter policy: Says which bound listeners are for security alone, and so may use what is reserved.
-    func listeners(under policy: CompiledPolicy) -> [ListenerConfiguration] {
-        sockets.map { source, caller in
-            let categories = caller.flatMap { policy.caller($0)?.types.categories } ?? []
-            return ListenerConfiguration(
-                source: source, boundCaller: caller, isReserved: categories == [.security])
-        }
+    var listeners: [ListenerConfiguration] {
+        sockets.map { ListenerConfiguration(source: $0.source, boundCaller: $0.caller) }
     }
 }

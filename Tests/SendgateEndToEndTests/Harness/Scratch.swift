@@ -68,6 +68,9 @@ enum Machine {
     /// `verify_tiles.go`, built by `make peers`.
     static let verifyTiles = "\(peers)/bin/verify_tiles"
 
+    /// Of the Debian package `prometheus`, or `SENDGATE_PROMTOOL`.
+    static let promtool = environment("SENDGATE_PROMTOOL") ?? "/usr/bin/promtool"
+
     static func peer(_ name: String) -> String { "\(repository)/Tests/SendgateEndToEndTests/peers/\(name)" }
 
     /// Tests of other users and of a full disk need to be root, as the machines that run `make test` are.
