@@ -74,6 +74,10 @@ package struct DeviceRecord: Hashable, Sendable {
     package var isActive: Bool
     package var seenAt: Instant
 
+    /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, an FCM token is
+    /// compared as it is.
+    package var tokenIdentity: String { platform == .ios ? token.lowercased() : token }
+
     package init(
         subject: SubjectID, tag: Tag, id: DestinationID, platform: Platform, app: String, token: String,
         region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,

@@ -18,6 +18,8 @@ extension OpenAPIDocument {
             answers: [.recorded], problems: [.notFound]),
         Operation(
             .putDevice, "Recipients", "Register a device, or replace what is known of it",
+            means:
+                "A push token belongs to one device of one person: the latest registration takes it, and the device that had it becomes inactive until its app registers again.",
             request: .body(DeviceBody.self, "An iPhone"),
             answers: [.recorded],
             problems: [.notFound, .tooManyDestinations, .unknownTimeZone, .assertionNotPermitted]),
