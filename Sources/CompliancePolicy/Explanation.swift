@@ -10,12 +10,12 @@ package enum Explanation {
         case .allowed: "Nothing stood in the way, so the notification was passed on."
         case .genericOnly:
             "The device has \(key(detail)), so only a text without content was passed on."
-        case .expired where detail == .alreadySent: "The same news went out before, or is already waiting to."
-        case .expired where detail == .acknowledged:
-            "It did not have to be told any more: the app had said that the recipient knows."
         case .expired: "The notification arrived after the time in which it would have been of use."
         case .expiresBeforeDue:
             "By the time it could have gone out, the notification would have been of no use any more."
+        case .repeated where detail == .acknowledged:
+            "It did not have to be told any more: the app had said that the recipient knows."
+        case .repeated: "The same news went out before, or is already waiting to."
         case .unknownType: "The sender named a kind of notification that is not registered."
         case .typeDisabled: "This kind of notification is registered but switched off for everybody."
         case .invalidParams: "What the sender filled in does not fit this kind of notification."
@@ -154,8 +154,8 @@ package enum Explanation {
     /// An event names the reason and no detail, so this says no more than the reason does.
     private static func withdrawal(_ reason: Reason) -> String {
         switch reason {
-        // Its time, or somebody told it first.
         case .expired, .expiresBeforeDue: "it was of no use any more"
+        case .repeated: "it had been told before, or the recipient knew by then"
         case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .noPurposeConsent:
             "the consent it needs was not there any more"
         case .minor: "the recipient was not known to be of age any more"

@@ -10,6 +10,8 @@ package struct FactNeeds: Hashable, Sendable {
     package var ownRequestPurpose: Purpose?
     /// The param whose value tells one event from another, for ``Facts/repetition``.
     package var dedupeBy: String?
+    /// Among whose sends it is looked for.
+    package var dedupeScope: DedupeScope
     /// The purposes ``Facts/withheld`` speaks of.
     package var withheldFrom: [Purpose]
     /// Seconds over which ``Facts/typeCount`` counts; `nil` when the type has no cap.
@@ -42,6 +44,7 @@ extension CompiledPolicy {
         return FactNeeds(
             purpose: Purpose(type.category.rawValue), specialPurpose: type.purpose,
             ownRequestPurpose: type.ownRequest?.purpose, dedupeBy: type.isToldOnce ? type.dedupeBy : nil,
+            dedupeScope: type.dedupeScope,
             withheldFrom: category(type.category).withheldFrom,
             typeWindowSeconds: bundle.limits.types[type.id]?.windowSeconds,
             categoryWindowSeconds: bundle.limits.categories[type.category]?.windowSeconds,

@@ -9,7 +9,7 @@ import GateVocabulary
 // through its conformance, and there would be dozens of them in a decision.
 // The gates are inlined where they are asked, which takes a third off a decision.
 
-/// 0. Not past its expiry, and not due after it.
+/// 0. Not past its expiry, not due after it, and not told before where the type is told once.
 ///
 /// - Parameter waitsUntil: Until when gate 9 would make the send wait, if it would.
 @inline(__always)
@@ -22,8 +22,8 @@ func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) ->
     guard behaviour.marks.contains(.toldOnce) else { return .pass }
     switch facts.repetition {
     case .first: return .pass
-    case .alreadySent: return .fail(.expired, .alreadySent)
-    case .acknowledged: return .fail(.expired, .acknowledged)
+    case .alreadySent: return .fail(.repeated, .alreadySent)
+    case .acknowledged: return .fail(.repeated, .acknowledged)
     case nil: return .fail(.factMissing, .repetition)
     }
 }

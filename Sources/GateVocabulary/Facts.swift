@@ -97,7 +97,7 @@ package enum FallbackFact: String, CaseIterable, Sendable, Hashable {
 }
 
 /// Whether what a send tells was told already: equal values of the param its type declares as `dedupe_by`, for
-/// this recipient on this channel.
+/// this recipient on this channel, by the same caller or, where the type says so, by any.
 package enum RepetitionFact: String, CaseIterable, Sendable, Hashable {
     case first
     /// Another send told it, or waits to.

@@ -42,6 +42,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
     // Gate 0
     case expired
     case expiresBeforeDue = "expires_before_due"
+    case repeated
     // Gate 1
     case unknownType = "unknown_type"
     case typeDisabled = "type_disabled"
@@ -91,7 +92,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
         case .allowed, .genericOnly: .forward
         case .quietHoursDeferred: .defer
         case .digested: .digest
-        case .expired, .expiresBeforeDue, .pushDisabled, .userPreference, .blockedAtOSLevel,
+        case .expired, .expiresBeforeDue, .repeated, .pushDisabled, .userPreference, .blockedAtOSLevel,
             .quietHoursDropped, .quietHoursZoneMissing, .frequencyCap:
             .suppress
         case .unknownType, .typeDisabled, .invalidParams, .callerNotPermitted, .criticalNotPermitted,
@@ -105,7 +106,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
     /// Who can make the next attempt succeed; never the recipient where the recipient said no.
     package func whoCanFix(_ detail: Detail?) -> WhoCanFix {
         switch self {
-        case .expired, .expiresBeforeDue, .unknownType, .invalidParams, .channelNotAllowed,
+        case .expired, .expiresBeforeDue, .repeated, .unknownType, .invalidParams, .channelNotAllowed,
             .payloadTooLarge, .unknownRecipient:
             .producer
         case .callerNotPermitted, .criticalNotPermitted: .security
@@ -135,7 +136,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
 /// What exactly was missing, closed per reason: see ``Reason/details``.
 @usableFromInline
 package enum Detail: String, CaseIterable, Sendable, Hashable {
-    // expired
+    // repeated
     /// What it tells was told already: the same value of the type's `dedupe_by`.
     case alreadySent = "already_sent"
     /// What it tells need not be told any more: somebody acknowledged it.
@@ -208,7 +209,7 @@ extension Reason {
     /// The details this reason may carry; empty when the reason says it all.
     package var details: [Detail] {
         switch self {
-        case .expired: [.alreadySent, .acknowledged]
+        case .repeated: [.alreadySent, .acknowledged]
         case .quietHoursDeferred: [.sendTime]
         case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
             [

@@ -10,6 +10,14 @@ extension GateReading {
         WHERE device_key.key = ?
         """)
 
+    private static let tokenPlace = StatementText(
+        "push_token",
+        """
+        SELECT held.id, held.tag, held.sealed, person.subject FROM push_token
+        JOIN held ON held.id = push_token.held JOIN person ON person.number = held.id >> 24
+        WHERE push_token.code = ?
+        """)
+
     final func recipient(_ subject: SubjectID) throws -> RecipientRecord? {
         guard let row = try held(.recipient, of: subject).first else { return nil }
         return try RecipientRecord(sealedFields: try row.open(of: subject, with: cipher), subject: subject)
@@ -21,6 +29,19 @@ extension GateReading {
                 sealedFields: try row.open(of: subject, with: cipher), subject: subject, tag: try tag(of: row)
             )
         }.sorted { $0.tag < $1.tag }
+    }
+
+    final func device(withToken identity: String) throws -> DeviceRecord? {
+        let code = mappings.code(ofToken: identity)
+        let place = try gate.first(Self.tokenPlace, { $0.add(code) }, read: Self.place)
+        guard let place else { return nil }
+        let record = try DeviceRecord(
+            sealedFields: try place.held.open(of: place.subject, with: cipher), subject: place.subject,
+            tag: try tag(of: place.held))
+        guard record.isActive, record.tokenIdentity == identity else {
+            throw StoreError.damaged(table: "push_token", "the index leads to another device")
+        }
+        return record
     }
 
     final func addresses(of subject: SubjectID) throws -> [AddressRecord] {
@@ -39,12 +60,7 @@ extension GateReading {
     }
 
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
-        let place = try gate.first(Self.keyPlace, { $0.add(key) }) { row in
-            (
-                held: Held(id: row.integer(), tag: try row.optionalID(), sealed: row.byteArray()),
-                subject: try row.id(SubjectID.self)
-            )
-        }
+        let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: Self.place)
         guard let place else { return nil }
         let record = try DeviceKeyRecord(
             sealedFields: try place.held.open(of: place.subject, with: cipher), subject: place.subject,
@@ -53,6 +69,14 @@ extension GateReading {
             throw StoreError.damaged(table: "device_key", "the index leads to another key")
         }
         return record
+    }
+
+    /// A row of `held` found through an index, and whose it is.
+    private static func place(_ row: inout StoredRow) throws -> (held: Held, subject: SubjectID) {
+        (
+            held: Held(id: row.integer(), tag: try row.optionalID(), sealed: row.byteArray()),
+            subject: try row.id(SubjectID.self)
+        )
     }
 
     private func tag(of row: Held) throws -> Tag {

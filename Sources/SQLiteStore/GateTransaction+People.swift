@@ -46,16 +46,25 @@ extension GateTransaction {
     }
 
     /// Writes the row found by its tag, in its old slot or a new one.
-    private func putTagged(_ fields: [UInt8], as kind: Held.Kind, tag: Tag, of subject: SubjectID) throws {
+    ///
+    /// - Returns: The row's id.
+    @discardableResult
+    private func putTagged(
+        _ fields: [UInt8], as kind: Held.Kind, tag: Tag, of subject: SubjectID
+    ) throws -> Int64 {
         let known = try held(kind, of: subject).first { $0.tag == tag }
         let id = try known?.id ?? nextID(kind, of: subject)
         try put(fields, as: kind, id: id, tag: tag, of: subject)
+        return id
     }
 
-    private func removeTagged(_ kind: Held.Kind, tag: Tag, of subject: SubjectID) throws {
-        guard let known = try held(kind, of: subject).first(where: { $0.tag == tag }) else { return }
+    /// - Returns: The id of the row that went; `nil` when there was none.
+    @discardableResult
+    private func removeTagged(_ kind: Held.Kind, tag: Tag, of subject: SubjectID) throws -> Int64? {
+        guard let known = try held(kind, of: subject).first(where: { $0.tag == tag }) else { return nil }
         try gate.change(Self.removeHeld) { $0.add(known.id) }
         forgetHeld()
+        return known.id
     }
 
     /// The next free id after the person's last row of a kind. Slots start at 1, so that the slot of a ledger's
@@ -89,12 +98,27 @@ extension GateTransaction {
         try putOnly(record.sealedFields, as: .recipient, of: record.subject)
     }
 
+    // Replaces by either column: a device has one token, and a token leads to one device.
+    private static let putToken = StatementText(
+        "push_token", "INSERT OR REPLACE INTO push_token VALUES (?, ?)")
+    private static let removeToken = StatementText("push_token", "DELETE FROM push_token WHERE held = ?")
+
     func putDevice(_ record: DeviceRecord) throws {
-        try putTagged(record.sealedFields, as: .device, tag: record.tag, of: record.subject)
+        let id = try putTagged(record.sealedFields, as: .device, tag: record.tag, of: record.subject)
+        guard record.isActive, !record.token.isEmpty else {
+            try gate.change(Self.removeToken) { $0.add(id) }
+            return
+        }
+        let code = mappings.code(ofToken: record.tokenIdentity)
+        try gate.change(Self.putToken) {
+            $0.add(id)
+            $0.add(code)
+        }
     }
 
     func removeDevice(_ device: Tag, of subject: SubjectID) throws {
-        try removeTagged(.device, tag: device, of: subject)
+        guard let id = try removeTagged(.device, tag: device, of: subject) else { return }
+        try gate.change(Self.removeToken) { $0.add(id) }
     }
 
     func putAddress(_ record: AddressRecord) throws {
@@ -166,6 +190,8 @@ extension GateTransaction {
     private static let historyOfPerson = StatementText("history", "DELETE FROM history WHERE person = ?")
     private static let keysOfPerson = StatementText(
         "device_key", "DELETE FROM device_key WHERE held BETWEEN ? AND ?")
+    private static let tokensOfPerson = StatementText(
+        "push_token", "DELETE FROM push_token WHERE held BETWEEN ? AND ?")
     private static let heldOfPerson = StatementText("held", "DELETE FROM held WHERE id BETWEEN ? AND ?")
     private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
     private static let toldOfPerson = StatementText("told", "DELETE FROM told WHERE person = ?")
@@ -181,7 +207,7 @@ extension GateTransaction {
             try gate.change(Self.historyOfPerson) { $0.add(person) }
             try gate.change(Self.toldOfPerson) { $0.add(person) }
             let ids = Held.ids(of: person, Held.Kind.recipient...Held.Kind.permissionPrompt)
-            for statement in [Self.keysOfPerson, Self.heldOfPerson] {
+            for statement in [Self.keysOfPerson, Self.tokensOfPerson, Self.heldOfPerson] {
                 try gate.change(statement) {
                     $0.add(ids.lowerBound)
                     $0.add(ids.upperBound)

@@ -199,6 +199,13 @@ extension Schema {
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX told_by_time ON told (at);
             """,
+            """
+            -- Which device a push token leads to: HMAC-SHA256 of the token under the index key, of active devices.
+            CREATE TABLE push_token (
+                held INTEGER PRIMARY KEY,
+                code BLOB NOT NULL UNIQUE
+            ) STRICT;
+            """,
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.

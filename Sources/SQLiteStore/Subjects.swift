@@ -30,6 +30,11 @@ struct SubjectMappings: Sendable {
         index.authenticate(Array("sendgate/user/v1\0".utf8) + Array(user.text.utf8))
     }
 
+    /// What a device is found by through its push token, in `gate.db`.
+    func code(ofToken identity: String) -> [UInt8] {
+        index.authenticate(Array("sendgate/push-token/v1\0".utf8) + Array(identity.utf8))
+    }
+
     func find(_ user: UserID, in connection: Connection) throws -> Subject? {
         let key = key(of: user)
         return try connection.first(Self.byUser, { $0.add(key) }, read: open)

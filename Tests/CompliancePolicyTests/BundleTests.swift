@@ -178,6 +178,8 @@ extension BadLine {
         BadLine("types/duty.yaml", ["mandatory", "passes", "3"], "caps", "names one thing twice"),
         BadLine("types/duty.yaml", ["mandatory", "if_unreachable"], "sms", "no body there"),
         BadLine("types/payment.yaml", ["dedupe_by"], "order", "no param of the type"),
+        BadLine("types/payment.yaml", ["dedupe_scope"], "everybody", "must be one of `caller`, `type`"),
+        BadLine("types/statement.yaml", ["dedupe_scope"], "type", "has `dedupe_scope` and no `dedupe_by`"),
         BadLine("types/payment.yaml", ["params", "id"], ["optional": "uuid"], "which is optional"),
         BadLine("types/payment.yaml", ["params", "id"], "guid", "is no kind of param"),
         BadLine("types/payment.yaml", ["params", "1st"], "uuid", "is no name for a param"),

@@ -60,10 +60,10 @@ extension GateRow {
         GateRow("nobody knows when it is due", .of(TestType.payment), .expiry, missing(.expiry)) {
             $0.due = nil
         },
-        GateRow("told before", .of(TestType.payment), .expiry, .fail(.expired, .alreadySent)) {
+        GateRow("told before", .of(TestType.payment), .expiry, .fail(.repeated, .alreadySent)) {
             $0.repetition = .alreadySent
         },
-        GateRow("acknowledged", .of(TestType.payment), .expiry, .fail(.expired, .acknowledged)) {
+        GateRow("acknowledged", .of(TestType.payment), .expiry, .fail(.repeated, .acknowledged)) {
             $0.repetition = .acknowledged
         },
         GateRow("nobody knows whether it was told", .of(TestType.payment), .expiry, missing(.repetition)) {

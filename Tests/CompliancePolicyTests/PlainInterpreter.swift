@@ -120,8 +120,8 @@ struct PlainInterpreter: Sendable {
         if let wait, wait > expiry { return .fail(.expiresBeforeDue) }
         if let type, type.dedupeBy != nil, type.mandatory == nil {
             if facts.repetition == nil { return .fail(.factMissing, .repetition) }
-            if facts.repetition == .alreadySent { return .fail(.expired, .alreadySent) }
-            if facts.repetition == .acknowledged { return .fail(.expired, .acknowledged) }
+            if facts.repetition == .alreadySent { return .fail(.repeated, .alreadySent) }
+            if facts.repetition == .acknowledged { return .fail(.repeated, .acknowledged) }
         }
         return .pass
     }

@@ -101,20 +101,26 @@ final class GatewayHarness: Sendable {
         "auditor": 2006, "help": 2007,
     ]
 
-    /// - Parameter caps: A `limits.yaml` to use in place of the rule book's own.
+    /// - Parameters:
+    ///   - caps: A `limits.yaml` to use in place of the rule book's own.
+    ///   - edit: Changes the pages of the bundle before it is read.
     init(
-        at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil
+        at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
+        edit: ((inout [String: PolicyNode]) -> Void)? = nil
     ) throws {
         folder = NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
         let policy: CompiledPolicy
-        if let caps {
+        if caps != nil || edit != nil {
             var pages = try Repository.pages()
-            pages["limits.yaml"] = try PolicyPage.read(Array(caps.utf8), file: "limits.yaml")
-            // What the rule book says about its own caps is not about these.
-            for page in pages.keys where page.hasPrefix("cases/") {
-                pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
+            if let caps {
+                pages["limits.yaml"] = try PolicyPage.read(Array(caps.utf8), file: "limits.yaml")
+                // What the rule book says about its own caps is not about these.
+                for page in pages.keys where page.hasPrefix("cases/") {
+                    pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
+                }
             }
+            edit?(&pages)
             policy = CompiledPolicy(try PolicyBundle.read(documents: pages).get())
         } else {
             policy = try Repository.policy()
@@ -204,7 +210,8 @@ final class GatewayHarness: Sendable {
         let registered = try await call(
             "product", "PUT", "/v1/recipients/\(user)/devices/\(device)",
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": "00aa", "region": .string(region),
+                "platform": "ios", "app": "no.getdrop.app", "token": .string("token-of-\(user)-\(device)"),
+                "region": .string(region),
                 "time_zone": .string(zone), "os_permission": .string(osPermission), "critical_alerts": true,
             ])
         try #require(registered.status == 200, "\(registered.json)")

@@ -36,9 +36,62 @@ import WireProtocol
         let gate = try await gate()
         #expect(try await gate.call("payments", "POST", "/v1/sends", processing("a")).status == 202)
         let again = try await gate.call("payments", "POST", "/v1/sends", processing("b"))
-        #expect(again.status == 403 && again["reason"] == "expired" && again["detail"] == "already_sent")
+        #expect(again.status == 403 && again["reason"] == "repeated" && again["detail"] == "already_sent")
         let other = processing("c", payment: "22222222-5c1b-4e52-9a1f-3f6f3d1f7a10")
         #expect(try await gate.call("payments", "POST", "/v1/sends", other).status == 202)
+    }
+
+    @Test func `one caller's send, cancel and acknowledgement leave another's notice alone`() async throws {
+        let gate = try await gate()
+        // Both may send the type, and each is refused a repeat of its own only.
+        for caller in ["product", "payments"] {
+            let sent = try await gate.call(caller, "POST", "/v1/sends", processing("a"))
+            #expect(sent.status == 202, "\(sent.json)")
+            let again = try await gate.call(caller, "POST", "/v1/sends", processing("b"))
+            #expect(again["reason"] == "repeated" && again["detail"] == "already_sent", "\(again.json)")
+        }
+        let acknowledged = try await gate.call(
+            "product", "POST", "/v1/sends/acknowledge", acknowledgement)
+        #expect(acknowledged.json["withdrawn"]?.arrayValue?.count == 1, "\(acknowledged.json)")
+        let own = try await gate.call("product", "POST", "/v1/sends", processing("c"))
+        #expect(own["reason"] == "repeated" && own["detail"] == "acknowledged", "\(own.json)")
+        let waiting = try gate.store.read { store in
+            try store.outbox(of: try #require(try store.subject(of: UserID("u_1"))).id).map(
+                \.request.caller.text)
+        }
+        #expect(waiting == ["payments"])
+    }
+
+    @Test func `a type that is deduplicated among all callers says so`() async throws {
+        let gate = try GatewayHarness(edit: { pages in
+            let path = "types/alert.payment_processing.yaml"
+            guard case .object(var page)? = pages[path]?.json else { return }
+            page["dedupe_scope"] = "type"
+            pages[path] = PolicyNode(json: .object(page))
+        })
+        try await gate.register("u_1")
+        try #require(try await gate.call("product", "POST", "/v1/sends", processing("a")).status == 202)
+        let other = try await gate.call("payments", "POST", "/v1/sends", processing("a"))
+        #expect(other["reason"] == "repeated" && other["detail"] == "already_sent", "\(other.json)")
+        #expect(other["who_can_fix"] == "producer")
+        let acknowledged = try await gate.call(
+            "payments", "POST", "/v1/sends/acknowledge", acknowledgement)
+        #expect(acknowledged.json["withdrawn"]?.arrayValue?.count == 1, "\(acknowledged.json)")
+    }
+
+    @Test func `one caller's collapse key replaces no message of another's`() async throws {
+        let gate = try await gate()
+        _ = try await gate.addKey("u_1")
+        for (number, caller) in ["product", "payments", "payments"].enumerated() {
+            let id = "\(number)"
+            var send = processing(id, payment: "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a1\(id)")
+            send["collapse_key"] = "k"
+            try #require(try await gate.call(caller, "POST", "/v1/sends", send).status == 202)
+        }
+        gate.clock.advance(seconds: 600)
+        _ = try await gate.claim()
+        let tags = try await gate.claim().map { $0.headers["apns-collapse-id"]?.stringValue ?? "none" }
+        #expect(tags.count == 3 && Set(tags).count == 2 && !tags.contains("none"), "\(tags)")
     }
 
     @Test func `who may not send a type learns neither what was told nor when it is quiet`() async throws {
@@ -79,7 +132,9 @@ import WireProtocol
             "payments", "POST", "/v1/sends/acknowledge", acknowledgement)
         #expect(acknowledged.status == 200 && acknowledged.json["withdrawn"] == [])
         let late = try await gate.call("payments", "POST", "/v1/sends", processing("a"))
-        #expect(late.status == 403 && late["detail"] == "acknowledged", "\(late.json)")
+        #expect(
+            late.status == 403 && late["reason"] == "repeated" && late["detail"] == "acknowledged",
+            "\(late.json)")
     }
 
     @Test func `who may not send a type cannot acknowledge it, and what has no event is refused`()

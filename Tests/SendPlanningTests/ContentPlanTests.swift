@@ -319,11 +319,12 @@ import Testing
     @Test func `a producer's collapse key cannot pass for a type's`() throws {
         let collapsing = try #require(TestBook.policy.types.first { $0.collapses })
         let other = try #require(TestBook.policy.types.first { !$0.collapses })
-        #expect(SendMaterial.collapseText(of: nil, [:], for: collapsing) == "type:\(collapsing.id)")
-        #expect(SendMaterial.collapseText(of: nil, [:], for: other) == nil)
-        #expect(
-            SendMaterial.collapseText(of: "type:\(collapsing.id)", [:], for: other)
-                == "key:type:\(collapsing.id)")
+        func text(_ key: String?, _ type: NotificationType) -> String? {
+            SendMaterial.collapseText(of: key, [:], for: type, by: CallerName("payments"))
+        }
+        #expect(text(nil, collapsing) == "type:\(collapsing.id)")
+        #expect(text(nil, other) == nil)
+        #expect(text("type:\(collapsing.id)", other) == "key:payments\0type:\(collapsing.id)")
     }
 }
 

@@ -50,6 +50,46 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `a push token leads to the active device that was put last with it`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let (one, two) = (SubjectID.sample(1), SubjectID.sample(2))
+        var (first, second) = (DeviceRecord.sample(one), DeviceRecord.sample(two))
+        first.token = "AAFF"
+        second.token = "aaff"
+        func found(_ identity: String) throws -> DeviceRecord? {
+            try opened.read { try $0.device(withToken: identity) }
+        }
+        #expect(try found("aaff") == nil)
+        try opened.write { try $0.putDevice(first) }
+        // An APNs token is the same in either case.
+        #expect(first.tokenIdentity == second.tokenIdentity)
+        #expect(try found("aaff") == first)
+        try opened.write { try $0.putDevice(second) }
+        try opened.reopen()
+        #expect(try found("aaff") == second)
+        // Another token, an inactive device and a removed one lead nowhere any more.
+        second.token = "bb"
+        try opened.write { try $0.putDevice(second) }
+        #expect(try found("aaff") == nil && found("bb") == second)
+        second.isActive = false
+        try opened.write { try $0.putDevice(second) }
+        #expect(try found("bb") == nil)
+        try opened.write { try $0.putDevice(first) }
+        #expect(try found("aaff") == first)
+        try? opened.write { transaction in
+            try transaction.removeDevice(first.tag, of: one)
+            #expect(try transaction.device(withToken: "aaff") == nil)
+            throw Interrupted()
+        }
+        #expect(try found("aaff") == first)
+        try opened.write { try $0.removeDevice(first.tag, of: one) }
+        #expect(try found("aaff") == nil)
+        try opened.write { try $0.putDevice(first) }
+        try opened.write { try $0.eraseSubject(one) }
+        #expect(try found("aaff") == nil)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `absent fields come back absent`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         let subject = SubjectID.sample(1)

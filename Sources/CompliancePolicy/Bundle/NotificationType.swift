@@ -36,6 +36,14 @@ package enum TTLStart: String, CaseIterable, Sendable, Hashable {
     case due
 }
 
+/// Among whose sends two with one value of `dedupe_by` are the same event.
+package enum DedupeScope: String, CaseIterable, Sendable, Hashable {
+    /// One caller's own. No caller can have another's notice withheld, by sending its event first or acknowledging it.
+    case caller
+    /// Every caller's that may send the type.
+    case type
+}
+
 /// What the recipient's own recorded request lets a type pass (S3: somebody who asked to be stopped wants it at
 /// night too).
 package struct OwnRequestRule: Hashable, Sendable {
@@ -76,6 +84,7 @@ package struct NotificationType: Hashable, Sendable {
     package var params: [String: ParamSchema]
     /// The param that makes two sends the same event; see DESIGN section 14.3.
     package var dedupeBy: String?
+    package var dedupeScope: DedupeScope
     /// Seconds, 1 to 28 days (the longest time FCM stores a message).
     package var ttlSeconds: Int64
     package var ttlCountsFrom: TTLStart
@@ -115,6 +124,14 @@ extension NotificationType {
     /// Not where a law obliges us to tell: nobody can know that the first was read, so the second goes too and
     /// takes the place of the first on the device.
     package var isToldOnce: Bool { dedupeBy != nil && mandatory == nil }
+
+    /// What the value of ``dedupeBy`` in a send of a caller's is compared under.
+    package func dedupeNamespace(of caller: CallerName) -> String {
+        switch dedupeScope {
+        case .caller: "\(id.text)\0\(caller.text)"
+        case .type: "\(id.text)\0"
+        }
+    }
 
     /// Whether the channel is where a duty to tell is done: by e-mail, in full whatever was chosen for a lock screen.
     ///
@@ -175,6 +192,12 @@ extension NotificationType {
             params[key] = ParamSchema(value)
         }
         dedupeBy = members.optionalText("dedupe_by", byteCountMax: 64)
+        let scope: DedupeScope? = members.optionalName("dedupe_scope")
+        dedupeScope = scope ?? .caller
+        if scope != nil, dedupeBy == nil {
+            reader.problem(
+                "has `dedupe_scope` and no `dedupe_by`", hint: "name the param that tells events apart")
+        }
         (ttlSeconds, ttlCountsFrom) = Self.ttl(members.required("ttl"))
         timing = members.optional("timing").flatMap { SendTime($0) }
         ownRequest = members.optional("own_request").map { OwnRequestRule($0) }

@@ -202,7 +202,7 @@ package struct Statute: Sendable {
         Statute(
             "told_once", "what was told, or acknowledged, is not told again",
             law: "the type's `dedupe_by`; S2, Payment Processing", when: .toldBefore, forbids: .promises,
-            demands: .reason(.expired)),
+            demands: .reason(.repeated)),
         Statute(
             "known_repetition_only",
             "nothing that is told once goes out when nobody knows whether it was told",

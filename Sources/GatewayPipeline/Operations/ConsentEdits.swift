@@ -44,7 +44,8 @@ extension BatchContext {
                     .idConflict,
                     detail: "this consent id was used for a record of other content; use a new id")
             }
-            return RecordedAnswer(trail: try reference(to: earlier), isReplayed: true)
+            return RecordedAnswer(
+                trail: try reference(to: earlier), isReplayed: true, noEffect: .recordedBefore)
         }
         guard body.eventTime <= now else {
             throw Problem(.eventInFuture, detail: "`event_time` is in the future")
@@ -160,7 +161,8 @@ extension BatchContext {
         }
     }
 
-    /// Withdraws one recorded consent. As easy as giving it (GDPR Art. 7(3)): no notice, no proof.
+    /// Withdraws one recorded consent, whatever the clocks say (``ConsentLedger/moment(of:in:)``). As easy as giving it
+    /// (GDPR Art. 7(3)): no notice, no proof.
     func withdrawConsent(
         _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
@@ -187,19 +189,27 @@ extension BatchContext {
                 caller: caller)
             try object(objection, of: after, at: now)
         }
-        try reconsider(person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
-        return recorded
+        after = try reloaded(person)
+        try reconsider(person.subject.id, as: after, because: .consentChanged, at: now)
+        let isStillGiven = Channel.allCases.contains {
+            !ConsentLedger.givenScopes(of: given.purpose, channel: $0, in: after.consents).isEmpty
+        }
+        return RecordedAnswer(
+            trail: recorded.trail,
+            noEffect: Will(after) == Will(person) ? isStillGiven ? .newerWord : .alreadySo : nil)
     }
 
-    /// Ends a purpose on one channel, for every address that has it.
+    /// Ends the consents to a purpose that were given on one channel up to a moment.
     ///
+    /// - Parameter address: The only one whose consent ends; `nil` for every one of the channel.
     /// - Returns: The person as the ledger knows them now.
     private func withdrawConsents(
-        to purpose: Purpose, on channel: Channel, of person: RecipientSnapshot, at eventTime: Instant,
-        method: ConsentMethod?, by caller: CallerName, receivedAt now: Instant
+        to purpose: Purpose, on channel: Channel, for address: Tag? = nil, of person: RecipientSnapshot,
+        at eventTime: Instant, method: ConsentMethod?, by caller: CallerName, receivedAt now: Instant
     ) throws -> RecipientSnapshot {
         var person = person
-        for given in ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents) {
+        for given in ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
+        where given.eventTime <= eventTime && (address == nil || given.address == address) {
             let event = withdrawal(
                 of: given, at: eventTime, method: method ?? given.method, by: caller, person: person,
                 receivedAt: now)
@@ -243,26 +253,28 @@ extension BatchContext {
                 return destination.tag
             }
         }
+        let before = Will(person)
         var trail: TrailReference?
         // An objection names no channel and holds for all of them, in this one transaction.
         for channel in body.channel.map({ [$0] }) ?? Channel.allCases {
-            let recorded = try appendPreference(
-                PreferenceRecord(
-                    subject: person.subject.id, scope: scope, channel: channel, destination: destination,
-                    state: body.storedState, source: source, at: now, caller: caller),
-                receivedAt: now)
+            let choice = PreferenceRecord(
+                subject: person.subject.id, scope: scope, channel: channel, destination: destination,
+                state: body.storedState, source: source, at: now, caller: caller)
+            let recorded = try appendPreference(choice, receivedAt: now)
             trail = trail ?? recorded
-            // An account-level "off" is a withdrawal of that channel's consent; a device's mutes only the device.
-            if body.storedState.isOff, destination == nil, category == .marketing {
-                person = try withdrawConsents(
-                    to: .marketing, on: channel, of: person, at: now, method: nil, by: caller,
-                    receivedAt: now)
+            let act = PersonAct(choice, isForEveryChannel: body.channel == nil)
+            guard let category, act.effect(at: choice.level, on: category).consent == .withdrawn else {
+                continue
             }
+            person = try withdrawConsents(
+                to: Purpose(category.rawValue), on: channel,
+                for: choice.level == .address ? destination : nil, of: person, at: now, method: nil,
+                by: caller, receivedAt: now)
         }
         guard let trail else { preconditionFailure("a preference was set on no channel") }
         person = try reloaded(person)
         try reconsider(person.subject.id, as: person, because: .preferenceChanged, at: now)
-        return RecordedAnswer(trail: trail)
+        return RecordedAnswer(trail: trail, noEffect: Will(person) == before ? .alreadySo : nil)
     }
 
     private func reference(to event: ConsentEvent) throws -> TrailReference {
@@ -282,47 +294,51 @@ extension BatchContext {
         _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
         let trail = try appendLedger(event, at: now)
-        let after = try reloaded(person)
         // A notice that was only shown is no will.
-        if event.state == .shown { return RecordedAnswer(trail: trail) }
-        let category = Category(rawValue: event.purpose.text)
-        // A sale is no choice of anybody's.
-        let isChoice = event.method != .existingCustomer || event.state != .given
-        if category == .marketing { try outweigh(event, of: after, by: caller, at: now) }
-        if let category, isChoice {
-            try follow(event, with: category, of: try reloaded(person), by: caller, at: now)
-        }
-        try reconsider(
-            person.subject.id, as: try reloaded(person), because: .consentChanged, at: now)
-        return RecordedAnswer(trail: trail)
+        if event.state == .shown { return RecordedAnswer(trail: trail, noEffect: .shownOnly) }
+        try outweigh(event, of: try reloaded(person), by: caller, at: now)
+        try follow(event, of: try reloaded(person), by: caller, at: now)
+        let after = try reloaded(person)
+        try reconsider(person.subject.id, as: after, because: .consentChanged, at: now)
+        guard Will(after) == Will(person) else { return RecordedAnswer(trail: trail) }
+        let fact = ConsentLedger.fact(
+            purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
+        let isSo = (fact.state == .given) == (event.state == .given)
+        return RecordedAnswer(trail: trail, noEffect: isSo ? .alreadySo : .newerWord)
     }
 
-    /// A yes that comes late does not outlive the no that was said after it: switching marketing off on a channel
-    /// withdraws its consent, also one that was given before and told of afterwards.
+    /// Withdraws a consent that is reported after a later choice which ended it: a yes that comes late does not outlive
+    /// the no that was said after it.
     private func outweigh(
         _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
     ) throws {
-        guard event.state == .given else { return }
-        let offs = try store.preferenceHistory(of: person.subject.id).filter {
-            $0.scope == Category.marketing.rawValue && $0.channel == event.channel && $0.destination == nil
-                && $0.state.isOff && $0.at >= event.eventTime
+        let counting = ConsentLedger.newest(in: person.consents)[
+            .init(purpose: event.purpose, channel: event.channel, address: event.address)]
+        guard event.state == .given, counting?.idTag == event.idTag else { return }
+        let ends = try store.preferenceHistory(of: person.subject.id).filter {
+            $0.scope == event.purpose.text && $0.channel == event.channel && $0.at >= event.eventTime
+                && $0.ends(consentFor: event.address)
         }
-        guard let off = offs.max(by: { $0.at < $1.at }) else { return }
+        guard let end = ends.max(by: { $0.at < $1.at }) else { return }
         try appendLedger(
             withdrawal(
-                of: event, at: off.at, method: event.method, by: caller, person: person, receivedAt: now),
+                of: event, at: end.at, method: event.method, by: caller, person: person, receivedAt: now),
             at: now)
     }
 
-    /// Records the choice that goes with a consent: on when it stands, off when it does not. The will may be older than
-    /// what the ledger knows, and older than a choice made since; what counts is the newest, and at equal times the no.
+    /// Records the preference that goes with a consent event. The event may be older than what the ledger knows, and
+    /// older than a choice made since; what counts is the newest, and at equal times the no.
     private func follow(
-        _ event: ConsentEvent, with category: GateVocabulary.Category, of person: RecipientSnapshot,
-        by caller: CallerName, at now: Instant
+        _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
     ) throws {
         let fact = ConsentLedger.fact(
             purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
-        let state: PreferenceState = fact.state == .given ? .userOn : .userOff
+        let level: PersonAct.Level = event.address == nil ? .account : .address
+        guard let category = Category(rawValue: event.purpose.text),
+            let state = PersonAct(event).effect(at: level, on: category).preference,
+            (fact.state == .given) == (event.state == .given)
+        else { return }
+        let moment = ConsentLedger.moment(of: event, in: person.consents)
         var places = [event.address]
         // Who says yes to texts at a number wants texts: an off for the whole channel that is older gives way.
         if event.address != nil, state == .userOn,
@@ -334,7 +350,9 @@ extension BatchContext {
         for place in places
         where person.preference(category.rawValue, event.channel, at: place) != state {
             let choice = choices.first { $0.destination == place }
-            if let choice, choice.at > event.eventTime || choice.at == event.eventTime && choice.state.isOff {
+            if let choice,
+                choice.at > moment || choice.at == moment && state == .userOn && choice.state != .userOn
+            {
                 continue
             }
             if let choice, place == nil, let address = event.address {
@@ -345,7 +363,7 @@ extension BatchContext {
                 PreferenceRecord(
                     subject: person.subject.id, scope: category.rawValue, channel: event.channel,
                     destination: place, state: state, source: event.method.preferenceSource,
-                    at: event.eventTime, caller: caller),
+                    at: moment, caller: caller),
                 receivedAt: now)
         }
     }
@@ -473,6 +491,18 @@ extension BatchContext {
             ]
         }
         return Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(.object(object))).bytes)
+    }
+}
+
+/// What a person's consents and preferences come to, compared before and after an act to tell whether it had an effect.
+private struct Will: Equatable {
+    /// Of each scope where something was said, the record that gives; `nil` where the answer is no.
+    private let consents: [ConsentLedger.Scope: Tag?]
+    private let preferences: [RecipientSnapshot.PreferenceKey: PreferenceState]
+
+    init(_ person: RecipientSnapshot) {
+        consents = ConsentLedger.newest(in: person.consents).mapValues { $0.state == .given ? $0.idTag : nil }
+        preferences = person.preferences.filter { $0.value != .default }
     }
 }
 

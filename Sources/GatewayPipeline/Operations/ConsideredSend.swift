@@ -45,7 +45,8 @@ struct ConsideredSend {
         let material = Self.material(
             request, as: attested, of: type, to: person, send: try context.identifiers.newSendID(),
             at: context.now)
-        let event = isAdmitted ? person?.event(type, request.params, on: request.channel) : nil
+        let event =
+            isAdmitted ? person?.event(type, request.params, of: attested.caller, on: request.channel) : nil
         let repetition = try person.map {
             try store.repetition(of: event, to: $0.subject.id, besides: material.send)
         }
@@ -79,7 +80,8 @@ struct ConsideredSend {
         let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
         let seconds = min(request.ttlSeconds ?? typeSeconds, typeSeconds)
         let collapse = type.flatMap {
-            SendMaterial.collapseText(of: request.collapseKey, request.params, for: $0)
+            SendMaterial.collapseText(
+                of: request.collapseKey, request.params, for: $0, by: attested.caller)
         }
         return SendMaterial(
             send: send, request: attested, params: request.params,

@@ -162,7 +162,7 @@ struct GatewayReading {
         }
         let names = person.destinationNames
         let events = person.consents.filter { event in
-            (query.asOf.map { event.eventTime <= $0 } ?? true)
+            (query.asOf.map { ConsentLedger.moment(of: event, in: person.consents) <= $0 } ?? true)
                 && (query.knownAt.map { event.receivedAt <= $0 } ?? true)
         }
         var standing: [ConsentsAnswer.Standing] = []

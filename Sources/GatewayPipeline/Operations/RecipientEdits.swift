@@ -69,12 +69,18 @@ extension BatchContext {
         let region = try body.region.map { code in
             try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
         }
-        try store.putDevice(
-            DeviceRecord(
-                subject: person.subject.id, tag: tag, id: id, platform: body.platform, app: body.app,
-                token: body.token, region: region, timeZone: body.timeZone, osPermission: body.osPermission,
-                criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now))
-        var members = deviceMembers(person, tag, caller, earlier == nil ? "registered" : "updated")
+        let device = DeviceRecord(
+            subject: person.subject.id, tag: tag, id: id, platform: body.platform, app: body.app,
+            token: body.token, region: region, timeZone: body.timeZone, osPermission: body.osPermission,
+            criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now)
+        // A token is one app on one phone. Whoever had it registered, in this or another account, is not there any more.
+        if let other = try store.device(withToken: device.tokenIdentity),
+            (other.subject, other.tag) != (device.subject, device.tag)
+        {
+            try deactivate(other, because: "token_taken", by: caller, at: now)
+        }
+        try store.putDevice(device)
+        var members = deviceMembers(person.subject, tag, caller, earlier == nil ? "registered" : "updated")
         members["platform"] = .string(body.platform.rawValue)
         members["os_permission"] = .string(body.osPermission.rawValue)
         members["critical_alerts"] = .boolean(body.criticalAlerts)
@@ -95,7 +101,7 @@ extension BatchContext {
         try withdrawWaiting(for: tag, of: person, at: now)
         try store.removeDevice(tag, of: person.subject.id)
         return RecordedAnswer(
-            trail: try record(.device, at: now, deviceMembers(person, tag, caller, "removed")))
+            trail: try record(.device, at: now, deviceMembers(person.subject, tag, caller, "removed")))
     }
 
     func putAddress(
@@ -175,7 +181,7 @@ extension BatchContext {
             PermissionPrompt(
                 subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
                 answer: body.answer?.rawValue))
-        var members = deviceMembers(person, tag, caller, earlier == nil ? "prompted" : "answered")
+        var members = deviceMembers(person.subject, tag, caller, earlier == nil ? "prompted" : "answered")
         if let answer = body.answer { members["answer"] = .string(answer.rawValue) }
         let trail = try record(.permissionPrompt, at: now, members)
         if let answer = body.answer {
@@ -187,6 +193,20 @@ extension BatchContext {
     }
 
     // MARK: What the edits share
+
+    /// Forgets the token of a device that it does not belong to any more, with an entry; nothing is sent there until the
+    /// app registers again.
+    func deactivate(
+        _ device: DeviceRecord, because action: String, by caller: CallerName, at now: Instant
+    ) throws {
+        guard let subject = try store.subject(device.subject) else { return }
+        var device = device
+        device.isActive = false
+        device.token = ""
+        try store.putDevice(device)
+        try record(.device, at: now, deviceMembers(subject, device.tag, caller, action))
+        try reconsider(subject, because: .recipientChanged, at: now)
+    }
 
     func person(_ user: UserID) throws -> RecipientSnapshot {
         guard let person = try RecipientSnapshot.load(user, from: store) else {
@@ -201,10 +221,10 @@ extension BatchContext {
     }
 
     func deviceMembers(
-        _ person: RecipientSnapshot, _ tag: Tag, _ caller: CallerName, _ action: String
+        _ subject: Subject, _ tag: Tag, _ caller: CallerName, _ action: String
     ) -> JSONObject {
         [
-            "subject": .string(person.subject.id.hexadecimal), "device": .string(tag.hexadecimal),
+            "subject": .string(subject.id.hexadecimal), "device": .string(tag.hexadecimal),
             "caller": .string(caller.text), "action": .string(action),
         ]
     }

@@ -54,25 +54,13 @@ extension BatchContext {
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.fate,
                 destination: tag, at: body.at, reason: body.reason))
         if body.event == .unregistered, let subject = send.subject {
-            try deactivate(tag, of: subject, unregisteredAt: body.at, by: caller, at: now)
+            // The provider speaks of what it saw at its own time, and the report may be late: a token that the app has
+            // registered since stays.
+            let device = try store.devices(of: subject).first { $0.tag == tag }
+            if let device, device.isActive, device.seenAt <= body.at {
+                try deactivate(device, because: "unregistered", by: caller, at: now)
+            }
         }
         return RecordedAnswer(trail: trail)
-    }
-
-    /// Forgets a token the provider does not know any more, unless the app has registered one since: the provider
-    /// speaks of what it saw at its own time, and the report may be late.
-    private func deactivate(
-        _ tag: Tag, of subject: SubjectID, unregisteredAt: Instant, by caller: CallerName, at now: Instant
-    ) throws {
-        guard let subject = try store.subject(subject),
-            let person = try RecipientSnapshot.load(subject, from: store),
-            var device = person.devices.first(where: { $0.tag == tag }), device.isActive,
-            device.seenAt <= unregisteredAt
-        else { return }
-        device.isActive = false
-        device.token = ""
-        try store.putDevice(device)
-        try record(.device, at: now, deviceMembers(person, tag, caller, "unregistered"))
-        try reconsider(subject, because: .recipientChanged, at: now)
     }
 }

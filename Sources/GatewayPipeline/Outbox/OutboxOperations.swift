@@ -173,7 +173,10 @@ extension BatchContext {
         if row.attemptedAt == nil, age > surroundings.limits.decisionFreshMilliseconds {
             guard try decideAgain(row, person: person, cause: .old, at: now) else { return nil }
         }
-        guard let destination = person.destination(tagged: row.destination, on: row.request.channel) else {
+        // A device that lost its token has nothing to be handed over to, whatever became of an earlier try.
+        guard let destination = person.destination(tagged: row.destination, on: row.request.channel),
+            destination.fact != .inactive
+        else {
             try withdraw(row, because: .destinationRemoved, at: now)
             return nil
         }

@@ -4,19 +4,15 @@ package import GateVocabulary
 package enum ConsentLedger {
     /// The newest word on one purpose, channel and address.
     ///
-    /// The latest `event_time` wins, whenever it arrived, so a grant that arrives late never resurrects a
+    /// The latest ``moment(of:in:)`` wins, whenever it arrived, so a grant that arrives late never resurrects a
     /// consent withdrawn after it. When two events carry the same time the one that permits least counts.
     ///
     /// - Parameter address: The number's or address's tag for SMS and e-mail, `nil` for push.
     package static func fact(
         purpose: Purpose, channel: Channel, address: Tag?, in events: [ConsentEvent]
     ) -> ConsentFact {
-        var newest: [Scope: ConsentEvent] = [:]
-        for event in events where event.purpose == purpose && event.state != .shown {
-            let scope = Scope(channel: event.channel, address: event.address)
-            if newest[scope].map({ supersedes(event, $0) }) ?? true { newest[scope] = event }
-        }
-        guard let own = newest[Scope(channel: channel, address: address)] else {
+        let newest = newest(in: events) { $0.purpose == purpose }
+        guard let own = newest[Scope(purpose: purpose, channel: channel, address: address)] else {
             // Who bought something was told of an objection, and was asked for nothing.
             let given = newest.filter { $0.value.state == .given && $0.value.method != .existingCustomer }
                 .keys
@@ -32,15 +28,37 @@ package enum ConsentLedger {
     }
 
     /// What one consent reaches.
-    private struct Scope: Hashable {
-        var channel: Channel
-        var address: Tag?
+    package struct Scope: Hashable {
+        package var purpose: Purpose
+        package var channel: Channel
+        package var address: Tag?
     }
 
-    /// Whether `event` counts instead of `other`.
-    private static func supersedes(_ event: ConsentEvent, _ other: ConsentEvent) -> Bool {
-        if event.eventTime != other.eventTime { return event.eventTime > other.eventTime }
-        return weight(event.state) > weight(other.state)
+    /// The event that counts in each scope where something was said.
+    package static func newest(
+        in events: [ConsentEvent], where isWanted: (ConsentEvent) -> Bool = { _ in true }
+    ) -> [Scope: ConsentEvent] {
+        var newest: [Scope: (event: ConsentEvent, moment: Instant)] = [:]
+        for event in events where event.state != .shown && isWanted(event) {
+            let scope = Scope(purpose: event.purpose, channel: event.channel, address: event.address)
+            let moment = moment(of: event, in: events)
+            if let other = newest[scope],
+                (other.moment, weight(other.event.state)) >= (moment, weight(event.state))
+            {
+                continue
+            }
+            newest[scope] = (event, moment)
+        }
+        return newest.mapValues(\.event)
+    }
+
+    /// From when an event counts: its own time, and for a withdrawal never before the consent that it names was given.
+    /// Nobody takes back what they have not given, so an earlier time is a clock that was wrong.
+    package static func moment(of event: ConsentEvent, in events: [ConsentEvent]) -> Instant {
+        guard let named = event.withdraws, let given = events.last(where: { $0.idTag == named }) else {
+            return event.eventTime
+        }
+        return max(event.eventTime, given.eventTime)
     }
 
     /// At equal times the stronger "no" counts.
@@ -52,20 +70,12 @@ package enum ConsentLedger {
         }
     }
 
-    /// Every (channel, address) for which a purpose is given now: what a withdrawal of the purpose ends.
+    /// The consents to a purpose that count now, one for each address of a channel: what a withdrawal of the purpose
+    /// ends.
     package static func givenScopes(
         of purpose: Purpose, channel: Channel, in events: [ConsentEvent]
     ) -> [ConsentEvent] {
-        var scopes: [Tag?] = []
-        for event in events where event.purpose == purpose && event.channel == channel {
-            if !scopes.contains(event.address) { scopes.append(event.address) }
-        }
-        return scopes.compactMap { address in
-            guard fact(purpose: purpose, channel: channel, address: address, in: events).state == .given
-            else { return nil }
-            return events.last {
-                $0.purpose == purpose && $0.channel == channel && $0.address == address && $0.state == .given
-            }
-        }
+        newest(in: events) { $0.purpose == purpose && $0.channel == channel }.values
+            .filter { $0.state == .given }.sorted { $0.sequence < $1.sequence }
     }
 }

@@ -5,27 +5,32 @@ import GateVocabulary
 import WireProtocol
 
 // One event is told once: a type that declares `dedupe_by` names the param that tells one event from another.
+// Events are compared among one caller's sends, or among all of the type where it declares `dedupe_scope: type`.
 // The value is kept as a tag under the person's own key, so that it means nothing once they are forgotten.
 
 extension RecipientSnapshot {
     /// The mark of what a send of a type tells this person; `nil` for a type that may be told again, or without
     /// the param (gate 1 objects to that).
-    func event(_ type: NotificationType?, _ params: JSONObject, on channel: Channel) -> Tag? {
+    func event(
+        _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel
+    ) -> Tag? {
         guard let type, type.isToldOnce, let param = type.dedupeBy, let value = params[param] else {
             return nil
         }
-        return event(type.id, value: value, on: channel)
+        return event(type, value: value, of: caller, on: channel)
     }
 
     /// Only texts and integers are marked; ``CompliancePolicy`` checks that `dedupe_by` names nothing else.
-    func event(_ type: TypeID, value: JSONValue, on channel: Channel) -> Tag? {
+    func event(
+        _ type: NotificationType, value: JSONValue, of caller: CallerName, on channel: Channel
+    ) -> Tag? {
         let text: String
         switch value {
         case .string(let value): text = value
         case .integer(let value): text = String(value)
         default: return nil
         }
-        return subject.tag(.event, "\(type.text)\0\(channel.rawValue)\0\(text)")
+        return subject.tag(.event, "\(type.dedupeNamespace(of: caller))\0\(channel.rawValue)\0\(text)")
     }
 }
 
@@ -62,12 +67,12 @@ extension BatchContext {
         guard let subject = try store.subject(of: body.user),
             let person = try RecipientSnapshot.load(subject, from: store)
         else { throw Problem(.notFound, detail: "no recipient of this name") }
-        guard let event = person.event(type.id, value: value, on: .push) else {
+        guard let event = person.event(type, value: value, of: caller, on: .push) else {
             throw Problem(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
         }
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {
-            guard let event = person.event(type.id, value: value, on: channel) else { continue }
+            guard let event = person.event(type, value: value, of: caller, on: channel) else { continue }
             let teller = try store.told(event, to: subject.id)?.send
             try store.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
             guard let teller else { continue }

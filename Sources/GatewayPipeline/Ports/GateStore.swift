@@ -58,6 +58,8 @@ package protocol StoreReading {
     func recipient(_ subject: SubjectID) throws -> RecipientRecord?
     /// Every device that is not removed, ordered by its tag. At most 20.
     func devices(of subject: SubjectID) throws -> [DeviceRecord]
+    /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
+    func device(withToken identity: String) throws -> DeviceRecord?
     /// Every address that is not removed, ordered by its tag. At most 20.
     func addresses(of subject: SubjectID) throws -> [AddressRecord]
     /// Keys of a device, newest first, in whatever state.

@@ -74,6 +74,10 @@ package struct DeviceRecord: Hashable, Sendable {
     package var isActive: Bool
     package var seenAt: Instant
 
+    /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, an FCM token is
+    /// compared as it is.
+    package var tokenIdentity: String { platform == .ios ? token.lowercased() : token }
+
     package init(
         subject: SubjectID, tag: Tag, id: DestinationID, platform: Platform, app: String, token: String,
         region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,
@@ -413,7 +417,8 @@ package struct OutboxRecord: Hashable, Sendable {
 
 /// That a person was told of an event, or need not be: one value of a type's `dedupe_by` on one channel.
 package struct ToldRecord: Hashable, Sendable {
-    /// tag("event", type ‖ 0x00 ‖ channel ‖ 0x00 ‖ value): the key of the row.
+    /// tag("event", type ‖ 0x00 ‖ caller ‖ 0x00 ‖ channel ‖ 0x00 ‖ value), the caller empty for `dedupe_scope: type`: the
+    /// key of the row.
     package var event: Tag
     /// Which send told it; `nil` when it was acknowledged instead.
     package var send: SendID?

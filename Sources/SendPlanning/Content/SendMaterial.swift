@@ -11,7 +11,7 @@ package struct SendMaterial: Hashable, Sendable {
     package var deepLink: String?
     /// The language the send asks for; the recipient's comes after it.
     package var locale: String?
-    /// A keyed tag of ``collapseText(of:_:for:)``; the text itself never leaves the gateway.
+    /// A keyed tag of ``collapseText(of:_:for:by:)``; the text itself never leaves the gateway.
     package var collapse: Tag?
     /// When the send arrived.
     package var sentAt: Instant
@@ -46,14 +46,15 @@ package struct SendMaterial: Hashable, Sendable {
     }
 
     /// What two messages share when the newer one replaces the older on the device: the producer's word, the
-    /// event of a notice that is told again, or the type where the registry says that it collapses.
+    /// event of a notice that is told again, or the type where the registry says that it collapses. A word and an event
+    /// are of their caller, which can have no other's message replaced.
     package static func collapseText(
-        of key: String?, _ params: JSONObject, for type: NotificationType
+        of key: String?, _ params: JSONObject, for type: NotificationType, by caller: CallerName
     ) -> String? {
         // Prefixes, so that no producer's key can collide with a type's name.
-        if let key { return "key:" + key }
+        if let key { return "key:\(caller.text)\0\(key)" }
         if !type.isToldOnce, let param = type.dedupeBy, let event = params[param]?.stringValue {
-            return "event:\(type.id.text):\(event)"
+            return "event:\(type.dedupeNamespace(of: caller))\0\(event)"
         }
         return type.collapses ? "type:" + type.id.text : nil
     }

@@ -122,7 +122,11 @@ private func obstacle(
     if let purpose = needs.ownRequestPurpose, purpose != oldNeeds.ownRequestPurpose {
         missing.append("own_request")
     }
-    if let param = needs.dedupeBy, param != oldNeeds.dedupeBy { missing.append("repetition") }
+    if let param = needs.dedupeBy,
+        param != oldNeeds.dedupeBy || needs.dedupeScope != oldNeeds.dedupeScope
+    {
+        missing.append("repetition")
+    }
     if !needs.withheldFrom.isEmpty, needs.withheldFrom != oldNeeds.withheldFrom { missing.append("withheld") }
     if type.timing != oldType.timing { missing.append("due") }
     if let window = needs.typeWindowSeconds, window != oldNeeds.typeWindowSeconds {

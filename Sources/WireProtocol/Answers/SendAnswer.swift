@@ -275,6 +275,7 @@ extension Reason {
         switch self {
         case .expired: "The notification is past its time to live"
         case .expiresBeforeDue: "The notification would expire before it may go out"
+        case .repeated: "The notification tells what was told or acknowledged before"
         case .unknownType: "The registry has no notification type of this name"
         case .typeDisabled: "The notification type is disabled"
         case .invalidParams: "The params do not fit the notification type"

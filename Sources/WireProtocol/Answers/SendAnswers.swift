@@ -6,14 +6,20 @@ package struct RecordedAnswer: Hashable, Sendable {
     package var trail: TrailReference
     /// The same was recorded before; nothing was recorded again.
     package var isReplayed: Bool
+    /// Why what was recorded changes no consent and no preference; `nil` where it does, or is about something else.
+    package var noEffect: NoEffect?
 
-    package init(trail: TrailReference, isReplayed: Bool = false) {
+    package init(trail: TrailReference, isReplayed: Bool = false, noEffect: NoEffect? = nil) {
         self.trail = trail
         self.isReplayed = isReplayed
+        self.noEffect = noEffect
     }
 
     package var json: JSONObject {
-        JSONObject(present: ["trail": .object(trail.json), "replayed": isReplayed ? true : nil])
+        JSONObject(present: [
+            "trail": .object(trail.json), "replayed": isReplayed ? true : nil,
+            "effect": noEffect.map { _ in "none" }, "why": noEffect.map { .string($0.rawValue) },
+        ])
     }
 
     static let shape = Shape.answer(
@@ -21,7 +27,30 @@ package struct RecordedAnswer: Hashable, Sendable {
         [
             .required("trail", TrailReference.shape, "The evidence."),
             .optional("replayed", .boolean, "True when the same was recorded before."),
+            .optional(
+                "effect", .choice(["none"]), "Present when no consent and no preference is other than before."
+            ),
+            .optional("why", .choice(of: NoEffect.self), "Why there is no effect; present with `effect`."),
         ])
+}
+
+/// Why a consent, a withdrawal or a choice that was recorded changes nothing.
+package enum NoEffect: String, CaseIterable, Sendable, Hashable {
+    case recordedBefore = "recorded_before"
+    case shownOnly = "shown_only"
+    case alreadySo = "already_so"
+    case newerWord = "newer_word"
+}
+
+extension NoEffect: DescribedChoice {
+    static var means: String {
+        """
+        - `recorded_before`: the same record, repeated
+        - `shown_only`: the notice was shown and nothing was said
+        - `already_so`: what it says held before
+        - `newer_word`: something the person said later stands
+        """
+    }
 }
 
 /// Something that became of a send.

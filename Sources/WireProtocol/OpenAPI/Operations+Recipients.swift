@@ -18,6 +18,8 @@ extension OpenAPIDocument {
             answers: [.recorded], problems: [.notFound]),
         Operation(
             .putDevice, "Recipients", "Register a device, or replace what is known of it",
+            means:
+                "A push token belongs to one device of one person: the latest registration takes it, and the device that had it becomes inactive until its app registers again.",
             request: .body(DeviceBody.self, "An iPhone"),
             answers: [.recorded],
             problems: [.notFound, .tooManyDestinations, .unknownTimeZone, .assertionNotPermitted]),
@@ -56,7 +58,7 @@ extension OpenAPIDocument {
         Operation(
             .addConsent, "Consents", "Record consent given or refused",
             means:
-                "The ledger only grows. The latest `event_time` counts, a tie counts as withdrawn, and a late grant never brings a withdrawn one back. Granting marketing consent also records the preference `user_on`.",
+                "The ledger only grows. The latest `event_time` counts, a tie counts as withdrawn, and a late grant never brings a withdrawn one back. Consent to a category also sets its preference: `user_on` with a yes, `user_off` with a no.",
             request: .body(ConsentBody.self, "Opted in to marketing pushes")
                 .adding(
                     "Opted in to texts to one number",
@@ -85,13 +87,14 @@ extension OpenAPIDocument {
             problems: [.notFound]),
         Operation(
             .withdrawConsent, "Consents", "Withdraw consent",
-            means: "Removes what waits in the outbox on the strength of it, in the same transaction.",
+            means:
+                "Ends the named consent whatever the clocks say: dated before it was given, the withdrawal counts from then. Removes what waits in the outbox on the strength of it, in the same transaction.",
             request: .body(ConsentWithdrawBody.self, "Withdrawn in the app").adding("Now", [:]),
             answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture, .assertionNotPermitted]),
         Operation(
             .putPreference, "Preferences", "Record a choice and where it was made",
             means:
-                "Switching marketing off for the account withdraws that channel's consent; switching it on never creates any.",
+                "`user_off` and `default` of marketing for the account or an address withdraw that consent, and so does `user_off` of any category from an unsubscribe link or without a channel; a device's only mutes the device. Switching on never creates consent.",
             request: .body(PreferenceBody.self, "Marketing off on one device"),
             answers: [.recorded], problems: [.notFound, .unknownScope, .assertionNotPermitted]),
         Operation(

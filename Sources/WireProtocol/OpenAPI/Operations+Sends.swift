@@ -60,7 +60,7 @@ extension OpenAPIDocument {
         Operation(
             .acknowledgeEvent, "Sends", "Say that something need not be told any more",
             means:
-                "For a type with `dedupe_by`: what waits to tell this one event is withdrawn, on every channel, and a send that comes later to tell it is refused with `expired`, `acknowledged`. Remembered for 31 days, and as good when it comes before the send.",
+                "For a type with `dedupe_by`: what waits to tell this one event is withdrawn, on every channel, and a send that comes later to tell it is refused with `repeated`, `acknowledged`. It is about the caller's own sends, or about those of every caller where the type says `dedupe_scope: type`. Remembered for 31 days, and as good when it comes before the send.",
             request: .body(AcknowledgeBody.self, "A payment that the app knows of"),
             answers: [
                 .ok("Nothing will tell it any more.", AcknowledgeAnswer.shape, Samples.acknowledged.json)

@@ -192,6 +192,9 @@ struct ConsentsWithdraw: GateCommand {
         if output.json { return Terminal.print(object) }
         let index = object["trail"]?["index"]?.integerValue.map { ", entry \($0)" } ?? ""
         Terminal.print("\(Terminal.printable(done))\(index)")
+        if object["effect"] == "none" {
+            Terminal.warning("without effect: \(object["why"]?.stringValue ?? "?")")
+        }
     }
 }
 

@@ -78,7 +78,7 @@ struct TypePage {
         for (name, schema) in type.params.sorted(by: { $0.key < $1.key }) {
             lines.append("  \(name.padding(to: 24))\(schema.words)")
         }
-        add("dedupe by", type.dedupeBy)
+        add("dedupe by", type.dedupeBy.map { "\($0), for each \(type.dedupeScope.rawValue)" })
         add("deep link", type.deepLink)
         for (locale, messages) in policy.bundle.messages.sorted(by: { $0.key < $1.key }) {
             guard let texts = messages.texts[type.messageKey] else { continue }
