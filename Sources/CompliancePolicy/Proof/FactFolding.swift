@@ -528,7 +528,6 @@ final class FactFolding {
         var at = favourable
         clock(&at)
         guard let now = at.now else { preconditionFailure("a clock sets no time") }
-        let rows = proof.book.rowsInForce(for: send.declared, at: now)
         // Beside an account of each regime that asks for the least, what a device adds can be seen.
         var least: [Regime: (FactSpace.Sighting, Territory)] = [:]
         for sighting in space.accountSightings {
@@ -541,7 +540,7 @@ final class FactFolding {
         func firsts(_ sightings: [FactSpace.Sighting], isDevice: Bool) -> [FactSpace.Sighting] {
             var kinds: Set<Kind> = []
             return sightings.filter { sighting in
-                let row = proof.book.row(for: sighting(now).code, among: rows)
+                let row = proof.book.line(for: sighting(now).code, of: send.declared, at: now)
                 let seen =
                     isDevice
                     ? witnesses.map { whereabouts(send, clock, $0, [sighting]) }

@@ -166,13 +166,20 @@ extension StatuteBook {
     private func permissionPage(
         _ declared: SendAsDeclared, _ facts: Facts, _ place: Place
     ) -> (file: String, path: [String]) {
-        let rows = rowsInForce(for: declared, at: facts.now)
         let places = [facts.accountRegion?.code] + (facts.deviceRegions ?? []).map(\.code)
-        let counting = places.compactMap(\.self).compactMap { row(for: $0, among: rows) }
-        if let strictest = counting.max(by: { $0.rule < $1.rule }),
-            let position = bundle.regions.permissionRows.firstIndex(of: strictest)
-        {
-            return ("regions.yaml", ["permission_rows", String(position), "rule"])
+        let counting = places.compactMap(\.self).flatMap { code in
+            guard let line = line(for: code, of: declared, at: facts.now) else { return [Int]() }
+            return bundle.regions.permissionRows.indices.filter { index in
+                let row = bundle.regions.permissionRows[index]
+                return (row.region == code || row.region == code.country) && row.channel == declared.channel
+                    && row.categories.contains(declared.category) && row.rule == line.rule
+                    && row.from?.instant == line.from
+            }
+        }
+        if let strictest = counting.max(by: {
+            bundle.regions.permissionRows[$0].rule < bundle.regions.permissionRows[$1].rule
+        }) {
+            return ("regions.yaml", ["permission_rows", String(strictest), "rule"])
         }
         let path = [declared.category.rawValue, "permission", declared.channel.rawValue]
         return ("categories.yaml", path + [place.regime.rawValue])

@@ -7,23 +7,69 @@ package import GateVocabulary
 package struct StatuteBook: Sendable {
     let bundle: PolicyBundle
 
-    private struct RowKey: Hashable {
+    /// A row of regions.yaml without its words: a proof reads them by the million.
+    struct Line {
+        var rule: PermissionRule
+        /// `nil` for one that always counted.
+        var from: Instant?
+
+        func isInForce(at now: Instant?) -> Bool {
+            guard let from, let now else { return true }
+            return from.milliseconds <= now.milliseconds
+        }
+    }
+
+    private struct LineKey: Hashable {
         var channel: Channel
         var category: GateVocabulary.Category
     }
-    /// The rows of regions.yaml by what they are about.
-    private let rows: [RowKey: [PermissionRow]]
+    /// The rows by what they are about and by region, of each region the latest first.
+    private let lines: [LineKey: [RegionCode: [Line]]]
+
+    /// What the law and the pages say of one region.
+    private struct Land {
+        var declared: Regime?
+        /// The least strict regime it is lawful to give it; `other` where that is the bundle's own affair.
+        var least: Regime
+        var demandsOptIn: Bool
+        /// Whether European law lets an existing customer be written to there, where it is European law that says so.
+        var allowsCustomers: Bool
+        var isUnitedStates: Bool
+    }
+    private let lands: [RegionCode: Land]
 
     package init(_ bundle: PolicyBundle) {
         self.bundle = bundle
-        var rows: [RowKey: [PermissionRow]] = [:]
+        var lines: [LineKey: [RegionCode: [Line]]] = [:]
         for row in bundle.regions.permissionRows {
             for category in row.categories {
-                rows[RowKey(channel: row.channel, category: category), default: []].append(row)
+                lines[LineKey(channel: row.channel, category: category), default: [:]][
+                    row.region, default: []
+                ]
+                .append(Line(rule: row.rule, from: row.from?.instant))
             }
         }
-        self.rows = rows
+        self.lines = lines.mapValues { regions in
+            regions.mapValues { lines in
+                lines.sorted { ($0.from?.milliseconds ?? .min) > ($1.from?.milliseconds ?? .min) }
+            }
+        }
+        var lands: [RegionCode: Land] = [:]
+        for code in bundle.regions.regions.keys { lands[code] = Self.land(code, in: bundle) }
+        self.lands = lands
     }
+
+    private static func land(_ code: RegionCode, in bundle: PolicyBundle) -> Land {
+        let least = LawOfTheLand.leastRegime(of: code)
+        let isEuropean = least == .gdpr || least == .ukGDPR
+        return Land(
+            declared: (bundle.regions.regions[code] ?? bundle.regions.regions[code.country])?.regime,
+            least: least ?? .other, demandsOptIn: LawOfTheLand.demandsOptIn(in: code),
+            allowsCustomers: !isEuropean || LawOfTheLand.hasSoftOptIn(code),
+            isUnitedStates: LawOfTheLand.isUnitedStates(code))
+    }
+
+    private func land(_ code: RegionCode) -> Land { lands[code] ?? Self.land(code, in: bundle) }
 
     /// The statutes a decision breaks.
     package func broken(
@@ -230,75 +276,69 @@ package struct StatuteBook: Sendable {
 
     func place(of facts: Facts, for send: SendAsDeclared) -> Place {
         let table = bundle.categories[send.category]!.permission[send.channel]
-        let rows = rowsInForce(for: send, at: facts.now)
-        let account = facts.accountRegion.map { [$0] } ?? []
-        // The account first, whose law is asked whatever the others are.
-        let places = (account + (facts.deviceRegions ?? [])).map { observation in
-            (
-                code: observation.code, declared: declaredRegime(of: observation.code),
-                isKnown: isFresh(observation, facts.now) && declaredRegime(of: observation.code) != nil,
-                row: row(for: observation.code, among: rows)
-            )
-        }
-        let known = places.filter(\.isKnown)
+        let lines = lines[LineKey(channel: send.channel, category: send.category)] ?? [:]
         let isLost = facts.accountRegion == nil || facts.deviceRegions == nil
-        let isKnown = !isLost && known.count == places.count
-        let strictest = known.compactMap(\.declared).reduce(Regime.other, LawOfTheLand.stricter)
-        var asked: [PermissionRule] = []
-        for (position, place) in places.enumerated() {
-            // Whoever was somewhere last is asked for what is asked there, and for what `gdpr` asks besides.
-            if let row = place.row {
-                asked.append(row.rule)
-            } else if let declared = place.declared {
-                let isAccount = position == 0 && !account.isEmpty
-                if isAccount || place.isKnown && declared == strictest { asked.append(table[declared]) }
+        var found = Place(
+            regime: isLost ? .gdpr : .other, isKnown: !isLost, declaredRule: .noneNeeded,
+            hasOptOutLaw: !isLost,
+            hasSoftOptIn: true, demandsOptIn: false, isUnitedStates: false)
+        // The account first, whose law is asked whatever the others are.
+        var strictest = Regime.other
+        func each(_ body: (RegionObservation, _ isAccount: Bool) -> Void) {
+            if let account = facts.accountRegion { body(account, true) }
+            for device in facts.deviceRegions ?? [] { body(device, false) }
+        }
+        each { observation, _ in
+            let land = land(observation.code)
+            guard let declared = land.declared, isFresh(observation, facts.now) else {
+                found.isKnown = false
+                return
             }
-            if !place.isKnown { asked.append(table.gdpr) }
+            strictest = LawOfTheLand.stricter(strictest, declared)
+            found.regime = LawOfTheLand.stricter(found.regime, LawOfTheLand.stricter(declared, land.least))
+            found.demandsOptIn = found.demandsOptIn || land.demandsOptIn
+            found.hasSoftOptIn = found.hasSoftOptIn && land.allowsCustomers
+            found.isUnitedStates = found.isUnitedStates || land.isUnitedStates
         }
-        if isLost { asked += Regime.allCases.map { table[$0] } + rows.map(\.rule) }
-        let lawful = known.reduce(isKnown ? Regime.other : .gdpr) { found, place in
-            let here = LawOfTheLand.stricter(
-                place.declared ?? .gdpr, LawOfTheLand.leastRegime(of: place.code) ?? .other)
-            return LawOfTheLand.stricter(found, here)
+        each { observation, isAccount in
+            let land = land(observation.code)
+            let isKnown = land.declared != nil && isFresh(observation, facts.now)
+            let line = Self.line(for: observation.code, in: lines, at: facts.now)
+            if line?.rule != .optOut || line?.from == nil || land.demandsOptIn { found.hasOptOutLaw = false }
+            // Whoever was somewhere last is asked for what is asked there, and for what `gdpr` asks besides.
+            if let line {
+                found.declaredRule = max(found.declaredRule, line.rule)
+            } else if let declared = land.declared, isAccount || isKnown && declared == strictest {
+                found.declaredRule = max(found.declaredRule, table[declared])
+            }
+            if !isKnown { found.declaredRule = max(found.declaredRule, table.gdpr) }
         }
-        return Place(
-            regime: lawful, isKnown: isKnown, declaredRule: asked.max { $0 < $1 } ?? .writtenConsent,
-            hasOptOutLaw: isKnown
-                && known.allSatisfy { place in
-                    place.row?.rule == .optOut && place.row?.from != nil
-                        && !LawOfTheLand.demandsOptIn(in: place.code)
-                },
-            hasSoftOptIn: isKnown
-                && known.allSatisfy { place in
-                    guard let least = LawOfTheLand.leastRegime(of: place.code), least != .gdprLike else {
-                        return true
-                    }
-                    return LawOfTheLand.hasSoftOptIn(place.code)
-                },
-            demandsOptIn: known.contains { LawOfTheLand.demandsOptIn(in: $0.code) },
-            isUnitedStates: known.contains { LawOfTheLand.isUnitedStates($0.code) })
-    }
-
-    /// The rows about a send that are in force; all of them when nobody knows the time.
-    func rowsInForce(for send: SendAsDeclared, at now: Instant?) -> [PermissionRow] {
-        (rows[RowKey(channel: send.channel, category: send.category)] ?? []).filter { row in
-            guard let from = row.from, let now else { return true }
-            return from.instant <= now
+        if !found.isKnown {
+            (found.regime, found.hasOptOutLaw, found.hasSoftOptIn) = (.gdpr, false, false)
         }
+        if isLost {
+            // Whatever is asked for anywhere is asked for.
+            for regime in Regime.allCases { found.declaredRule = max(found.declaredRule, table[regime]) }
+            for line in lines.values.joined() where line.isInForce(at: facts.now) {
+                found.declaredRule = max(found.declaredRule, line.rule)
+            }
+        }
+        return found
     }
 
     /// The row that counts: the region's own before its country's, the latest that is in force.
-    func row(for region: RegionCode, among rows: [PermissionRow]) -> PermissionRow? {
+    private static func line(
+        for region: RegionCode, in lines: [RegionCode: [Line]], at now: Instant?
+    ) -> Line? {
         for code in [region, region.country] {
-            let own = rows.filter { $0.region == code }
-            let latest = own.max { ($0.from?.instant.seconds ?? .min) < ($1.from?.instant.seconds ?? .min) }
-            if let latest { return latest }
+            if let found = lines[code]?.first(where: { $0.isInForce(at: now) }) { return found }
         }
         return nil
     }
 
-    private func declaredRegime(of code: RegionCode) -> Regime? {
-        (bundle.regions.regions[code] ?? bundle.regions.regions[code.country])?.regime
+    func line(for region: RegionCode, of send: SendAsDeclared, at now: Instant?) -> Line? {
+        Self.line(
+            for: region, in: lines[LineKey(channel: send.channel, category: send.category)] ?? [:], at: now)
     }
 
     private func isFresh(_ observation: RegionObservation, _ now: Instant?) -> Bool {
