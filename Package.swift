@@ -154,7 +154,9 @@ let package = Package(
             ["CanonicalJSON", "GateVocabulary", "PayloadComposition", "SealedFormat"], fixtures: ["Golden"]),
         tests(
             "PayloadSealingTests", ["GateVocabulary", "OpenSSLCrypto", "PayloadSealing", "SealedFormat"]),
-        tests("AuditTrailTests", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        tests(
+            "AuditTrailTests",
+            ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto"]),
         tests("KeyLifecycleTests", ["KeyLifecycle"]),
         tests(
             "SendPlanningTests",
@@ -178,7 +180,7 @@ let package = Package(
         tests(
             "SQLiteStoreTests",
             [
-                "CSQLite", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto", "SQLiteStore",
+                "CSQLite", "GateTestKit", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto", "SQLiteStore",
             ]),
         tests(
             "StoreConformanceTests",
@@ -200,7 +202,8 @@ let package = Package(
                 "TrailDirectory", "UnixSocketEndpoint", "WireProtocol", logging,
             ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
-        tests("KeyFilesTests", ["GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
+        tests(
+            "KeyFilesTests", ["GateTestKit", "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
         tests(
             "SealedPushTests",
             [

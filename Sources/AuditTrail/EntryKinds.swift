@@ -33,6 +33,9 @@ extension EntryKind {
     package static let unknownPeer = EntryKind("unknown_peer")
     /// Decisions about stored people were explained, aggregated.
     package static let explain = EntryKind("explain")
+    /// An operator accepted a clock that had stepped; the only entry whose time may be before that of the one in front
+    /// of it.
+    package static let clock = EntryKind("clock")
     package static let start = EntryKind("start")
     package static let stop = EntryKind("stop")
 }
@@ -135,10 +138,10 @@ extension EntrySchema {
         .policy: EntryMembers(required: ["policy": digest], optional: ["caller": .name, "version": count]),
         .policyRefused: EntryMembers(
             required: ["policy": digest, "problems": count], optional: ["caller": .name, "refused": digest]),
-        .unknownPeer: EntryMembers(required: [
-            "count": count, "gid": uid, "listener": count, "pid": count, "uid": uid,
-        ]),
+        .unknownPeer: EntryMembers(
+            required: ["count": count, "uid": uid], optional: ["gid": uid, "listener": count, "pid": count]),
         .explain: EntryMembers(required: ["caller": .name, "count": count]),
+        .clock: EntryMembers(required: ["previous": moment, "uid": uid]),
         .start: EntryMembers(required: [
             "policy": digest, "tzdata": .text(byteCountMax: 32), "version": .name,
         ]),

@@ -20,7 +20,7 @@ package struct TrailEntry: Hashable, Sendable {
     package var kind: EntryKind
     /// Counts from 0 without gaps.
     package var index: UInt64
-    /// When it was recorded; never earlier than the entry before.
+    /// When it was recorded; never earlier than the entry before, unless it is of the kind `clock`.
     package var time: Instant
     /// What the kind adds.
     package var members: JSONObject
@@ -38,6 +38,11 @@ package struct TrailEntry: Hashable, Sendable {
         self.index = index
         self.time = time
         self.members = members
+    }
+
+    /// Whether this is an operator's word that time goes on from another moment than that of the entry before.
+    func stepsClock(from last: Instant) -> Bool {
+        kind == .clock && members["previous"]?.integerValue == last.milliseconds
     }
 
     /// The whole object, envelope included.

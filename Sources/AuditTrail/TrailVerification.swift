@@ -5,7 +5,7 @@ package import OpenSSLCrypto
 package enum EntryExamination: Sendable {
     /// Bytes only: an entry is whatever the signed tree says it is.
     case hashing
-    /// Also canonical, with a dense index and a time that never decreases.
+    /// Also canonical, with a dense index and a time that never decreases, but at an entry of the kind `clock`.
     case envelope
     /// Also exactly the members its kind may have.
     case schema(EntrySchema)
@@ -30,7 +30,7 @@ package enum TrailFact: Hashable, Sendable {
         case .signed(let names): "signed by " + names.map { "`\($0)`" }.joined(separator: ", ")
         case .consistent(let size): "consistent: \(size) entries were rehashed and give the signed root"
         case .wellFormed(let withSchema):
-            "well-formed: canonical entries, dense index, time never decreasing"
+            "well-formed: canonical entries, dense index, time never decreasing but where an operator accepted it"
                 + (withSchema ? ", only the members of each kind" : "")
         case .appendOnly(let size): "append-only since the external checkpoint of \(size) entries"
         case .witnessed(let name, let seconds):
@@ -506,7 +506,7 @@ struct TrailWalk<Reader: TrailReader> {
         guard entry.index == index else {
             throw TrailDamage.wrongIndex(index: index, in: path, found: entry.index)
         }
-        if let last = report.lastTime, entry.time < last {
+        if let last = report.lastTime, entry.time < last, !entry.stepsClock(from: last) {
             throw TrailDamage.timeDecreased(index: index, in: path)
         }
         if report.firstTime == nil { report.firstTime = entry.time }

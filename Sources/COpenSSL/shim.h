@@ -1,4 +1,4 @@
-// What OpenSSLCrypto needs of OpenSSL 3.0 and newer, and nothing else.
+// What OpenSSLCrypto needs of OpenSSL 3.0 and newer, and one call of the kernel that guards its secrets.
 //
 // The functions below exist because Swift cannot import function-like macros, and because
 // OSSL_PARAM arrays hold pointers that are safest built and used inside one C scope.
@@ -19,10 +19,15 @@
 #include <openssl/params.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
+#include <sys/prctl.h>
 
 #if OPENSSL_VERSION_NUMBER < 0x30000000L
 #error "sendgate needs OpenSSL 3.0 or newer"
 #endif
+
+// No core dump, and no attaching by other processes of the same user (prctl(2)); -1 when the kernel refuses. prctl is
+// variadic, which does not import.
+static inline int sendgate_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 // The two hash states that make up one HMAC-SHA256 (RFC 2104): after the inner and the outer pad.
 typedef struct {

@@ -145,6 +145,7 @@ package enum Explanation {
         case .acknowledged: "the recipient knew by then"
         case .erased: "the recipient was forgotten"
         case .destinationRemoved: "the device or address was removed"
+        case .damaged: "what was stored of it could not be read any more"
         case .old, .due, .summarised, .consentChanged, .preferenceChanged, .recipientChanged, .keyChanged,
             .policyChanged:
             nil

@@ -61,6 +61,9 @@ extension Instant {
     /// 9999-12-31T23:59:59.999Z, the last moment four digits of year can say.
     package static let rfc3339Max = Instant(milliseconds: 253_402_300_799_999)
 
+    /// What may be written and read back: the times that have a text. Sums and differences of two never overflow.
+    package static let storable = 0...rfc3339Max.milliseconds
+
     /// `2026-11-21T05:00:00Z`, with three digits of fraction only when the milliseconds are not zero.
     ///
     /// Total, because some moments come out of arithmetic on what a stranger sent: a year outside 0 to

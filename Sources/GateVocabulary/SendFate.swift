@@ -11,7 +11,8 @@ package enum SendFate: String, CaseIterable, Sendable, Hashable {
     case expiredUnsent = "expired_unsent"
     /// The next hop may have it: the connection broke after the request was written, and its time is over.
     case ambiguous
-    /// It waited and does not go on. The event's reason is a decision's, or what happened: `cancelled`, `acknowledged`.
+    /// It waited and does not go on. The event's reason is a decision's, or what happened: `cancelled`,
+    /// `acknowledged`, `damaged`.
     case withdrawn
     /// It went into a summary with others. The event's reason is the summary's `send_id`.
     case summarised
@@ -54,4 +55,6 @@ package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
     case recipientChanged = "recipient_changed"
     case keyChanged = "key_changed"
     case policyChanged = "policy_changed"
+    /// What was stored of it cannot be read any more.
+    case damaged
 }

@@ -18,8 +18,9 @@ package final class Gateway: RequestHandler {
     let policy: PolicyInForce
     let attestation: PeerAttestation
     let surroundings: EngineSurroundings
-    let strangers: StrangerLedger
-    let explanations: ExplanationMeter
+    let unknownPeers = UnknownPeerMeter.unknownPeers()
+    let explanations = ExplanationMeter.explanations()
+    let explanationRate = ExplanationRate()
     let readers: ReaderThreads
     let operations: GatewayOperations
     let underWay = MessagesUnderWay()
@@ -38,8 +39,6 @@ package final class Gateway: RequestHandler {
         self.surroundings = surroundings
         self.operations = operations
         self.work = work
-        strangers = StrangerLedger()
-        explanations = ExplanationMeter()
         readers = ReaderThreads(threadCount: 2)
     }
 
@@ -60,14 +59,19 @@ package final class Gateway: RequestHandler {
         let match = Route.match(method: request.method, target: request.target)
         guard case .match(let matched, let isHead) = match else {
             // Who may not know what exists is told so before being told what does not.
-            guard attestation.caller(of: peer) != nil else { return refuse(stranger(peer)) }
+            guard attestation.caller(of: peer) != nil else { return refuse(unknown(peer)) }
             return refuse(Problem(match)!)
         }
         let route = isStreamLine ? Route.postSend : matched
+        if route == .getReadiness {
+            return engine.askCommit { [operations] failure in
+                answer(operations.readiness(given: failure).answer.withoutBody(isHead))
+            }
+        }
         guard route.template.permission.needsCaller else {
             return answer(operations.answer(to: route, from: self).withoutBody(isHead))
         }
-        guard let caller = attestation.caller(of: peer) else { return refuse(stranger(peer)) }
+        guard let caller = attestation.caller(of: peer) else { return refuse(unknown(peer)) }
         let grants = policy.current.grants(of: caller)
         // A send by somebody who may not send is a decision (gate 2), recorded like any other.
         if route != .postSend, !route.template.permission.isSatisfied(by: grants.contains) {
@@ -128,10 +132,13 @@ package final class Gateway: RequestHandler {
         }
     }
 
-    /// Answers somebody nobody knows, and remembers that they came.
-    private func stranger(_ peer: Peer) -> Problem {
-        if let knock = strangers.knock(peer.credentials.userID, at: surroundings.clock.now()) {
-            engine.submit(StrangerOperation(peer: peer, knock: knock))
+    /// Answers a peer that is no caller, and counts it.
+    private func unknown(_ peer: Peer) -> Problem {
+        let uptime = surroundings.clock.reading().uptime
+        if let count = unknownPeers.record(peer.credentials.userID, at: uptime) {
+            // The count may be of many uids; then this peer is only one of them.
+            let isOwn = count.key == peer.credentials.userID
+            engine.submit(UnknownPeerOperation(peer: isOwn ? peer : nil, count: count, meter: unknownPeers))
         }
         return Problem(
             .unknownPeer, detail: "uid \(peer.credentials.userID) is bound to no caller on this socket")

@@ -28,13 +28,19 @@ package struct GatewayOperations: Sendable {
 
     func answer(to route: Route, from gateway: Gateway) -> Answer {
         switch route {
-        case .getReadiness: return ReadinessAnswer(checks: checks()).answer
         case .getMetrics:
             return Answer(
                 status: 200, contentType: MediaType.text, body: Array((metrics(of: gateway)).utf8))
         case .getOpenAPI: return Answer(status: 200, contentType: MediaType.json, body: OpenAPIDocument.bytes)
         default: return Answer(json: HealthAnswer().json)
         }
+    }
+
+    /// - Parameter failure: Why a send would not be committed now; `nil` when it would.
+    func readiness(given failure: EngineFailure?) -> ReadinessAnswer {
+        let detail = failure.map { Problem($0) }.map { $0.detail ?? $0.name.title }
+        return ReadinessAnswer(
+            checks: [.init(name: "commit", isPassed: failure == nil, detail: detail)] + checks())
     }
 
     private func metrics(of gateway: Gateway) -> String {

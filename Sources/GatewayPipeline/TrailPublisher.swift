@@ -1,6 +1,8 @@
+import AuditTrail
 import Dispatch
 import Foundation
 import GateVocabulary
+import OpenSSLCrypto
 import Synchronization
 
 /// Brings durable entries into the published tree, in the background.
@@ -119,6 +121,11 @@ package final class TrailPublisher: Sendable {
                     state.withLock { if !$0.isWakePending { $0.oldestUnpublished = nil } }
                     return true
                 }
+                if let damaged = entries.first(where: { TreeHash.leaf($0.bytes).bytes != $0.leaf }) {
+                    // A tree over other bytes would contradict the reply that its producer holds.
+                    throw StoreError.damaged(
+                        table: "entry", row: "\(damaged.index)", "its bytes are not those that were recorded")
+                }
                 let size = try library.integrate(entries)
                 try library.publish()
                 state.withLock {
@@ -132,7 +139,8 @@ package final class TrailPublisher: Sendable {
             durabilityLost(what)
             return false
         } catch {
-            state.withLock { $0.lastFailure = "\(error)" }
+            let damage = (error as? StoreError)?.damage
+            state.withLock { $0.lastFailure = damage?.description ?? "\(error)" }
             return false
         }
     }

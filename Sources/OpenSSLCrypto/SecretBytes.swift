@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// Key material in memory of its own: never resized, never copied by Swift, zeroed when released.
+/// Key material in memory of its own (``SecretMemory``): never resized, never copied by Swift, zeroed when released.
 ///
 /// It has no description, no `Codable`, no `==`; read it with ``withUnsafeBytes(_:)`` and compare it with
 /// ``HMACKey/constantTimeEqual(_:_:)-(SecretBytes,SecretBytes)``.
@@ -18,8 +18,7 @@ package final class SecretBytes: @unchecked Sendable, CustomReflectable {
     package init(
         byteCount: Int, initializingWith body: (UnsafeMutableRawBufferPointer) throws -> Void
     ) rethrows {
-        memory = .allocate(byteCount: byteCount, alignment: 16)
-        _ = memory.initializeMemory(as: UInt8.self, repeating: 0)
+        memory = SecretMemory.allocate(byteCount: byteCount)
         // When `body` throws, every stored property is set, so `deinit` runs and zeroes the memory.
         try body(memory)
     }
@@ -43,10 +42,7 @@ package final class SecretBytes: @unchecked Sendable, CustomReflectable {
         }
     }
 
-    deinit {
-        OPENSSL_cleanse(memory.baseAddress, memory.count)
-        memory.deallocate()
-    }
+    deinit { SecretMemory.free(memory) }
 
     /// The pointer is valid only inside `body`.
     package func withUnsafeBytes<Result: ~Copyable, Failure: Error>(
@@ -67,14 +63,10 @@ package struct SecretScratch: ~Copyable {
     private let memory: UnsafeMutableRawBufferPointer
 
     package init(byteCount: Int) {
-        memory = .allocate(byteCount: byteCount, alignment: 16)
-        _ = memory.initializeMemory(as: UInt8.self, repeating: 0)
+        memory = SecretMemory.allocate(byteCount: byteCount)
     }
 
-    deinit {
-        OPENSSL_cleanse(memory.baseAddress, memory.count)
-        memory.deallocate()
-    }
+    deinit { SecretMemory.free(memory) }
 
     /// Lends the memory, which starts as zeros, and zeroes it when `body` returns or throws.
     package mutating func use<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows

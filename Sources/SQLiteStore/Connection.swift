@@ -18,6 +18,7 @@ final class Connection: @unchecked Sendable {
     private let handle: OpaquePointer
     /// Compiled statements by the identity of their text; finalized when the connection closes.
     private var prepared: [ObjectIdentifier: OpaquePointer] = [:]
+    private let damages: DamageLog
     private var isClosed = false
     private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
@@ -28,8 +29,12 @@ final class Connection: @unchecked Sendable {
     let pageByteCount: Int
 
     /// - Throws: `StoreError` or ``StoreOpeningError``.
-    init(path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int) throws {
+    init(
+        path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int,
+        damages: DamageLog = DamageLog()
+    ) throws {
         self.file = file
+        self.damages = damages
         let handle = try Self.open(path: path, file: file, role: role)
         do {
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
@@ -246,6 +251,25 @@ final class Connection: @unchecked Sendable {
         return value
     }
 
+    /// Reads every row that can be read; damaged ones are noted and left out.
+    func everyReadable<Value>(
+        _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
+        read: (inout StoredRow) throws -> Value
+    ) throws -> [Value] {
+        var values: [Value] = []
+        try scan(text, bind) { row in
+            if let value = try readable(&row, read) { values.append(value) }
+            return true
+        }
+        return values
+    }
+
+    /// What `read` makes of a row; `nil` when it is damaged, which is noted.
+    func readable<Value>(_ row: inout StoredRow, _ read: (inout StoredRow) throws -> Value) throws -> Value? {
+        let name = row
+        return try damages.readable(row.table, row: name.name) { try read(&row) }
+    }
+
     /// Reads every row.
     func every<Value>(
         _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
@@ -270,7 +294,8 @@ final class Connection: @unchecked Sendable {
             switch sqlite3_step(statement) {
             case SQLITE_ROW:
                 var row = StoredRow(statement, table: text.table)
-                guard try read(&row) else { return }
+                let name = row
+                guard try damages.noting(text.table, row: name.name, { try read(&row) }) else { return }
             case SQLITE_DONE: return
             case let code: throw failure(code, text)
             }

@@ -20,11 +20,11 @@ extension GateReading {
     }
 
     final func outbox(of send: SendID) throws -> [OutboxRecord] {
-        try gate.every(Self.bySend, { $0.add(send) }) { try outboxRecord(from: &$0) }
+        try gate.everyReadable(Self.bySend, { $0.add(send) }) { try outboxRecord(from: &$0) }
     }
 
     final func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
-        try gate.every(Self.bySubject, { $0.add(subject) }) { try outboxRecord(from: &$0) }
+        try gate.everyReadable(Self.bySubject, { $0.add(subject) }) { try outboxRecord(from: &$0) }
     }
 
     final func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
@@ -52,20 +52,25 @@ extension GateReading {
         let form = try row.code(BodyForm.self)
         let interruption = try row.code(Interruption.self)
         let key = try row.optionalID(KeyID.self)
-        let decidedAt = row.instant()
-        let notBefore = row.instant()
-        let expiresAt = row.instant()
-        let attemptCount = Int(row.integer())
-        let attemptedAt = row.optionalInstant()
-        let content = try OutboxRecord.Content(
-            sealedFields: try cipher.open(row.byteArray(), in: SendColumns.outbox, row: message.bytes))
-        return OutboxRecord(
+        let decidedAt = try row.instant()
+        let notBefore = try row.instant()
+        let expiresAt = try row.instant()
+        let attemptCount = Int(try row.count())
+        let attemptedAt = try row.optionalInstant()
+        // What stands in clear is enough to take a message out that nobody can read any more.
+        let content = try gate.readable(&row) { row in
+            try OutboxRecord.Content(
+                sealedFields: try cipher.open(row.byteArray(), in: SendColumns.outbox, row: message.bytes))
+        }
+        var record = OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
-            headers: content.headers, body: content.body, facts: content.facts, event: content.event,
-            decidedAt: decidedAt, notBefore: notBefore, expiresAt: expiresAt, attemptCount: attemptCount,
-            attemptedAt: attemptedAt,
-            mayHaveArrived: content.mayHaveArrived)
+            headers: content?.headers ?? [], body: content?.body ?? [], facts: content?.facts ?? [],
+            event: content?.event, decidedAt: decidedAt, notBefore: notBefore, expiresAt: expiresAt,
+            attemptCount: attemptCount, attemptedAt: attemptedAt,
+            mayHaveArrived: content?.mayHaveArrived ?? (attemptCount > 0))
+        record.isDamaged = content == nil
+        return record
     }
 
     // MARK: Whose turn it is
@@ -121,8 +126,9 @@ extension GateReading {
                 } read: { row in
                     lastTime = row.integer()
                     lastNumber = row.integer()
-                    let message = try row.id(MessageID.self)
-                    if !excluding.contains(message) {
+                    // One whose id cannot be read can be neither claimed nor put off, and hides no other.
+                    let message = try gate.readable(&row) { try $0.id(MessageID.self) }
+                    if let message, !excluding.contains(message) {
                         piece.append(Head(time: lastTime, number: lastNumber, message: message))
                     }
                     isExhausted = piece.count < pieceCount
@@ -175,7 +181,9 @@ extension GateReading {
                 if let head { earliest = min(earliest ?? head.time, head.time) }
             }
         }
-        return earliest.map { Instant(milliseconds: $0) }
+        return earliest.map {
+            Instant(milliseconds: min(max($0, Instant.storable.lowerBound), Instant.storable.upperBound))
+        }
     }
 
     final func outboxDepth() throws -> OutboxDepth {
@@ -184,8 +192,11 @@ extension GateReading {
             depth.rowCount += Int(count.rowCount)
             if Rank.all(in: .security).contains(count.rank) { depth.securityRowCount += Int(count.rowCount) }
             depth.byteCount += count.byteCount
-            let caller = CallerName(try words.text(of: count.caller, in: gate))
-            depth.rowCountByCaller[caller, default: 0] += Int(count.rowCount)
+            // A caller whose name is lost still takes up room, only under no name.
+            let name = try damages.readable("word", row: "\(count.caller)") {
+                try words.text(of: count.caller, in: gate)
+            }
+            if let name { depth.rowCountByCaller[CallerName(name), default: 0] += Int(count.rowCount) }
         }
         return depth
     }

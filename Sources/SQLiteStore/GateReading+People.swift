@@ -20,14 +20,14 @@ extension GateReading {
 
     final func recipient(_ subject: SubjectID) throws -> RecipientRecord? {
         guard let row = try held(.recipient, of: subject).first else { return nil }
-        return try RecipientRecord(sealedFields: try row.open(of: subject, with: cipher), subject: subject)
+        return try opened(row, of: subject) { try RecipientRecord(sealedFields: $0, subject: subject) }
     }
 
     final func devices(of subject: SubjectID) throws -> [DeviceRecord] {
         try held(.device, of: subject).map { row in
-            try DeviceRecord(
-                sealedFields: try row.open(of: subject, with: cipher), subject: subject, tag: try tag(of: row)
-            )
+            try opened(row, of: subject) {
+                try DeviceRecord(sealedFields: $0, subject: subject, tag: try tag(of: row))
+            }
         }.sorted { $0.tag < $1.tag }
     }
 
@@ -46,29 +46,31 @@ extension GateReading {
 
     final func addresses(of subject: SubjectID) throws -> [AddressRecord] {
         try held(.address, of: subject).map { row in
-            try AddressRecord(
-                sealedFields: try row.open(of: subject, with: cipher), subject: subject, tag: try tag(of: row)
-            )
+            try opened(row, of: subject) {
+                try AddressRecord(sealedFields: $0, subject: subject, tag: try tag(of: row))
+            }
         }.sorted { $0.tag < $1.tag }
     }
 
     final func deviceKeys(of subject: SubjectID, device: Tag) throws -> [DeviceKeyRecord] {
         try held(.deviceKey, of: subject).filter { $0.tag == device }.map { row in
-            try DeviceKeyRecord(
-                sealedFields: try row.open(of: subject, with: cipher), subject: subject, device: device)
+            try opened(row, of: subject) {
+                try DeviceKeyRecord(sealedFields: $0, subject: subject, device: device)
+            }
         }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
     }
 
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
         let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: Self.place)
         guard let place else { return nil }
-        let record = try DeviceKeyRecord(
-            sealedFields: try place.held.open(of: place.subject, with: cipher), subject: place.subject,
-            device: try tag(of: place.held))
-        guard record.key == key else {
-            throw StoreError.damaged(table: "device_key", "the index leads to another key")
+        return try opened(place.held, of: place.subject) { fields in
+            let record = try DeviceKeyRecord(
+                sealedFields: fields, subject: place.subject, device: try tag(of: place.held))
+            guard record.key == key else {
+                throw StoreError.damaged(table: "device_key", "the index leads to another key")
+            }
+            return record
         }
-        return record
     }
 
     /// A row of `held` found through an index, and whose it is.
@@ -80,32 +82,36 @@ extension GateReading {
     }
 
     private func tag(of row: Held) throws -> Tag {
-        guard let tag = row.tag else { throw StoreError.damaged(table: "held", "row \(row.id) has no tag") }
+        guard let tag = row.tag else { throw StoreError.damaged(table: row.table, "the row has no tag") }
         return tag
     }
 
     final func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
         try held(.consent, of: subject).map { row in
-            try ConsentEvent(
-                sealedFields: try row.open(of: subject, with: cipher), subject: subject, sequence: row.slot)
+            try opened(row, of: subject) {
+                try ConsentEvent(sealedFields: $0, subject: subject, sequence: row.slot)
+            }
         }
     }
 
     final func preferences(of subject: SubjectID) throws -> [PreferenceRecord] {
         guard let row = try held(.preferences, of: subject).first else { return [] }
-        return try PreferenceRecord.list(
-            sealedFields: try row.open(of: subject, with: cipher), subject: subject)
+        return try opened(row, of: subject) {
+            try PreferenceRecord.list(sealedFields: $0, subject: subject)
+        }
     }
 
     final func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
         try held(.preferenceHistory, of: subject).flatMap { row in
-            try PreferenceRecord.list(sealedFields: try row.open(of: subject, with: cipher), subject: subject)
+            try opened(row, of: subject) {
+                try PreferenceRecord.list(sealedFields: $0, subject: subject)
+            }
         }
     }
 
     final func permissionPrompts(of subject: SubjectID) throws -> [PermissionPrompt] {
         try held(.permissionPrompt, of: subject).map { row in
-            try PermissionPrompt(sealedFields: try row.open(of: subject, with: cipher), subject: subject)
+            try opened(row, of: subject) { try PermissionPrompt(sealedFields: $0, subject: subject) }
         }
     }
 }

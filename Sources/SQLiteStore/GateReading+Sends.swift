@@ -62,12 +62,16 @@ extension GateReading {
         } read: {
             $0.integer()
         }
-        return try numbers.map { number in
-            guard
-                let record = try gate.first(
-                    Self.sendByNumber, { $0.add(number) }, read: { try send(from: &$0) })
-            else { throw StoreError.damaged(table: "history", "send number \(number) is missing") }
-            return record
+        return try numbers.compactMap { number in
+            let record = try gate.first(Self.sendByNumber, { $0.add(number) }) { row in
+                try gate.readable(&row) { try send(from: &$0) }
+            }
+            if record == nil {
+                damages.note(
+                    StoredDamage(
+                        table: "history", row: "\(number)", what: "it names a send that there is not"))
+            }
+            return record ?? nil
         }
     }
 
@@ -79,8 +83,8 @@ extension GateReading {
         let subject = try row.optionalID(SubjectID.self)
         let category = try row.optionalCode(Category.self)
         let channel = try row.code(Channel.self)
-        let receivedAt = row.instant()
-        let entryIndex = UInt64(bitPattern: row.integer())
+        let receivedAt = try row.instant()
+        let entryIndex = UInt64(try row.count())
         let details = try SendRecord.Details(
             sealedFields: try cipher.open(row.byteArray(), in: SendColumns.send, row: id.bytes))
         return SendRecord(
@@ -112,7 +116,7 @@ extension GateReading {
             $0.add(person)
             $0.add(earliest)
         } read: { row in
-            let at = row.instant()
+            let at = try row.instant()
             if row.integer() == own { return true }
             let forwardedType = row.integer()
             let forwardedCategory = row.integer()
@@ -140,7 +144,7 @@ extension GateReading {
             $0.add(Int64(max(limit, 0)))
         } read: { row in
             ForwardRecord(
-                at: row.instant(), type: TypeID(try words.text(of: row.integer(), in: gate)),
+                at: try row.instant(), type: TypeID(try words.text(of: row.integer(), in: gate)),
                 category: try row.code(Category.self))
         }
     }
@@ -154,7 +158,7 @@ extension GateReading {
             $0.add(person)
             $0.add(event)
         } read: { row in
-            ToldRecord(event: event, send: try row.optionalID(), at: row.instant())
+            ToldRecord(event: event, send: try row.optionalID(), at: try row.instant())
         }
     }
 
@@ -171,7 +175,7 @@ extension GateReading {
 
     final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
         guard let callerNumber = try words.number(of: caller.text, in: gate) else { return [] }
-        return try gate.every(Self.eventsAfter) {
+        return try gate.everyReadable(Self.eventsAfter) {
             $0.add(callerNumber)
             $0.add(cursor)
             $0.add(Int64(max(limit, 0)))
@@ -181,9 +185,11 @@ extension GateReading {
     }
 
     final func events(of send: SendID) throws -> [EventRecord] {
-        var events = try gate.every(Self.eventsOfStraySend, { $0.add(send) }) { try event(from: &$0) }
+        var events = try gate.everyReadable(Self.eventsOfStraySend, { $0.add(send) }) {
+            try event(from: &$0)
+        }
         if let number = try number(of: send) {
-            events += try gate.every(Self.eventsOfSend, { $0.add(number) }) { try event(from: &$0) }
+            events += try gate.everyReadable(Self.eventsOfSend, { $0.add(number) }) { try event(from: &$0) }
         }
         return events
     }
@@ -193,11 +199,11 @@ extension GateReading {
     }
 
     private func event(from row: inout StoredRow) throws -> EventRecord {
-        let cursor = row.integer()
+        let cursor = try row.count()
         let caller = CallerName(try words.text(of: row.integer(), in: gate))
         var record = EventRecord(
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
-            event: try row.name(), destination: try row.optionalID(), at: row.instant(), reason: nil)
+            event: try row.name(), destination: try row.optionalID(), at: try row.instant(), reason: nil)
         if let sealed = row.optionalByteArray() {
             let plain = try cipher.open(
                 sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })

@@ -10,6 +10,7 @@ extension GateReading {
     final func entryCount() throws -> UInt64 { try currentTail().entryCount }
     final func publishedSize() throws -> UInt64 { try currentTail().publishedSize }
     final func newestEntryTime() throws -> Instant? { try currentTail().newestEntryTime }
+    final func newestEntryClock() throws -> ClockReading? { try currentTail().newestEntryClock }
 
     final func entries(from index: UInt64, limit: Int) throws -> [StoredEntry] {
         // SQLite's integers end at 2⁶³−1, and so does the trail.
@@ -19,7 +20,7 @@ extension GateReading {
             $0.add(Int64(max(limit, 0)))
         } read: { row in
             StoredEntry(
-                index: UInt64(bitPattern: row.integer()), time: row.instant(), bytes: row.byteArray(),
+                index: UInt64(try row.count()), time: try row.instant(), bytes: row.byteArray(),
                 leaf: row.byteArray())
         }
     }

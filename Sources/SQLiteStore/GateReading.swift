@@ -10,9 +10,13 @@ class GateReading: StoreReading {
     let mappings: SubjectMappings
     /// A connection to `subjects.db` with a snapshot open, for the length of the body.
     let subjects: Connection
+    let damages: DamageLog
     private(set) var isOpen = true
 
-    init(gate: Connection, subjects: Connection, words: Words, mappings: SubjectMappings) {
+    init(
+        gate: Connection, subjects: Connection, words: Words, mappings: SubjectMappings, damages: DamageLog
+    ) {
+        self.damages = damages
         openGate = gate
         self.subjects = subjects
         self.words = words
@@ -75,7 +79,13 @@ class GateReading: StoreReading {
     /// The number of a pseudonym in this snapshot; `nil` when nothing was ever held of it.
     final func person(_ subject: SubjectID) throws -> Int64? {
         if let newestPerson, newestPerson.subject == subject { return newestPerson.number }
-        let number = try gate.first(Self.personNumber, { $0.add(subject) }, read: { $0.integer() })
+        let number = try gate.first(Self.personNumber, { $0.add(subject) }) { row in
+            let number = row.integer()
+            guard (0...Held.personMax).contains(number) else {
+                throw StoreError.damaged(table: "person", "a person has a number that none is given")
+            }
+            return number
+        }
         if let number { newestPerson = (subject, number) }
         return number
     }
@@ -102,6 +112,13 @@ class GateReading: StoreReading {
         } read: { row in
             Held(id: row.integer(), tag: try row.optionalID(), sealed: row.byteArray())
         }
+    }
+
+    /// Opens one row and reads its fields; what is damaged is named after the row and noted.
+    final func opened<Record>(
+        _ row: Held, of subject: SubjectID, _ read: (_ fields: [UInt8]) throws -> Record
+    ) throws -> Record {
+        try damages.noting(row.table, row: "\(row.id)") { try read(row.open(of: subject, with: cipher)) }
     }
 
     /// Call after every change to `held` or `person`, and after undoing one.

@@ -6,6 +6,7 @@ struct Tail: Equatable {
     var entryCount: UInt64 = 0
     var publishedSize: UInt64 = 0
     var newestEntryTime: Instant?
+    var newestEntryClock: ClockReading?
     /// Highest number ever given out; a number is never given twice, even after deletion.
     var eventCursor: Int64 = 0
     var sendNumber: Int64 = 0
@@ -15,15 +16,16 @@ struct Tail: Equatable {
     private static let read = StatementText(
         "tail",
         """
-        SELECT entry_count, published_size, newest_entry_time, event_cursor, send_number, outbox_number,
-            person_number
+        SELECT only, entry_count, published_size, newest_entry_time, event_cursor, send_number,
+            outbox_number, person_number, clock_wall, clock_uptime, clock_boot
         FROM tail
         """)
     private static let write = StatementText(
         "tail",
         """
         UPDATE tail SET entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
-            send_number = ?, outbox_number = ?, person_number = ?
+            send_number = ?, outbox_number = ?, person_number = ?, clock_wall = ?, clock_uptime = ?,
+            clock_boot = ?
         """)
 
     init() {}
@@ -31,13 +33,21 @@ struct Tail: Equatable {
     init(from gate: Connection) throws {
         let found = try gate.first(Self.read) { row in
             var tail = Tail()
-            tail.entryCount = UInt64(clamping: row.integer())
-            tail.publishedSize = UInt64(clamping: row.integer())
-            tail.newestEntryTime = row.optionalInstant()
-            tail.eventCursor = row.integer()
-            tail.sendNumber = row.integer()
-            tail.outboxNumber = row.integer()
-            tail.personNumber = row.integer()
+            _ = row.integer()
+            tail.entryCount = UInt64(try row.count())
+            tail.publishedSize = UInt64(try row.count())
+            tail.newestEntryTime = try row.optionalInstant()
+            tail.eventCursor = try row.count()
+            tail.sendNumber = try row.count()
+            tail.outboxNumber = try row.count()
+            tail.personNumber = try row.count()
+            if let wall = try row.optionalInstant() {
+                tail.newestEntryClock = ClockReading(
+                    wall: wall, uptime: try row.count(), boot: row.optionalText())
+            }
+            guard tail.publishedSize <= tail.entryCount else {
+                throw StoreError.damaged(table: "tail", "more entries are published than there are")
+            }
             return tail
         }
         guard let found else { throw StoreError.damaged(table: "tail", "its only row is missing") }
@@ -53,6 +63,9 @@ struct Tail: Equatable {
             $0.add(sendNumber)
             $0.add(outboxNumber)
             $0.add(personNumber)
+            $0.add(newestEntryClock?.wall)
+            $0.add(newestEntryClock?.uptime)
+            $0.add(newestEntryClock?.boot)
         }
     }
 }
@@ -80,9 +93,47 @@ struct Tally {
     init() {}
 
     init(from gate: Connection) throws {
-        counts = try gate.every(Self.read) { row in
+        counts = try gate.everyReadable(Self.read) { row in
             Count(
-                rank: row.integer(), caller: row.integer(), rowCount: row.integer(), byteCount: row.integer())
+                rank: row.integer(), caller: row.integer(), rowCount: try row.count(),
+                byteCount: row.byteCount())
+        }
+    }
+
+    private static let rowCounts = StatementText(
+        "outbox", "SELECT rank, caller, count(*) FROM outbox GROUP BY rank, caller")
+    private static let rowWeights = StatementText(
+        "outbox",
+        """
+        SELECT rank, caller, count(*), sum(min(max(byte_count, 0), 1 << 40)) FROM outbox GROUP BY rank, caller
+        """)
+
+    /// Counts the rows there are, along their index, and their bytes as well where the tally does not agree: a rank
+    /// that is taken for empty would never be looked into, and its messages would wait for ever.
+    init(recountedIn gate: Connection) throws {
+        struct Place: Hashable {
+            let rank: Int64
+            let caller: Int64
+        }
+        try self.init(from: gate)
+        var known: [Place: Int64] = [:]
+        for count in counts where count.rowCount > 0 {
+            known[Place(rank: count.rank, caller: count.caller)] = count.rowCount
+        }
+        var found: [Place: Int64] = [:]
+        try gate.scan(Self.rowCounts) { row in
+            found[Place(rank: row.integer(), caller: row.integer())] = row.integer()
+            return true
+        }
+        guard known != found else { return }
+        for index in counts.indices {
+            counts[index].rowCount = 0
+            counts[index].byteCount = 0
+            counts[index].isChanged = true
+        }
+        try gate.scan(Self.rowWeights) { row in
+            add(rank: row.integer(), caller: row.integer(), rows: row.integer(), bytes: row.byteCount())
+            return true
         }
     }
 
@@ -153,7 +204,7 @@ final class Words {
     func text(of number: Int64, in gate: Connection) throws -> String {
         if let known = texts[number] { return known }
         guard let found = try gate.first(Self.findText, { $0.add(number) }, read: { $0.text() }) else {
-            throw StoreError.damaged(table: "word", "number \(number) has no text")
+            throw StoreError.damaged(table: "word", row: "\(number)", "the number has no text")
         }
         remember(found, number)
         return found

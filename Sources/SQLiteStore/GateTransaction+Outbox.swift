@@ -36,8 +36,12 @@ extension GateTransaction {
     }
 
     func updateOutbox(_ record: OutboxRecord) throws {
+        guard !record.isDamaged else {
+            throw StoreConflict(
+                table: "outbox", message: "message \(record.message) cannot be read, so not be rewritten")
+        }
         let known = try gate.first(Self.weight, { $0.add(record.message) }) { row in
-            (number: row.integer(), rank: row.integer(), caller: row.integer(), byteCount: row.integer())
+            (number: row.integer(), rank: row.integer(), caller: row.integer(), byteCount: row.byteCount())
         }
         guard let known else {
             throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
@@ -111,7 +115,7 @@ extension GateTransaction {
     /// Runs a `DELETE … RETURNING rank, caller, byte_count` and takes its rows off the tally.
     func removeOutboxRows(_ statement: StatementText, _ bind: (inout Binder) -> Void) throws {
         let removed = try gate.every(statement, bind) { row in
-            (rank: row.integer(), caller: row.integer(), byteCount: row.integer())
+            (rank: row.integer(), caller: row.integer(), byteCount: row.byteCount())
         }
         for row in removed { tally.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount) }
     }

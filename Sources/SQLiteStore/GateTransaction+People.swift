@@ -169,9 +169,9 @@ extension GateTransaction {
 
     func putPermissionPrompt(_ prompt: PermissionPrompt) throws {
         let known = try held(.permissionPrompt, of: prompt.subject).first { row in
-            try PermissionPrompt(
-                sealedFields: try row.open(of: prompt.subject, with: cipher), subject: prompt.subject
-            ).device == prompt.device
+            try opened(row, of: prompt.subject) {
+                try PermissionPrompt(sealedFields: $0, subject: prompt.subject).device
+            } == prompt.device
         }
         let id = try known?.id ?? nextID(.permissionPrompt, of: prompt.subject)
         try put(prompt.sealedFields, as: .permissionPrompt, id: id, tag: nil, of: prompt.subject)

@@ -180,9 +180,13 @@ extension GateTransaction {
         var sends: [Old] = []
         try gate.scan(Self.oldestSends) { _ in
         } read: { row in
-            let old = Old(
-                number: row.integer(), subject: try row.optionalID(), at: row.instant(),
-                forwardedAt: row.optionalInstant())
+            let old = try gate.readable(&row) { row in
+                Old(
+                    number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
+                    forwardedAt: try row.optionalInstant())
+            }
+            // A damaged row stays, and hides none of those behind it.
+            guard let old else { return true }
             guard old.at < before else { return false }
             if (old.forwardedAt ?? old.at) < before { sends.append(old) }
             return sends.count < prunedRowCountMax
@@ -199,7 +203,10 @@ extension GateTransaction {
         var events: [Old] = []
         try gate.scan(Self.oldestEvents) { _ in
         } read: { row in
-            let old = Old(number: row.integer(), subject: try row.optionalID(), at: row.instant())
+            let old = try gate.readable(&row) {
+                Old(number: $0.integer(), subject: try $0.optionalID(), at: try $0.instant())
+            }
+            guard let old else { return true }
             guard old.at < before else { return false }
             events.append(old)
             return events.count < prunedRowCountMax

@@ -24,8 +24,11 @@ extension GateTransaction {
             $0.add(entry.bytes)
         }
         tail.entryCount += 1
-        tail.newestEntryTime = max(tail.newestEntryTime ?? entry.time, entry.time)
+        // Times rise by the engine's word; where they do not, an operator has accepted the clock.
+        tail.newestEntryTime = entry.time
     }
+
+    func setNewestEntryClock(_ reading: ClockReading) throws { tail.newestEntryClock = reading }
 
     /// Lets go of the entries whose full bundle the tree now holds durably; those of the bundle that is still
     /// filling stay, because that file will be written again.

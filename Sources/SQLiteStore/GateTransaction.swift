@@ -5,11 +5,13 @@ import GatewayPipeline
 /// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
-    // @unchecked is sound because `words`, `tail` and `tally` are touched only inside `connection`'s queue.
+    // @unchecked is sound because `words`, `tail`, `tally` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
     let words = Words()
     var tail = Tail()
     var tally = Tally()
+    /// Seals of the current data key that the file counts already.
+    var coveredSealCount: UInt64 = 0
 
     init(_ connection: Connection) { self.connection = connection }
 }
@@ -45,7 +47,7 @@ final class GateTransaction: GateReading, StoreTransaction {
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
-        prunedRowCountMax: Int
+        prunedRowCountMax: Int, damages: DamageLog
     ) {
         self.writer = writer
         self.subjectsWriter = subjectsWriter
@@ -53,7 +55,8 @@ final class GateTransaction: GateReading, StoreTransaction {
         tally = writer.tally
         self.prunedRowCountMax = prunedRowCountMax
         super.init(
-            gate: writer.connection, subjects: subjects, words: writer.words, mappings: mappings)
+            gate: writer.connection, subjects: subjects, words: writer.words, mappings: mappings,
+            damages: damages)
     }
 
     // The rows behind these are written once per transaction, so until then they are true only here.
@@ -132,12 +135,33 @@ final class GateTransaction: GateReading, StoreTransaction {
     /// On an error the caller rolls back.
     func commit() throws {
         if tail != writer.tail { try tail.write(to: gate) }
+        let sealCount = try coverSeals()
         try tally.writeChanges(to: gate)
         if writesMappings { try withMappings { try $0.commit() } }
         try gate.commit()
         words.commit()
         writer.tail = tail
         writer.tally = tally
+        writer.coveredSealCount = sealCount
+    }
+
+    /// Seals covered by one write of the count. A restart skips at most as many.
+    private static let coveredSealCount: UInt64 = 1 << 16
+    private static let putSealCount = StatementText(
+        "key_check", "UPDATE key_check SET seal_count = ? WHERE id = ?")
+
+    /// Writes how many rows the current key will have sealed some time ahead, once what was written is used up.
+    ///
+    /// - Returns: The count that is in the file when this transaction is.
+    private func coverSeals() throws -> UInt64 {
+        let count = cipher.sealCount
+        guard count > writer.coveredSealCount else { return writer.coveredSealCount }
+        let covered = count + Self.coveredSealCount
+        try gate.change(Self.putSealCount) {
+            $0.add(Int64(clamping: covered))
+            $0.add(cipher.currentKeyID)
+        }
+        return covered
     }
 
     /// After ``commit()``: moves each log that has grown past `byteCount` into its database.

@@ -21,7 +21,7 @@ struct Held {
         static func < (left: Kind, right: Kind) -> Bool { left.rawValue < right.rawValue }
 
         /// The name that the sealing is bound to.
-        fileprivate var column: SealedColumn { Self.columns[Int(rawValue)] }
+        var column: SealedColumn { Self.columns[Int(rawValue)] }
 
         private static let columns = [
             "recipient", "device", "address", "device_key", "preference", "consent", "preference_history",
@@ -35,6 +35,9 @@ struct Held {
     let sealed: [UInt8]
 
     var kind: Kind? { Kind(rawValue: id >> Self.slotBitCount & 0xF) }
+
+    /// What the row's content is called in an error.
+    var table: String { kind?.column.table ?? "held" }
 
     /// Position within the kind.
     var slot: Int64 { id & Self.slotMax }
@@ -68,7 +71,7 @@ struct Held {
 
     /// The row's plain fields.
     func open(of subject: SubjectID, with cipher: RowCipher) throws -> [UInt8] {
-        guard let kind else { throw StoreError.damaged(table: "held", "row \(id) is of no known kind") }
+        guard let kind else { throw StoreError.damaged(table: "held", "the row is of no known kind") }
         return try cipher.open(sealed, in: kind.column, row: Self.row(subject, id, tag))
     }
 

@@ -100,7 +100,7 @@ struct Binder {
 /// The row a statement stands on, read column by column from the left. Valid until the next step.
 struct StoredRow {
     private let statement: OpaquePointer
-    private let table: String
+    let table: String
     private var position: Int32 = -1
 
     init(_ statement: OpaquePointer, table: String) {
@@ -125,9 +125,44 @@ struct StoredRow {
             ? nil : sqlite3_column_int64(statement, position)
     }
 
+    /// The largest count, index or cursor: what JSON can carry (RFC 8785), and far from any overflow.
+    static let countMax: Int64 = 1 << 53 - 1
+
+    /// A number that is counted with or told to somebody.
+    mutating func count() throws -> Int64 {
+        let integer = integer()
+        guard (0...Self.countMax).contains(integer) else { throw damaged("is no count") }
+        return integer
+    }
+
+    /// A weight that is taken off a sum while its row is deleted, damaged or not; so this does not throw.
+    mutating func byteCount() -> Int64 { min(max(integer(), 0), 1 << 40) }
+
     mutating func flag() -> Bool { integer() != 0 }
-    mutating func instant() -> Instant { Instant(milliseconds: integer()) }
-    mutating func optionalInstant() -> Instant? { optionalInteger().map { Instant(milliseconds: $0) } }
+
+    mutating func instant() throws -> Instant {
+        guard let instant = try optionalInstant() else { throw damaged("is missing") }
+        return instant
+    }
+
+    mutating func optionalInstant() throws -> Instant? {
+        guard let integer = optionalInteger() else { return nil }
+        guard Instant.storable.contains(integer) else { throw damaged("is no time") }
+        return Instant(milliseconds: integer)
+    }
+
+    /// What the row is called in an error: its first column, which every statement makes the row's key.
+    var name: String {
+        switch sqlite3_column_type(statement, 0) {
+        case SQLITE_INTEGER: "\(sqlite3_column_int64(statement, 0))"
+        case SQLITE_BLOB:
+            Hexadecimal.encode(
+                UnsafeRawBufferPointer(
+                    start: sqlite3_column_blob(statement, 0), count: Int(sqlite3_column_bytes(statement, 0))
+                ).prefix(16))
+        default: sqlite3_column_text(statement, 0).map { String(cString: $0) } ?? "?"
+        }
+    }
 
     mutating func code<Code: StoredCode>(_ type: Code.Type = Code.self) throws -> Code {
         guard let value = Code(code: integer()) else { throw damaged("is no \(Code.self)") }

@@ -1,5 +1,6 @@
 import GatewayPipeline
 package import OpenSSLCrypto
+import Synchronization
 
 /// Seals what must not be readable in the files: AES-256-GCM under the data key, bound to the exact
 /// table, column and row, so that no ciphertext can be moved.
@@ -14,6 +15,8 @@ package struct RowCipher: Sendable {
         package let id: String
         fileprivate let key: AES256GCMKey
         fileprivate let idBytes: [UInt8]
+        /// Seals made under the key, over its whole life as far as this directory knows.
+        fileprivate let seals = SealCount()
 
         /// - Parameter id: 1 to 255 bytes.
         package init(id: String, key: AES256GCMKey) {
@@ -37,7 +40,15 @@ package struct RowCipher: Sendable {
 
     package var currentKeyID: String { current.id }
 
+    /// Seals of the current key. Its nonces are random, so two of them may be equal one day, which would lay the
+    /// key open: at 2³² seals the odds are one in 2³² (NIST SP 800-38D section 8.3).
+    var sealCount: UInt64 { current.seals.value }
+
+    /// What was sealed before this process began.
+    func resumeSealCount(at count: UInt64) { current.seals.add(count) }
+
     func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        current.seals.add(1)
         let sealed = try current.key.seal(plaintext, aad: column.context(row: row, kid: current.idBytes))
         var stored: [UInt8] = []
         stored.reserveCapacity(1 + current.idBytes.count + sealed.count)
@@ -49,10 +60,11 @@ package struct RowCipher: Sendable {
 
     /// - Throws: `StoreError.damaged` for everything that was not sealed for this column and row.
     func open(_ stored: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        // A slice from 1 up to, not through, so that a length of zero is an empty id, which no key has.
         guard let kidCount = stored.first, stored.count > Int(kidCount) else {
             throw StoreError.damaged(table: column.table, "a sealed value is cut short")
         }
-        let kid = stored[1...Int(kidCount)]
+        let kid = stored[1..<1 + Int(kidCount)]
         let key: Key
         if kid.elementsEqual(current.idBytes) {
             key = current
@@ -78,6 +90,13 @@ package struct RowCipher: Sendable {
         stored.count > current.idBytes.count && Int(stored[0]) == current.idBytes.count
             && stored[1...current.idBytes.count].elementsEqual(current.idBytes)
     }
+}
+
+/// A count that many threads raise.
+private final class SealCount: Sendable {
+    private let count = Atomic<UInt64>(0)
+    var value: UInt64 { count.load(ordering: .relaxed) }
+    func add(_ more: UInt64) { count.wrappingAdd(more, ordering: .relaxed) }
 }
 
 /// One encrypted column of one table.

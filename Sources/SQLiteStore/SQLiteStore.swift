@@ -23,6 +23,7 @@ package final class SQLiteStore: GateStore {
     /// Why nothing goes on any more: a lost synchronization, or the end.
     private let stopped = Mutex<StoreError?>(nil)
     private let directory: StateDirectory
+    private let damages: DamageLog
 
     /// Opens the store, makes it when it is new, and finishes erasures that a crash left half done.
     ///
@@ -30,11 +31,15 @@ package final class SQLiteStore: GateStore {
     ///   - path: The state directory; made with mode 0700 when it does not exist (its parent must).
     ///   - cipher: The data key, and older ones whose rows are still there.
     ///   - indexKey: What user ids are looked up under. It can never change for a directory.
+    ///   - damageFound: Told of each damaged row once, on the thread that read it; must not block.
     /// - Throws: ``StoreOpeningError`` for what a person must put right, else `StoreError`.
     package init(
         directory path: String, cipher: RowCipher, indexKey: HMACKey,
-        limits: SQLiteStoreLimits = SQLiteStoreLimits()
+        limits: SQLiteStoreLimits = SQLiteStoreLimits(),
+        damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in }
     ) throws {
+        let damages = DamageLog(isFound: damageFound)
+        self.damages = damages
         let directory = try StateDirectory(path: path)
         try Self.requireSubjects(in: directory)
         let gatePath = try directory.prepareFile(Schema.gate.file)
@@ -44,7 +49,7 @@ package final class SQLiteStore: GateStore {
         {
             try Connection(
                 path: path, file: schema.file, role: role, cacheByteCount: cache,
-                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds)
+                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages)
         }
         let mappings = SubjectMappings(cipher: cipher, index: indexKey)
 
@@ -62,7 +67,7 @@ package final class SQLiteStore: GateStore {
             try Schema.gate.prepare(gate)
             try Self.checkDataKey(cipher, in: gate)
             writer.tail = try Tail(from: gate)
-            writer.tally = try Tally(from: gate)
+            writer.tally = try Tally(recountedIn: gate)
         }
         let readers = try (0..<limits.readerCount).map { _ in
             Reader(
@@ -90,15 +95,25 @@ package final class SQLiteStore: GateStore {
     }
 
     private static let keyCheck = SealedColumn("key_check", "sealed")
-    private static let readKeyCheck = StatementText("key_check", "SELECT sealed FROM key_check WHERE id = ?")
-    private static let writeKeyCheck = StatementText("key_check", "INSERT INTO key_check VALUES (?, ?)")
+    private static let readKeyCheck = StatementText(
+        "key_check", "SELECT id, sealed, seal_count FROM key_check WHERE id = ?")
+    private static let writeKeyCheck = StatementText(
+        "key_check", "INSERT INTO key_check (id, sealed) VALUES (?, ?)")
 
     /// Notices a wrong data key when the store opens, rather than as damage in every row.
     private static func checkDataKey(_ cipher: RowCipher, in gate: Connection) throws {
         let id = cipher.currentKeyID
-        if let sealed = try gate.first(readKeyCheck, { $0.add(id) }, read: { $0.byteArray() }) {
+        let found = try gate.first(readKeyCheck, { $0.add(id) }) { row in
+            _ = row.text()
+            return (sealed: row.byteArray(), sealCount: row.integer())
+        }
+        if let found {
+            // A count that cannot be is no reason not to start, and reason enough to ask for a new key.
+            let isCount = (0...StoredRow.countMax).contains(found.sealCount)
+            cipher.resumeSealCount(
+                at: isCount ? UInt64(found.sealCount) : DataKeyUse.sealCountToRotateAt)
             do {
-                _ = try cipher.open(sealed, in: keyCheck, row: Array(id.utf8))
+                _ = try cipher.open(found.sealed, in: keyCheck, row: Array(id.utf8))
             } catch StoreError.damaged {
                 throw StoreOpeningError.wrongDataKey(id: id)
             }
@@ -142,7 +157,7 @@ package final class SQLiteStore: GateStore {
         try gate.begin(writing: true)
         let transaction = GateTransaction(
             writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
-            prunedRowCountMax: limits.prunedRowCountMax)
+            prunedRowCountMax: limits.prunedRowCountMax, damages: damages)
         let result: Result
         do {
             defer { subjectsForWriting.rollBack() }
@@ -175,13 +190,20 @@ package final class SQLiteStore: GateStore {
                     _ = try Tail(from: reader.gate)
                     try reader.subjects.begin(writing: false)
                     let reading = GateReading(
-                        gate: reader.gate, subjects: reader.subjects, words: reader.words, mappings: mappings)
+                        gate: reader.gate, subjects: reader.subjects, words: reader.words,
+                        mappings: mappings, damages: damages)
                     defer { reading.close() }
                     return try body(reading)
                 }
             }
         }
     }
+
+    package var dataKeyUse: DataKeyUse {
+        DataKeyUse(key: mappings.cipher.currentKeyID, sealCount: mappings.cipher.sealCount)
+    }
+
+    package var damagedRows: [StoredDamage] { damages.damages }
 
     private func refuseWhenStopped() throws {
         if let error = stopped.withLock({ $0 }) { throw error }
@@ -208,7 +230,9 @@ package final class SQLiteStore: GateStore {
         try refuseWhenStopped()
         try watchingDurability {
             let gate = writer.connection
-            let subjects = try gate.exclusively { try gate.every(Self.marked) { try $0.id(SubjectID.self) } }
+            let subjects = try gate.exclusively {
+                try gate.everyReadable(Self.marked) { try $0.id(SubjectID.self) }
+            }
             guard !subjects.isEmpty else { return }
             try destroyMappings(of: subjects)
             // Durable now: the mappings are gone. A crash here finds the marks again, and nothing to delete.

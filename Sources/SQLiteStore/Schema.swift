@@ -206,6 +206,16 @@ extension Schema {
                 code BLOB NOT NULL UNIQUE
             ) STRICT;
             """,
+            """
+            -- What the clocks showed when the newest entry was recorded.
+            ALTER TABLE tail ADD COLUMN clock_wall INTEGER;
+            ALTER TABLE tail ADD COLUMN clock_uptime INTEGER;
+            ALTER TABLE tail ADD COLUMN clock_boot TEXT;
+            """,
+            """
+            -- How many rows the key has sealed, rounded up: written ahead, so that a crash forgets none.
+            ALTER TABLE key_check ADD COLUMN seal_count INTEGER NOT NULL DEFAULT 0;
+            """,
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.

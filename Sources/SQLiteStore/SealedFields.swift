@@ -121,7 +121,17 @@ struct FieldReader {
     }
 
     mutating func integer() throws -> Int64 { Int64(bitPattern: try word64()) }
-    mutating func instant() throws -> Instant { Instant(milliseconds: try integer()) }
+
+    /// An integer that code relies on being in a range.
+    mutating func integer(in range: ClosedRange<Int64>) throws -> Int64 {
+        let integer = try integer()
+        guard range.contains(integer) else { throw unknown("number") }
+        return integer
+    }
+
+    mutating func instant() throws -> Instant {
+        Instant(milliseconds: try integer(in: Instant.storable))
+    }
 
     mutating func code<Code: StoredCode>(_ type: Code.Type = Code.self) throws -> Code {
         guard let value = Code(code: Int64(bytes[try advance(1)])) else { throw unknown("\(Code.self)") }
@@ -137,10 +147,11 @@ struct FieldReader {
 
     mutating func text() throws -> String {
         let range = try part()
-        // What authenticates was written by `put(_: String)`, so it is UTF-8; there is nothing to refuse here.
-        return bytes.withUnsafeBufferPointer {
-            String(decoding: UnsafeBufferPointer(rebasing: $0[range]), as: UTF8.self)
+        let text = bytes.withUnsafeBufferPointer {
+            String(validating: UnsafeBufferPointer(rebasing: $0[range]), as: UTF8.self)
         }
+        guard let text else { throw unknown("text, which is not UTF-8") }
+        return text
     }
 
     mutating func optional<Value>(_ read: (inout FieldReader) throws -> Value) throws -> Value? {

@@ -30,7 +30,9 @@ extension RecipientRecord {
             timeZone: try fields.optional { try $0.text() }, privacy: try fields.code(),
             pushEnabled: try fields.flag(),
             quietHours: try fields.optional {
-                QuietHours(startMinute: Int(try $0.integer()), endMinute: Int(try $0.integer()))
+                QuietHours(
+                    startMinute: Int(try $0.integer(in: 0...1439)),
+                    endMinute: Int(try $0.integer(in: 0...1439)))
             },
             registeredAt: try fields.instant(), updatedAt: try fields.instant())
         try fields.finish()
@@ -119,7 +121,7 @@ extension DeviceKeyRecord {
                 expectedProof: try fields.byteArray(),
                 expectedOldKeyProof: try fields.optional { try $0.byteArray() },
                 oldKey: try fields.optional { try $0.id() }, expiresAt: try fields.instant(),
-                triesLeft: countsTries ? Int(try fields.integer()) : 1)
+                triesLeft: countsTries ? Int(try fields.integer(in: 0...Int64(Int32.max))) : 1)
         }
         try fields.finish()
         self.init(
@@ -187,7 +189,7 @@ extension ConsentEvent {
             },
             expiresAt: try fields.optional { try $0.instant() },
             withdraws: try fields.optional { try $0.id() }, previousHash: try fields.text(),
-            entryIndex: UInt64(bitPattern: try fields.integer()))
+            entryIndex: UInt64(try fields.integer(in: 0...StoredRow.countMax)))
         try fields.finish()
     }
 }
@@ -309,7 +311,11 @@ extension OutboxRecord {
             headers = try fields.byteArray()
             body = try fields.byteArray()
             facts = try fields.byteArray()
-            event = fields.version >= 2 ? Tag(bytes: try fields.byteArray()) : nil
+            let tag = fields.version >= 2 ? try fields.byteArray() : []
+            event = Tag(bytes: tag)
+            guard tag.isEmpty || event != nil else {
+                throw StoreError.damaged(table: "outbox", "a sealed row holds a tag of \(tag.count) bytes")
+            }
             mayHaveArrived = fields.version >= 2 ? try fields.flag() : false
             try fields.finish()
         }

@@ -14,7 +14,7 @@ struct SubjectMappings: Sendable {
     private static let tagKey = SealedColumn("subject", "tag_key")
     static let tagKeyByteCount = 32
 
-    private static let columns = "user, subject, tag_key"
+    private static let columns = "number, user, subject, tag_key"
     private static let byUser = StatementText("subject", "SELECT \(columns) FROM subject WHERE user = ?")
     private static let bySubject = StatementText(
         "subject", "SELECT \(columns) FROM subject WHERE subject = ?")
@@ -45,6 +45,7 @@ struct SubjectMappings: Sendable {
     }
 
     private func open(_ row: inout StoredRow) throws -> Subject {
+        _ = row.integer()
         let key = row.byteArray()
         let id = try row.id(SubjectID.self)
         var tagKey = try cipher.open(row.byteArray(), in: Self.tagKey, row: key + id.bytes)

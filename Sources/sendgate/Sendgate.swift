@@ -14,13 +14,14 @@ struct Sendgate: AsyncParsableCommand {
         version: version,
         subcommands: [
             Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Consents.self,
-            Keys.self, Audit.self,
+            Keys.self, ClockCommand.self, Audit.self,
             Bench.self,
         ])
 
     static func main() async {
         // A reader that went away is an error of one write, not the end of a gateway.
         signal(SIGPIPE, SIG_IGN)
+        ProcessMemory.keepOutOfFiles()
         Foundation.exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
     }
 

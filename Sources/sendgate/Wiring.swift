@@ -40,6 +40,12 @@ struct Wiring {
     init(_ configuration: GatewayConfiguration, environment: [String: String], logger: Logger) throws {
         self.configuration = configuration
         self.logger = logger
+        // Before the first key is read.
+        if !SecretMemory.protect().isLocked {
+            logger.warning(
+                "keys may be swapped out: the kernel refused to lock their memory",
+                metadata: ["hint": "raise the limit: `LimitMEMLOCK=` in systemd, `ulimit -l` elsewhere"])
+        }
         let sockets = try SocketPlan(configuration, environment: environment)
 
         let keys = try PrivateKeyDirectory(
@@ -72,7 +78,8 @@ struct Wiring {
         self.policy = policy
 
         let store = try SQLiteStore(
-            directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: gateKeys.index)
+            directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: gateKeys.index,
+            damageFound: { logger.critical("in the store, \($0)") })
         if configuration.policySigning != nil,
             let problem = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))
         {
@@ -137,6 +144,7 @@ struct Wiring {
             feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
         core = GatewayCore(
             engine: engine, publisher: publisher,
+            recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds, logger: logger)
         reload = PolicyReload(gateway: gateway)
     }
@@ -186,7 +194,7 @@ struct Wiring {
     }
 
     /// The newest data key seals, older ones still open what they sealed.
-    private static func rowCipher(_ keys: PrivateKeyDirectory) throws -> RowCipher {
+    static func rowCipher(_ keys: PrivateKeyDirectory) throws -> RowCipher {
         let list = try (keys.keys[.data] ?? []).map {
             RowCipher.Key(id: $0.id, key: try AES256GCMKey($0.secret))
         }

@@ -257,7 +257,7 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
 
     @Test(
         arguments: Reason.allCases.map(\.rawValue)
-            + ["cancelled", "acknowledged", "erased", "destination_removed"])
+            + ["cancelled", "acknowledged", "erased", "destination_removed", "damaged"])
     func `what was taken back says why in words`(_ reason: String) {
         let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
         let sentence = Explanation.sentence(.withdrawn, at: moment, place: nil, reason: reason)

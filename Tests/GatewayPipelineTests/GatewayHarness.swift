@@ -16,10 +16,25 @@ import WireProtocol
 
 /// A clock the test moves.
 final class TestClock: Clock {
-    private let time: Mutex<Instant>
-    init(_ text: String) { time = Mutex(.utc(text)) }
-    func now() -> Instant { time.withLock { $0 } }
-    func advance(seconds: Int64) { time.withLock { $0 = $0.advanced(bySeconds: seconds) } }
+    private let clocks: Mutex<ClockReading>
+    init(_ text: String) { clocks = Mutex(ClockReading(wall: .utc(text), uptime: 1_000_000, boot: "first")) }
+    func now() -> Instant { reading().wall }
+    func reading() -> ClockReading { clocks.withLock { $0 } }
+    /// Time passes.
+    func advance(seconds: Int64) {
+        clocks.withLock {
+            $0.wall = $0.wall.advanced(bySeconds: seconds)
+            $0.uptime += seconds * 1000
+        }
+    }
+    /// Somebody sets the wall clock.
+    func step(seconds: Int64) { clocks.withLock { $0.wall = $0.wall.advanced(bySeconds: seconds) } }
+    func reboot() {
+        clocks.withLock {
+            $0.boot = ($0.boot ?? "") + "+"
+            $0.uptime = 10_000
+        }
+    }
 }
 
 struct RandomIdentifiers: IdentifierSource {

@@ -227,11 +227,11 @@ import WireProtocol
         // The next edit is behind both entries in the queue.
         try await gate.register("u_1", device: nil)
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10) }
-        let knocks = entries.map { String(decoding: $0.bytes, as: UTF8.self) }.filter {
+        let recorded = entries.map { String(decoding: $0.bytes, as: UTF8.self) }.filter {
             $0.contains("unknown_peer")
         }
-        #expect(knocks.count == 2)
-        #expect(knocks.last?.contains("\"count\":20") == true)
+        #expect(recorded.count == 2)
+        #expect(recorded.last?.contains("\"count\":20") == true)
     }
 
     @Test func `a message that cannot be handled is put off and holds up none behind it`() async throws {

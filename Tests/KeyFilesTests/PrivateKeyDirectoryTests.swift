@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import GateVocabulary
 import KeyFiles
 import KeyLifecycle
@@ -200,6 +201,30 @@ import Testing
             }
             let origin = try #require(try keys.current(.origin).publicKey())
             #expect(text.contains(Hexadecimal.encode(origin.rawBytes)))
+        }
+    }
+
+    @Test func `a damaged key file is refused with its path, never a trap`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            for (number, file) in files.enumerated() where number < 3 {
+                let original = Array(try Data(contentsOf: URL(fileURLWithPath: file)))
+                let damages = Array(
+                    DamagedBytes(of: original, seed: 0x5EED_0014 + UInt64(number), randomCount: 100))
+                for bytes in stride(from: 0, to: damages.count, by: 5).map({ damages[$0] }) {
+                    try FileManager.default.removeItem(atPath: file)
+                    try Data(bytes).write(to: URL(fileURLWithPath: file))
+                    try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: file)
+                    do {
+                        _ = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
+                    } catch let error as KeyFileError {
+                        #expect(error.message.contains(path))
+                    }
+                }
+                try FileManager.default.removeItem(atPath: file)
+                try Data(original).write(to: URL(fileURLWithPath: file))
+                try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: file)
+            }
         }
     }
 }

@@ -222,7 +222,8 @@ import Testing
         #expect(try without.read { try $0.devices(of: .sample(2)).first?.token } == Canary.token)
         #expect(
             throws: StoreError.damaged(
-                table: "device", "a value is sealed under the data key `data-test-1`, which is not loaded")
+                table: "device", row: "\(Held.id(1, .device, slot: 1))",
+                "a value is sealed under the data key `data-test-1`, which is not loaded")
         ) {
             try without.read { try $0.devices(of: .sample(1)) }
         }
@@ -263,6 +264,50 @@ import Testing
             let size = try FileManager.default.attributesOfItem(atPath: folder.state + "/" + name)[.size]
             // The log is moved at the first commit past the bound, and that commit is in it.
             #expect(try #require(size as? NSNumber).intValue < 768 << 10, "\(name)")
+        }
+    }
+
+    // MARK: Nonces
+
+    @Test func `seals of a data key are counted over restarts, rollbacks and crashes, and never too few`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.state)
+        let start = first.dataKeyUse
+        #expect(start.key == "data-test-1" && !start.mustRotate)
+        try first.write { _ = try $0.putCanaries(1) }
+        let used = first.dataKeyUse.sealCount
+        // One person with one of everything, one send, one message, one event.
+        #expect(used >= start.sealCount + 9)
+        try? first.write { (transaction: any StoreTransaction) throws -> Void in
+            _ = try transaction.putCanaries(2)
+            throw Interrupted()
+        }
+        #expect(first.dataKeyUse.sealCount > used)
+        let last = first.dataKeyUse.sealCount
+        first.close()
+        let second = try openStore(folder.state)
+        // Written ahead: at most 65,536 more than were made.
+        #expect((last...last + 65_536).contains(second.dataKeyUse.sealCount))
+        second.close()
+        // A new key begins anew; the old one is not forgotten.
+        let third = try openStore(folder.state, key: 2, older: [1])
+        #expect(third.dataKeyUse.key == "data-test-2" && third.dataKeyUse.sealCount < 9)
+        third.close()
+        #expect(try openStore(folder.state, older: [2]).dataKeyUse.sealCount >= last)
+    }
+
+    @Test func `a data key that has sealed two to the thirty-first rows is to be rotated`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).close()
+        for (count, mustRotate) in [((1 << 31) - 1, false), (1 << 31, true)] {
+            try tamper(folder.state + "/gate.db") {
+                try $0.script("UPDATE key_check SET seal_count = \(count)")
+            }
+            let store = try openStore(folder.state)
+            #expect(store.dataKeyUse.mustRotate == mustRotate)
+            store.close()
         }
     }
 }

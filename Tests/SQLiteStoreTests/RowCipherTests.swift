@@ -12,7 +12,7 @@ import Testing
         do {
             try body()
             return false
-        } catch StoreError.damaged(let table, _) {
+        } catch StoreError.damaged(let table, _, _) {
             return table == "device"
         } catch {
             return false

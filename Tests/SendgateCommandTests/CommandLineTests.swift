@@ -9,7 +9,7 @@ import Testing
         ["policy", "show"], ["policy", "diff"], ["policy", "sign"], ["policy", "activate"],
         ["consents", "show"],
         ["consents", "grant"], ["consents", "withdraw"], ["keys", "init"], ["keys", "list"],
-        ["audit", "verify"], ["audit", "replay"],
+        ["audit", "verify"], ["audit", "replay"], ["clock", "accept"],
         ["audit", "show"],
     ]
 

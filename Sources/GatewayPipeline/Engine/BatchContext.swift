@@ -20,6 +20,9 @@ package final class BatchContext {
     private var nextIndex: UInt64
     private var knownFreeByteCount: Int64?
     private var newestTime: Instant?
+    private let newestClock: ClockReading?
+    /// What the clocks showed for the newest entry of this batch.
+    private var newReading: ClockReading?
 
     init(store: any StoreTransaction, policy: CompiledPolicy, surroundings: EngineSurroundings) throws {
         self.store = store
@@ -27,21 +30,20 @@ package final class BatchContext {
         self.surroundings = surroundings
         self.nextIndex = try store.entryCount()
         self.newestTime = try store.newestEntryTime()
+        self.newestClock = try store.newestEntryClock()
     }
 
     /// The time for one operation's facts. Never before the newest entry.
     ///
-    /// - Throws: ``EngineFailure/clockWentBack(milliseconds:)`` when the clock stands more than
-    ///   ``EngineLimits/clockStepBackMillisecondsMax`` before the newest entry.
+    /// - Throws: What ``ClockGuard/time(_:after:recordedAt:)`` throws.
     package func now() throws -> Instant {
-        let clock = surroundings.clock.now()
-        guard let newest = newestTime, clock < newest else { return clock }
-        let step = newest.milliseconds - clock.milliseconds
-        guard step <= surroundings.limits.clockStepBackMillisecondsMax else {
-            throw EngineFailure.clockWentBack(milliseconds: step)
-        }
-        return newest
+        let reading = surroundings.clock.reading()
+        let time = try ClockGuard(limits: surroundings.limits).time(
+            reading, after: newestTime, recordedAt: newReading ?? newestClock)
+        lastReading = reading
+        return time
     }
+    private var lastReading: ClockReading?
 
     /// The index the next recorded entry will have.
     package var upcomingIndex: UInt64 { nextIndex }
@@ -50,12 +52,16 @@ package final class BatchContext {
     /// that only looked, or only marked how far others are, must wake nobody, or an idle gateway would turn
     /// round and round.
     private(set) var hasNews = false
+    /// Whether the commit of this batch shows that a send could be committed.
+    private(set) var provesTheWay = false
 
     /// What somebody must look at; told once the batch is durable.
     var alarms: [String] = []
 
     /// Says that there is something for the publisher or the relay to do.
     func announce() { hasNews = true }
+
+    func provedTheWay() { provesTheWay = true }
 
     /// Bytes left on the disk; asked once per batch.
     func freeByteCount() throws -> Int64 {
@@ -78,7 +84,9 @@ package final class BatchContext {
         let reference = TrailReference(origin: surroundings.trailOrigin, index: nextIndex, leaf: leaf.bytes)
         nextIndex += 1
         hasNews = true
+        provesTheWay = true
         newestTime = time
+        newReading = lastReading
         return reference
     }
 
@@ -99,6 +107,11 @@ package final class BatchContext {
                 operation: currentOperation, record: record, ticket: order, fill: fill, waiting: waiting))
     }
 
+    /// Puts beside the newest entry what the clocks showed for it. Call once, when the batch is complete.
+    func finish() throws {
+        if let newReading { try store.setNewestEntryClock(newReading) }
+    }
+
     /// What has been staged and is not in the store yet; the caller puts it there.
     func takeStaged() -> [StagedMessage] {
         defer { staged.removeAll(keepingCapacity: true) }
@@ -107,15 +120,15 @@ package final class BatchContext {
 
     /// Runs one operation so that a throw undoes its rows, its entries and its staged messages, and nothing else.
     func isolating<Result>(_ body: () throws -> Result) throws -> Result {
-        let (index, time, count) = (nextIndex, newestTime, staged.count)
-        let (told, news) = (alarms, hasNews)
+        let (index, time, reading, count) = (nextIndex, newestTime, newReading, staged.count)
+        let (told, news, proves) = (alarms, hasNews, provesTheWay)
         do {
             return try store.savepoint(body)
         } catch {
             nextIndex = index
-            newestTime = time
+            (newestTime, newReading) = (time, reading)
             staged.removeSubrange(count...)
-            (alarms, hasNews) = (told, news)
+            (alarms, hasNews, provesTheWay) = (told, news, proves)
             throw error
         }
     }

@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import GateVocabulary
 import Synchronization
+import WireProtocol
 
 /// The one writer.
 ///
@@ -20,7 +21,8 @@ package final class Engine: Sendable {
     private let queue: OperationQueue
     private let store: any GateStore
     private let policy: PolicyInForce
-    private let surroundings: EngineSurroundings
+    let surroundings: EngineSurroundings
+    let health = CommitHealth()
     private let stopped = DispatchSemaphore(value: 0)
     private let counters = Mutex(EngineCounters())
 
@@ -71,13 +73,14 @@ package final class Engine: Sendable {
         var remaining = batch
         while !remaining.isEmpty {
             do {
-                let (outcomes, hasNews, alarms) = try store.write { transaction in
+                let (outcomes, batch) = try store.write { transaction in
                     try perform(remaining, in: transaction)
                 }
                 // Durable from here on. A crash now loses answers, never what they say.
+                if batch.provesTheWay { health.committed(at: surroundings.clock.reading().uptime) }
                 answer(remaining, outcomes)
-                for alarm in alarms { surroundings.alarm(alarm) }
-                if hasNews { surroundings.committed() }
+                for alarm in batch.alarms { surroundings.alarm(alarm) }
+                if batch.hasNews { surroundings.committed() }
                 return
             } catch let failure as SealingFailure {
                 // One body could not be sealed: that send is refused, the rest run again on a fresh transaction.
@@ -87,7 +90,7 @@ package final class Engine: Sendable {
                 refuse(remaining, error)
                 return
             } catch {
-                for operation in remaining { operation.refuse(.unavailable("\(error)")) }
+                refuse(remaining, EngineFailure.unavailable("\(error)"))
                 return
             }
         }
@@ -100,7 +103,7 @@ package final class Engine: Sendable {
 
     private func perform(
         _ operations: [any EngineOperation], in transaction: any StoreTransaction
-    ) throws -> (outcomes: [OperationOutcome], hasNews: Bool, alarms: [String]) {
+    ) throws -> (outcomes: [OperationOutcome], batch: BatchContext) {
         let batch = try BatchContext(store: transaction, policy: policy.current, surroundings: surroundings)
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
@@ -111,9 +114,11 @@ package final class Engine: Sendable {
                 outcomes.append(.done(try batch.isolating { try operation.perform(in: batch) }))
             } catch let failure as EngineFailure {
                 outcomes.append(.refused(failure))
-            } catch let StoreError.damaged(table, what) {
-                outcomes.append(.refused(.unavailable("row of `\(table)` is damaged: \(what)")))
             } catch let error as StoreError {
+                if let damage = error.damage {
+                    outcomes.append(.refused(.unavailable("\(damage)")))
+                    continue
+                }
                 // The disk, not the operation: nothing after it would fare better.
                 throw error
             } catch {
@@ -121,7 +126,8 @@ package final class Engine: Sendable {
             }
         }
         try insertStaged(of: batch, into: transaction)
-        return (outcomes, batch.hasNews, batch.alarms)
+        try batch.finish()
+        return (outcomes, batch)
     }
 
     /// Waits for the seals and writes their messages: before whoever looks at what waits, and before the commit.
@@ -150,8 +156,19 @@ package final class Engine: Sendable {
         for (operation, outcome) in zip(operations, outcomes) {
             switch outcome {
             case .done(let complete): complete()
-            case .refused(let failure): operation.refuse(failure)
+            case .refused(let failure):
+                doubt(failure)
+                operation.refuse(failure)
             }
+        }
+    }
+
+    /// Something was refused that may be true of every send: whoever asks has a commit probed for them. A clock that
+    /// cannot be believed is told at once, once, because nothing is written that could tell it.
+    private func doubt(_ failure: EngineFailure) {
+        if health.failed(failure) {
+            surroundings.alarm(
+                "nothing is recorded: \(Problem(failure).detail ?? "the clock cannot be believed")")
         }
     }
 
@@ -165,8 +182,14 @@ package final class Engine: Sendable {
         let failure: EngineFailure =
             switch error {
             case .unavailable(let what), .lostDurability(let what): .unavailable(what)
-            case .damaged(let table, let what): .unavailable("row of `\(table)` is damaged: \(what)")
+            case .damaged(let table, let row, let what):
+                .unavailable("\(StoredDamage(table: table, row: row, what: what))")
             }
+        refuse(operations, failure)
+    }
+
+    private func refuse(_ operations: [any EngineOperation], _ failure: EngineFailure) {
+        doubt(failure)
         for operation in operations { operation.refuse(failure) }
     }
 }

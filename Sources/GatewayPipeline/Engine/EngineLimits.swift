@@ -22,6 +22,12 @@ package struct EngineLimits: Sendable, Hashable {
     package var freeDiskByteCountMin: Int64 = 64 << 20
     /// How far the clock may step back before sends are refused, in milliseconds (entry time never decreases).
     package var clockStepBackMillisecondsMax: Int64 = 2000
+    /// How far the clock may run ahead of the time since boot between two entries before sends are refused, in
+    /// milliseconds: what an entry too early would cost in refusals once the clock is set right.
+    package var clockStepForwardMillisecondsMax: Int64 = 60_000
+    /// How long after the newest entry a machine that was booted since may go on without an operator's word, in
+    /// milliseconds: seven days, a long holiday.
+    package var clockGapMillisecondsMax: Int64 = 7 * 86_400_000
     /// How long after its decision an unsent message is decided again at its turn, in milliseconds.
     package var decisionFreshMilliseconds: Int64 = 60_000
     /// Idempotency keys, events and counters are kept this long, in milliseconds: 35 days, over the 31 promised.

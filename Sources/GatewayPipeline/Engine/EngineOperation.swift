@@ -52,6 +52,16 @@ package enum EngineFailure: Error, Equatable, Sendable {
     case trailBehind(milliseconds: Int64)
     /// 503: the clock stands before the newest entry by so many milliseconds.
     case clockWentBack(milliseconds: Int64)
+    /// 503: the clock is this much further than the time since the newest entry accounts for, in milliseconds.
+    case clockJumped(milliseconds: Int64)
     /// 503: this one send could not be sealed.
     case sealingFailed(String)
+
+    /// Whether the clock is what is wrong.
+    package var isOfClock: Bool {
+        switch self {
+        case .clockWentBack, .clockJumped: true
+        default: false
+        }
+    }
 }

@@ -166,7 +166,7 @@ extension BatchContext {
 
     static func suite(_ name: String) throws -> SealingSuite {
         guard let suite = SealingSuite(rawValue: name) else {
-            throw StoreError.damaged(table: "device_keys", "the suite `\(name)` is unknown")
+            throw StoreError.damaged(table: "device_key", "the suite `\(name)` is unknown")
         }
         return suite
     }

@@ -1,5 +1,5 @@
 import GateVocabulary
-import WireProtocol
+package import WireProtocol
 
 /// One change asked for over the socket: reads, checks, writes and answers in one savepoint.
 struct EditOperation: EngineOperation {
@@ -31,7 +31,7 @@ struct EditOperation: EngineOperation {
 
 extension Problem {
     /// What a caller is told when nothing was committed: 429 or 503, never a decision.
-    init(_ failure: EngineFailure) {
+    package init(_ failure: EngineFailure) {
         switch failure {
         case .overloaded:
             self.init(.tooManyInFlight, detail: "the engine's queue is full; send the same id again later")
@@ -53,7 +53,15 @@ extension Problem {
         case .clockWentBack(let milliseconds):
             self.init(
                 .clockWentBack,
-                detail: "the clock stands \(milliseconds) ms before the newest entry; set it right")
+                detail:
+                    "the clock stands \(milliseconds) ms before the newest entry; set it right, or stop the gateway and run `sendgate clock accept`"
+            )
+        case .clockJumped(let milliseconds):
+            self.init(
+                .clockJumped,
+                detail:
+                    "the clock is \(milliseconds) ms ahead of the time since the newest entry; set it right, or stop the gateway and run `sendgate clock accept`"
+            )
         case .sealingFailed(let what):
             self.init(.sealingFailed, detail: "\(what); nothing was recorded, send the same id again")
         }

@@ -45,18 +45,17 @@ extension Gateway {
                     .grantMissing, detail: "explaining a stored recipient needs the grant `subjects.read`"
                 ).answer)
         }
-        switch explanations.ask(context.caller, at: surroundings.clock.now()) {
-        case .refused:
+        let uptime = surroundings.clock.reading().uptime
+        guard explanationRate.admits(context.caller, at: uptime) else {
             return context.answer(
                 Problem(
                     .rateLimited,
-                    detail: "at most \(ExplanationMeter.countPerMinuteMax) explanations a minute",
+                    detail: "at most \(ExplanationRate.countPerMinuteMax) explanations a minute",
                     retryAfterSeconds: 60
                 ).answer)
-        case .recorded(let count):
-            engine.submit(ExplanationOperation(asker: context.caller, count: count))
-        case .counted:
-            break
+        }
+        if let count = explanations.record(context.caller, at: uptime) {
+            engine.submit(ExplanationOperation(count: count, meter: explanations))
         }
         let identifiers = surroundings.identifiers
         let clock = surroundings.clock
@@ -90,53 +89,51 @@ extension GatewayReading {
     }
 }
 
-/// How often each caller asked about stored people.
-final class ExplanationMeter: Sendable {
+/// Decisions about stored people that were explained, by caller.
+typealias ExplanationMeter = OccurrenceMeter<CallerName>
+
+extension OccurrenceMeter<CallerName> {
+    /// Callers are as many as the bundle names, which is bounded before.
+    static func explanations() -> ExplanationMeter { ExplanationMeter(keyCountMax: .max, overflow: .gateway) }
+}
+
+/// How many decisions about stored people each caller has had explained in its current minute.
+final class ExplanationRate: Sendable {
     /// Explanations of stored recipients, per caller and minute.
     static let countPerMinuteMax = 600
 
-    enum Verdict: Sendable, Hashable {
-        case counted
-        /// The first of a minute: record it, with how many there were in the minute before.
-        case recorded(count: Int)
-        case refused
-    }
-
     private struct Minute {
-        var startedAt: Instant
-        var count: Int
+        var startedAt: Int64
+        var count = 0
     }
     private let minutes = Mutex<[CallerName: Minute]>([:])
 
-    func ask(_ caller: CallerName, at now: Instant) -> Verdict {
+    /// - Parameter uptime: Milliseconds since boot.
+    func admits(_ caller: CallerName, at uptime: Int64) -> Bool {
         minutes.withLock { minutes in
-            if var minute = minutes[caller], now.milliseconds - minute.startedAt.milliseconds < 60_000 {
-                guard minute.count < Self.countPerMinuteMax else { return .refused }
-                minute.count += 1
-                minutes[caller] = minute
-                return .counted
-            }
-            let before = minutes[caller]?.count ?? 0
-            minutes[caller] = Minute(startedAt: now, count: 1)
-            return .recorded(count: before + 1)
+            var minute = minutes[caller] ?? Minute(startedAt: uptime)
+            if uptime - minute.startedAt >= 60_000 { minute = Minute(startedAt: uptime) }
+            minute.count += 1
+            minutes[caller] = minute
+            return minute.count <= Self.countPerMinuteMax
         }
     }
 }
 
-/// Records that somebody asked about stored people.
+/// Records that a caller had decisions about stored people explained, and how many.
 struct ExplanationOperation: EngineOperation {
-    let asker: CallerName
-    let count: Int
+    let count: ExplanationMeter.Count
+    let meter: ExplanationMeter
+    var lane = EngineLane.general
 
-    var caller: CallerName? { asker }
-    var lane: EngineLane { .general }
+    var caller: CallerName? { count.key }
 
     func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
         try batch.record(
-            .explain, at: batch.now(), ["caller": .string(asker.text), "count": .integer(Int64(count))])
-        return {}
+            .explain, at: batch.now(),
+            ["caller": .string(count.key.text), "count": .integer(Int64(count.count))])
+        return { meter.committed(count) }
     }
 
-    /// Nothing waits for this entry; what was not recorded is in the next minute's count.
-    func refuse(_ failure: EngineFailure) {}
+    func refuse(_ failure: EngineFailure) { meter.refused(count) }
 }

@@ -18,7 +18,8 @@ struct GatewayReading {
     func entry(_ index: UInt64) throws -> [UInt8] {
         if let stored = try store.entry(index) { return stored.bytes }
         guard let published = try library.entry(index) else {
-            throw StoreError.damaged(table: "entries", "entry \(index) is neither held nor published")
+            throw StoreError.damaged(
+                table: "entry", row: "\(index)", "the entry is neither held nor published")
         }
         return published
     }

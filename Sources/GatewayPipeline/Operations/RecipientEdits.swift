@@ -42,16 +42,24 @@ extension BatchContext {
     /// Forgets a person: everything held goes, what waits is taken out, and the trail keeps a pseudonym that
     /// nothing leads to any more (GDPR Art. 17).
     func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> RecordedAnswer {
-        guard let subject = try store.subject(of: user), try store.recipient(subject.id) != nil else {
+        guard let subject = try store.subject(of: user), try isRegistered(subject.id) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
-        // A row that no longer opens goes without a word of its own: nothing may keep anybody from being forgotten.
-        for row in (try? store.outbox(of: subject.id)) ?? [] { try withdraw(row, because: .erased, at: now) }
+        for row in try store.outbox(of: subject.id) { try withdraw(row, because: .erased, at: now) }
         try store.eraseSubject(subject.id)
         let trail = try record(
             .erasure, at: now,
             ["subject": .string(subject.id.hexadecimal), "caller": .string(caller.text)])
         return RecordedAnswer(trail: trail)
+    }
+
+    /// A damaged row is somebody's, too: nothing may keep anybody from being forgotten.
+    private func isRegistered(_ subject: SubjectID) throws -> Bool {
+        do {
+            return try store.recipient(subject) != nil
+        } catch let error as StoreError where error.damage != nil {
+            return true
+        }
     }
 
     func putDevice(

@@ -90,7 +90,8 @@ struct SendOperation: EngineOperation {
                 do {
                     guard let bytes = try held ?? surroundings.publishedEntry(earlier.entryIndex) else {
                         throw StoreError.damaged(
-                            table: "entries", "entry \(earlier.entryIndex) is neither held nor published")
+                            table: "entry", row: "\(earlier.entryIndex)",
+                            "the entry is neither held nor published")
                     }
                     let entry = try SendEntry.read(bytes).entry
                     let trail = TrailReference(

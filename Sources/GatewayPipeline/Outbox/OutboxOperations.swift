@@ -36,7 +36,7 @@ struct ClaimOperation: EngineOperation {
                 if let delivery { deliveries.append(delivery) }
             } catch {
                 // The store itself failing is not one message's matter.
-                if let failure = error as? StoreError, !failure.isDamage { throw failure }
+                if let failure = error as? StoreError, failure.damage == nil { throw failure }
                 // One message that cannot be handled must not hold up those behind it.
                 try batch.putOff(message, because: error)
             }
@@ -70,7 +70,8 @@ struct ReportOperation: EngineOperation {
         }
         // Erased or cancelled while it was under way: the entry of that says so already.
         guard var row = try batch.store.outbox(message) else { return done }
-        if let retryAt, retryAt < row.expiresAt {
+        // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
+        if let retryAt, retryAt < row.expiresAt, !row.isDamaged {
             // The relay's alarm has to be set anew.
             batch.announce()
             row.notBefore = retryAt
@@ -150,9 +151,11 @@ extension BatchContext {
         // Claimed with others, one of which may have taken it along into a summary or moved its time.
         guard let row = try store.outbox(message), row.notBefore <= now else { return nil }
         guard now <= row.expiresAt else {
-            try withdraw(row, because: .expired, at: now)
+            try withdraw(row, because: row.isDamaged ? .damaged : .expired, at: now)
             return nil
         }
+        // Until it expires the key or the file that makes it readable may come back.
+        guard !row.isDamaged else { throw row.damage }
         guard let subject = try store.subject(row.subject),
             let person = try RecipientSnapshot.load(subject, from: store)
         else {
@@ -191,6 +194,11 @@ extension BatchContext {
     func decideAgain(
         _ row: OutboxRecord, person: RecipientSnapshot?, cause: WithdrawalCause, at now: Instant
     ) throws -> Bool {
+        guard !row.isDamaged else {
+            // It cannot be decided again, so it must not go under a decision that may not hold any more.
+            try withdraw(row, because: .damaged, at: now)
+            return false
+        }
         let again = try DecidedAgain(row, person: person, batch: self, now: now)
         var row = row
         switch again.verdict {
@@ -234,16 +242,23 @@ extension BatchContext {
     func reconsider(
         _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
     ) throws {
-        for var row in try store.outbox(of: subject) {
+        for row in try store.outbox(of: subject) {
             if row.attemptedAt == nil {
                 try decideAgain(row, person: person, cause: cause, at: now)
             } else {
-                // It is being handed over right now. Should the hop turn out not to have it, it is decided
-                // again before anything else happens to it.
-                row.decidedAt = .longAgo
-                try store.updateOutbox(row)
+                try decideFirstThing(row)
             }
         }
+    }
+
+    /// A message that is being handed over right now: should the hop turn out not to have it, it is decided again
+    /// before anything else happens to it.
+    func decideFirstThing(_ row: OutboxRecord) throws {
+        // One that cannot be read does not go again anyway.
+        guard !row.isDamaged else { return }
+        var row = row
+        row.decidedAt = .longAgo
+        try store.updateOutbox(row)
     }
 
     /// A message whose hand-over failed before the hop had it, and whose person changed meanwhile.
@@ -292,22 +307,40 @@ extension BatchContext {
 extension BatchContext {
     /// How long a message that could not be handled waits before it is tried again, in seconds.
     private static let putOffSeconds: Int64 = 60
+    /// The same for one that a damaged row stops: only a person can mend that, and has been told of the row.
+    private static let quarantineSeconds: Int64 = 3600
 
     /// Lets a message wait a while, with an alarm: somebody has to look at why.
     fileprivate func putOff(_ message: MessageID, because error: any Error) throws {
-        try store.postponeOutbox(message, until: timeOfNextTry(message, because: "\(error)"))
+        let damage = (error as? StoreError)?.damage
+        // The store names the row it could not read; what it read and we cannot use is of another kind.
+        let isOnDisk = damage?.row != nil
+        try store.postponeOutbox(
+            message,
+            until: timeOfNextTry(
+                message, in: isOnDisk ? Self.quarantineSeconds : Self.putOffSeconds,
+                because: damage?.description ?? "\(error)"))
     }
 
     /// The same for one that is not in the store at the moment.
     func puttingOff(_ row: OutboxRecord, because reason: String) throws -> OutboxRecord {
         var row = row
-        row.notBefore = try timeOfNextTry(row.message, because: reason)
+        row.notBefore = try timeOfNextTry(row.message, in: Self.putOffSeconds, because: reason)
         return row
     }
 
-    private func timeOfNextTry(_ message: MessageID, because reason: String) throws -> Instant {
-        alarms.append("message \(message) is put off for \(Self.putOffSeconds) s: \(reason)")
-        return try now().advanced(bySeconds: Self.putOffSeconds)
+    private func timeOfNextTry(
+        _ message: MessageID, in seconds: Int64, because reason: String
+    ) throws -> Instant {
+        alarms.append("message \(message) is put off for \(seconds) s: \(reason)")
+        return try now().advanced(bySeconds: seconds)
+    }
+}
+
+extension OutboxRecord {
+    /// What ``isDamaged`` says, as the error it is; the store has noted what exactly it found.
+    fileprivate var damage: StoreError {
+        .damaged(table: "outbox", row: message.hexadecimal, "the sealed content cannot be read")
     }
 }
 

@@ -77,14 +77,12 @@ extension BatchContext {
             try store.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
             guard let teller else { continue }
             var isWithdrawn = false
-            for var row in try store.outbox(of: teller) {
+            for row in try store.outbox(of: teller) {
                 if row.attemptedAt == nil {
                     try withdraw(row, because: .acknowledged, at: now)
                     isWithdrawn = true
                 } else {
-                    // Under way: should the hop turn out not to have it, it is decided again first.
-                    row.decidedAt = .longAgo
-                    try store.updateOutbox(row)
+                    try decideFirstThing(row)
                 }
             }
             if isWithdrawn { withdrawn.append(teller) }

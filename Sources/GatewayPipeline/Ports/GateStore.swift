@@ -23,6 +23,47 @@ package protocol GateStore: AnyObject, Sendable {
 
     /// Bytes the store could still grow by, and the bytes it holds.
     func space() throws -> StoreSpace
+
+    /// Rows that could not be read since the store opened, in the order they were found; a bounded number of them.
+    var damagedRows: [StoredDamage] { get }
+
+    /// How much the key that seals rows has been used.
+    var dataKeyUse: DataKeyUse { get }
+}
+
+/// How many rows a data key has sealed, over restarts; never less than it was.
+package struct DataKeyUse: Sendable, Hashable {
+    package var key: String
+    package var sealCount: UInt64
+
+    /// Random nonces of 96 bits allow 2³² seals under one key (NIST SP 800-38D section 8.3); half of it is when a
+    /// new one is asked for.
+    package static let sealCountToRotateAt: UInt64 = 1 << 31
+
+    package init(key: String, sealCount: UInt64) {
+        self.key = key
+        self.sealCount = sealCount
+    }
+
+    package var mustRotate: Bool { sealCount >= Self.sealCountToRotateAt }
+}
+
+/// A stored row that does not authenticate or does not parse. Names the place, never what the row holds.
+package struct StoredDamage: Sendable, Hashable, CustomStringConvertible {
+    package var table: String
+    /// The row's key: a number, or the hexadecimal digits of an id. `nil` when the whole table is concerned.
+    package var row: String?
+    package var what: String
+
+    package init(table: String, row: String?, what: String) {
+        self.table = table
+        self.row = row
+        self.what = what
+    }
+
+    package var description: String {
+        "`\(table)`\(row.map { " row \($0)" } ?? "") is damaged: \(what)"
+    }
 }
 
 package struct StoreSpace: Sendable, Hashable {
@@ -39,12 +80,15 @@ package enum StoreError: Error, Equatable, Sendable {
     /// Disk full, read-only, locked by another process, I/O error: nothing was written.
     case unavailable(String)
     /// What was read back does not authenticate or does not parse: stop trusting this row.
-    case damaged(table: String, String)
+    case damaged(table: String, row: String? = nil, String)
     /// A commit whose durability is unknown. The process must stop; a restart reads what is true.
     case lostDurability(String)
 
-    /// Whether one row is what is wrong, and not the store.
-    package var isDamage: Bool { if case .damaged = self { true } else { false } }
+    /// The row that is what is wrong; `nil` when it is the store.
+    package var damage: StoredDamage? {
+        guard case .damaged(let table, let row, let what) = self else { return nil }
+        return StoredDamage(table: table, row: row, what: what)
+    }
 }
 
 /// Looking things up, on one consistent snapshot.
@@ -78,6 +122,7 @@ package protocol StoreReading {
     func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
     func send(_ id: SendID) throws -> SendRecord?
     /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
+    /// Damaged rows are left out, as they are of events.
     func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
     /// Forwards to this person since a moment, this type and this category counted apart.
     ///
@@ -90,7 +135,9 @@ package protocol StoreReading {
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
     /// Who told this person of an event, if somebody did; see ``ToldRecord``.
     func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord?
-    /// Rows of this send that wait.
+    /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
+    /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
+    /// ``GateStore/damagedRows``.
     func outbox(of send: SendID) throws -> [OutboxRecord]
     func outbox(_ message: MessageID) throws -> OutboxRecord?
     /// Rows of this person that wait.
@@ -121,6 +168,8 @@ package protocol StoreReading {
     func publishedSize() throws -> UInt64
     /// Time of the newest entry.
     func newestEntryTime() throws -> Instant?
+    /// What the clocks showed when it was recorded; `nil` when that is not known.
+    func newestEntryClock() throws -> ClockReading?
 
     /// A small named value (policy in force, counters that survive a restart).
     func setting(_ name: String) throws -> String?
@@ -163,7 +212,8 @@ package protocol StoreTransaction: StoreReading {
     func putTold(_ record: ToldRecord, to subject: SubjectID) throws
     func removeTold(_ event: Tag, to subject: SubjectID) throws
     func insertOutbox(_ record: OutboxRecord) throws
-    /// Replaces the row with the same message id.
+    /// Replaces the row with the same message id. One that is ``OutboxRecord/isDamaged`` is refused: its content
+    /// would be replaced by nothing.
     func updateOutbox(_ record: OutboxRecord) throws
     /// Marks that a hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
     func markAttempt(_ message: MessageID, at: Instant) throws
@@ -176,6 +226,8 @@ package protocol StoreTransaction: StoreReading {
 
     /// - Precondition: `entry.index` equals ``StoreReading/entryCount()``; the index is dense.
     func appendEntry(_ entry: StoredEntry) throws
+    /// Remembers what the clocks show, beside the newest entry.
+    func setNewestEntryClock(_ reading: ClockReading) throws
     /// Records how far the tree is durable.
     func setPublishedSize(_ size: UInt64) throws
 

@@ -383,6 +383,8 @@ package struct OutboxRecord: Hashable, Sendable {
     package var attemptedAt: Instant?
     /// Whether a hand-over ended without anybody knowing whether the hop has it.
     package var mayHaveArrived: Bool
+    /// The sealed content could not be read: ``headers``, ``body`` and ``facts`` are empty, ``event`` is `nil`.
+    package var isDamaged = false
 
     package init(
         message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,

@@ -2,8 +2,32 @@ package import GateVocabulary
 
 /// The one clock of the gateway. Layers below never ask for the time.
 package protocol Clock: Sendable {
-    /// Wall-clock time. May step; ``BatchContext`` refuses to follow it backwards by more than two seconds.
+    /// Wall-clock time. May step; ``ClockGuard`` says which steps are followed.
     func now() -> Instant
+    /// The wall clock beside one that does not step.
+    func reading() -> ClockReading
+}
+
+/// What the clocks showed at one moment.
+package struct ClockReading: Sendable, Hashable {
+    package var wall: Instant
+    /// Milliseconds since the machine booted, sleep included (`CLOCK_BOOTTIME`, clock_gettime(2)).
+    package var uptime: Int64
+    /// Which boot that was (`/proc/sys/kernel/random/boot_id`, random(4)); `nil` when it is not known.
+    package var boot: String?
+
+    package init(wall: Instant, uptime: Int64, boot: String?) {
+        self.wall = wall
+        self.uptime = uptime
+        self.boot = boot
+    }
+
+    /// Time that has really passed since an earlier reading; `nil` when the two are not of one boot. A container may
+    /// have a boot time of its own (time_namespaces(7)), so one that runs backwards is another as well.
+    package func milliseconds(since earlier: ClockReading) -> Int64? {
+        guard let boot, boot == earlier.boot, uptime >= earlier.uptime else { return nil }
+        return uptime - earlier.uptime
+    }
 }
 
 /// Where new ids come from.

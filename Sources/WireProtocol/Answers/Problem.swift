@@ -53,6 +53,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
     case unavailable
     case trailBehind = "trail_behind"
     case clockWentBack = "clock_went_back"
+    case clockJumped = "clock_jumped"
     case sealingFailed = "sealing_failed"
 
     package var status: Int {
@@ -74,7 +75,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
             422
         case .tooManyInFlight, .outboxFull, .rateLimited: 429
         case .headersTooLarge: 431
-        case .draining, .unavailable, .trailBehind, .clockWentBack, .sealingFailed: 503
+        case .draining, .unavailable, .trailBehind, .clockWentBack, .clockJumped, .sealingFailed: 503
         }
     }
 
@@ -117,6 +118,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         case .unavailable: "The store or the trail cannot take the request"
         case .trailBehind: "The published trail is too far behind"
         case .clockWentBack: "The clock went back; entries would be out of order"
+        case .clockJumped: "The clock jumped forward; later entries would be out of order once it is right"
         case .sealingFailed: "The payload could not be sealed"
         }
     }

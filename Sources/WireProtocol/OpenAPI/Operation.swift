@@ -65,7 +65,7 @@ struct Operation {
         if template.bodyKind != .none { names += [.malformedJSON, .unsupportedMediaType, .invalidRequest] }
         // Any query is refused where none is known, so that a misspelled one is not silently ignored.
         names.append(.invalidRequest)
-        if template.method != "GET" { names += [.trailBehind, .clockWentBack] }
+        if template.method != "GET" { names += [.trailBehind, .clockWentBack, .clockJumped] }
         names += ownProblems
 
         let known = ProblemName.allCases.filter { names.contains($0) }

@@ -6,6 +6,7 @@ import GateVocabulary
 import GatewayPipeline
 import Logging
 import ServiceLifecycle
+import WireProtocol
 
 /// The engine and the publisher: the first to start, the last to stop.
 ///
@@ -14,11 +15,15 @@ import ServiceLifecycle
 struct GatewayCore: Service {
     let engine: Engine
     let publisher: TrailPublisher
+    /// Records what was counted; asked every minute, and with `true` before the stop.
+    let recordCounts: @Sendable (_ isLast: Bool) -> Void
     let retentionMilliseconds: Int64
     let logger: Logger
 
-    /// How often rows past their retention are looked for.
-    private static let pruneInterval = Duration.seconds(3600)
+    /// How often counts whose minute is over are recorded.
+    private static let countInterval = Duration.seconds(60)
+    /// How many of these pass between two looks for rows past their retention: an hour.
+    private static let countIntervalsPerPrune = 60
 
     /// Runs what writes, and records that the gateway started.
     ///
@@ -34,19 +39,25 @@ struct GatewayCore: Service {
         if let failure {
             await stopThreads()
             throw CommandFailure(
-                "the start cannot be recorded: \(failure)",
-                hint: "the gateway decides nothing it cannot record; look at the disk and the clock")
+                "the start cannot be recorded: \(Problem(failure).detail ?? "\(failure)")",
+                hint: failure.isOfClock
+                    ? "set the clock right; when it is right and the trail is not, run `sendgate clock accept`"
+                    : "the gateway decides nothing it cannot record; look at the disk and the clock")
         }
     }
 
     /// Prunes now and then until the group shuts down, then records the stop and drains.
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var interval = 0
             while !Task.isCancelled {
-                await prune()
-                try? await Task.sleep(for: Self.pruneInterval)
+                if interval % Self.countIntervalsPerPrune == 0 { await prune() }
+                interval += 1
+                try? await Task.sleep(for: Self.countInterval)
+                recordCounts(false)
             }
         }
+        recordCounts(true)
         if let failure = await submitted({ finished in
             HouseOperation.entry(.stop, finished: finished) { batch in
                 ["policy": .string(batch.policy.digest.text)]

@@ -2,6 +2,7 @@ import CompliancePolicy
 import DeliveryRelay
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 import UnixSocketEndpoint
 import WireProtocol
 
@@ -22,13 +23,41 @@ struct GatewayVitals: Sendable {
 
     /// Whether a send would be taken now. What is only worth knowing passes, and says so in its detail.
     func checks() -> [ReadinessAnswer.Check] {
-        [storeCheck, diskCheck, trailCheck, outboxCheck, policyCheck]
+        [storeCheck, diskCheck, trailCheck, outboxCheck, policyCheck, keysCheck]
+    }
+
+    private var keysCheck: ReadinessAnswer.Check {
+        var details: [String] = []
+        let use = store.dataKeyUse
+        if use.mustRotate {
+            details.append(
+                "data key `\(use.key)` has sealed \(use.sealCount) rows; add a new one before 2^32 (Running a gateway, Rotating a key)"
+            )
+        }
+        if !SecretMemory.protection.isLocked {
+            details.append(
+                "keys are not locked in memory; raise the limit (`LimitMEMLOCK=` in systemd, `ulimit -l`)")
+        }
+        return .init(
+            name: "keys", isPassed: true, detail: details.isEmpty ? nil : details.joined(separator: "; "))
+    }
+
+    /// How many damaged rows a check names; the log has all of them.
+    private static let damagedRowCountShown = 5
+
+    private func damageDetail() -> String? {
+        let damaged = store.damagedRows
+        guard !damaged.isEmpty else { return nil }
+        let shown = damaged.prefix(Self.damagedRowCountShown).map(\.description).joined(separator: "; ")
+        let more = damaged.count - Self.damagedRowCountShown
+        return
+            "\(shown)\(more > 0 ? "; and \(more) more" : ""); what needs them is refused, everything else goes on"
     }
 
     private var storeCheck: ReadinessAnswer.Check {
         do {
             _ = try store.read { try $0.entryCount() }
-            return .init(name: "store", isPassed: true, detail: nil)
+            return .init(name: "store", isPassed: true, detail: damageDetail())
         } catch {
             return .init(name: "store", isPassed: false, detail: "cannot be read: \(error)")
         }
@@ -61,8 +90,11 @@ struct GatewayVitals: Sendable {
         guard let depth = try? store.read({ try $0.outboxDepth() }) else {
             return .init(name: "outbox", isPassed: false, detail: "cannot be read")
         }
+        // The last share is open to security only, so for any other send it is full before.
+        let share = 100 - limits.securitySharePercent
         let isFull =
-            depth.rowCount >= limits.outboxRowCountMax || depth.byteCount >= limits.outboxByteCountMax
+            depth.rowCount >= limits.outboxRowCountMax * share / 100
+            || depth.byteCount >= limits.outboxByteCountMax * Int64(share) / 100
         var detail: String?
         if isFull { detail = "\(depth.rowCount) messages wait, and no more are taken" }
         if let obstacle = health.obstacle {
@@ -97,6 +129,14 @@ struct GatewayVitals: Sendable {
         let bundle = policy.current.bundle
         text +=
             "sendgate_policy_info{digest=\"\(bundle.digest)\",reviewed=\"\(PolicyLoading.reviewedDigest(of: bundle))\"} 1\n"
+        add("damaged_rows", "gauge", "Stored rows found unreadable since the start.", store.damagedRows.count)
+        add("data_key_seals", "gauge", "Rows the current data key has sealed.", store.dataKeyUse.sealCount)
+        add(
+            "keys_locked", "gauge", "Whether the memory of keys is locked.",
+            SecretMemory.protection.isLocked ? 1 : 0)
+        add(
+            "secrets_outside", "gauge", "Secrets that found no room in the protected memory.",
+            SecretMemory.outsideCount)
         if let free = try? DiskSpace.freeByteCount(at: stateDirectory) {
             add("disk_free_bytes", "gauge", "Bytes free where the store lives.", free)
         }

@@ -5,12 +5,23 @@ import OpenSSLCrypto
 
 /// The machine's wall clock.
 struct SystemClock: GatewayPipeline.Clock {
-    func now() -> Instant {
+    func now() -> Instant { Instant(milliseconds: Self.milliseconds(CLOCK_REALTIME)) }
+
+    func reading() -> ClockReading {
+        ClockReading(wall: now(), uptime: Self.milliseconds(CLOCK_BOOTTIME), boot: Self.boot)
+    }
+
+    private static let boot: String? = {
+        let id = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+        return id?.trimmingCharacters(in: .whitespacesAndNewlines)
+    }()
+
+    private static func milliseconds(_ clock: clockid_t) -> Int64 {
         var time = timespec()
-        guard clock_gettime(CLOCK_REALTIME, &time) == 0 else {
-            preconditionFailure("this machine has no wall clock")
+        guard clock_gettime(clock, &time) == 0 else {
+            preconditionFailure("this machine has no clock \(clock)")
         }
-        return Instant(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 }
 

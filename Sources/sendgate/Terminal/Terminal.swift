@@ -58,9 +58,9 @@ enum Terminal {
         case let error as TrailError: self.error(error.message)
         case StoreError.unavailable(let what):
             self.error("the store cannot be used: \(what)", hint: "check the disk's space and its health")
-        case StoreError.damaged(let table, let what):
+        case StoreError.damaged(let table, let row, let what):
             self.error(
-                "the store is damaged in `\(table)`: \(what)",
+                "in the store, \(StoredDamage(table: table, row: row, what: what))",
                 hint: "restore the state directory from a backup; the trail says what it must hold")
         default: self.error("\(error)")
         }

@@ -1,0 +1,80 @@
+import AuditTrail
+import CanonicalJSON
+package import GateVocabulary
+import OpenSSLCrypto
+
+/// Whether the wall clock can be believed, told by the newest entry and by the time since boot.
+///
+/// Entries are in the order of their times, so a clock that goes back stops everything until it has caught up. A clock
+/// that jumps forward and is set right later is the same trap, entered by one entry; it is refused before that entry is
+/// written. `CLOCK_BOOTTIME` does not follow such steps, and goes on while the machine sleeps.
+package struct ClockGuard: Sendable {
+    package var limits: EngineLimits
+
+    package init(limits: EngineLimits) { self.limits = limits }
+
+    /// - Parameters:
+    ///   - reading: The clocks now.
+    ///   - newest: Time of the newest entry; `nil` for an empty trail, which believes any clock.
+    ///   - last: The clocks when that entry was recorded; `nil` when that is not known.
+    /// - Returns: The time to record, never before the newest entry.
+    /// - Throws: ``EngineFailure/clockWentBack(milliseconds:)`` or ``EngineFailure/clockJumped(milliseconds:)``.
+    package func time(
+        _ reading: ClockReading, after newest: Instant?, recordedAt last: ClockReading?
+    ) throws(EngineFailure) -> Instant {
+        let wall = reading.wall.milliseconds
+        guard Instant.storable.contains(wall) else {
+            throw .unavailable("the clock shows no time between the years 1970 and 9999")
+        }
+        guard let newest else { return reading.wall }
+        let back = newest.milliseconds - wall
+        guard back <= limits.clockStepBackMillisecondsMax else { throw .clockWentBack(milliseconds: back) }
+        if let last, let elapsed = reading.milliseconds(since: last) {
+            let ahead = wall - last.wall.milliseconds - elapsed
+            // A clock that is being slewed runs up to 500 ppm fast (adjtimex(2)); twice that is left to it.
+            guard ahead <= limits.clockStepForwardMillisecondsMax + elapsed / 1000 else {
+                throw .clockJumped(milliseconds: ahead)
+            }
+        } else {
+            // Booted since, or another machine: only a silence that is too long says something.
+            guard -back <= limits.clockGapMillisecondsMax else { throw .clockJumped(milliseconds: -back) }
+        }
+        return max(reading.wall, newest)
+    }
+}
+
+extension ClockGuard {
+    /// What an operator did about a clock that the gateway refuses.
+    package enum Acceptance: Sendable, Hashable {
+        /// Nothing is wrong, and nothing was written.
+        case unnecessary
+        /// The entry at this index says from which time to which one the trail steps.
+        case recorded(index: UInt64, from: Instant, to: Instant)
+    }
+
+    /// Accepts the clock as it is, with an entry: times go on from it, forwards or backwards. The one entry whose time
+    /// may lie before that of the entry in front of it.
+    ///
+    /// - Parameter user: The Unix user who asked.
+    package func accept(
+        _ reading: ClockReading, by user: UInt32, in store: any StoreTransaction
+    ) throws -> Acceptance {
+        guard let newest = try store.newestEntryTime() else { return .unnecessary }
+        let last = try store.newestEntryClock()
+        do throws(EngineFailure) {
+            _ = try time(reading, after: newest, recordedAt: last)
+            return .unnecessary
+        } catch {
+            guard error.isOfClock else { throw error }
+        }
+        let index = try store.entryCount()
+        let entry = TrailEntry(
+            kind: .clock, index: index, time: reading.wall,
+            members: ["previous": .integer(newest.milliseconds), "uid": .integer(Int64(user))])
+        let bytes = try entry.encoded().bytes
+        try store.appendEntry(
+            StoredEntry(index: index, time: reading.wall, bytes: bytes, leaf: TreeHash.leaf(bytes).bytes))
+        try store.setNewestEntryClock(reading)
+        return .recorded(index: index, from: newest, to: reading.wall)
+    }
+}

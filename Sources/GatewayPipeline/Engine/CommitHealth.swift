@@ -1,0 +1,89 @@
+import GateVocabulary
+import Synchronization
+
+/// Whether a send would be committed now: the last commit worked a moment ago, or a probe of the same way does.
+package final class CommitHealth: Sendable {
+    /// How long a commit that worked speaks for the next one, in milliseconds. Somebody who asks after a longer silence
+    /// has a commit tried for them, so an idle gateway that is watched commits once in this time.
+    static let freshMilliseconds: Int64 = 60_000
+
+    private struct State {
+        /// Time since boot of the last commit that left an entry or a probe; `nil` after a failure.
+        var workedAt: Int64?
+        /// Whether it was told that the clock cannot be believed.
+        var isClockTold = false
+        var waiting: [@Sendable (EngineFailure?) -> Void] = []
+    }
+    private let state = Mutex(State())
+
+    func committed(at uptime: Int64) {
+        state.withLock {
+            $0.workedAt = uptime
+            $0.isClockTold = false
+        }
+    }
+
+    /// - Returns: Whether the clock is to be told of: it is what failed, for the first time since a commit worked.
+    func failed(_ failure: EngineFailure) -> Bool {
+        state.withLock { state in
+            state.workedAt = nil
+            guard failure.isOfClock, !state.isClockTold else { return false }
+            state.isClockTold = true
+            return true
+        }
+    }
+
+    /// Answers at once when the last commit worked, else when the probe that is under way has.
+    ///
+    /// - Returns: Whether the caller has to submit that probe; many who ask at once share one.
+    func ask(at uptime: Int64, _ answer: @escaping @Sendable (EngineFailure?) -> Void) -> Bool {
+        let (isFresh, isFirst) = state.withLock { state in
+            if let workedAt = state.workedAt, (0..<Self.freshMilliseconds).contains(uptime - workedAt) {
+                return (true, false)
+            }
+            state.waiting.append(answer)
+            return (false, state.waiting.count == 1)
+        }
+        if isFresh { answer(nil) }
+        return isFirst
+    }
+
+    func probed(_ failure: EngineFailure?) {
+        let waiting = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for answer in waiting { answer(failure) }
+    }
+}
+
+/// Goes the way of a send of the general lane, without a send: the clock, the room, and one row that is committed.
+struct ProbeOperation: EngineOperation {
+    let health: CommitHealth
+
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .security }
+    var looksAtWhatWaits: Bool { false }
+
+    private static let setting = "probe"
+
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        let now = try batch.now()
+        try batch.requireRoom(isSecurity: false)
+        try batch.store.setSetting(Self.setting, to: "\(now.milliseconds)")
+        batch.provedTheWay()
+        return { health.probed(nil) }
+    }
+
+    func refuse(_ failure: EngineFailure) { health.probed(failure) }
+}
+
+extension Engine {
+    /// Whether a send would be committed now; `nil` when it would. Never blocks; `answer` may be called later, on the
+    /// engine's thread.
+    package func askCommit(_ answer: @escaping @Sendable (EngineFailure?) -> Void) {
+        if health.ask(at: surroundings.clock.reading().uptime, answer) {
+            submit(ProbeOperation(health: health))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import AuditTrail
+import CanonicalJSON
+import GateVocabulary
+
+/// Peers that match no caller, by uid.
+typealias UnknownPeerMeter = OccurrenceMeter<UInt32>
+
+extension OccurrenceMeter<UInt32> {
+    /// Uids counted apart. A process can make many in a user namespace, all of which read 65534; the kernel gives
+    /// nobody the uid 2³²−1 (credentials(7), setreuid(2)), which stands for all the others.
+    static func unknownPeers() -> UnknownPeerMeter { UnknownPeerMeter(keyCountMax: 1024, overflow: .max) }
+}
+
+/// Records how often a uid that is no caller's tried the socket.
+struct UnknownPeerOperation: EngineOperation {
+    /// Who tried last, as far as it is known.
+    let peer: Peer?
+    let count: UnknownPeerMeter.Count
+    let meter: UnknownPeerMeter
+    var lane = EngineLane.general
+
+    var caller: CallerName? { nil }
+
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        var members: JSONObject = ["uid": .integer(Int64(count.key)), "count": .integer(Int64(count.count))]
+        if let peer {
+            members["gid"] = .integer(Int64(peer.credentials.groupID))
+            members["pid"] = .integer(Int64(peer.credentials.processID))
+            members["listener"] = .integer(Int64(peer.listener))
+        }
+        try batch.record(.unknownPeer, at: batch.now(), members)
+        return { meter.committed(count) }
+    }
+
+    func refuse(_ failure: EngineFailure) { meter.refused(count) }
+}
+
+extension Gateway {
+    /// Records what has been counted and is in no entry yet, once its minute is over.
+    ///
+    /// - Parameter isLast: Before the stop: everything, whatever its minute.
+    package func recordCounts(isLast: Bool = false) {
+        let uptime = surroundings.clock.reading().uptime
+        // The last go before the stop, which is in that lane too.
+        let lane: EngineLane = isLast ? .security : .general
+        for count in unknownPeers.takeDue(at: uptime, isLast: isLast) {
+            engine.submit(UnknownPeerOperation(peer: nil, count: count, meter: unknownPeers, lane: lane))
+        }
+        for count in explanations.takeDue(at: uptime, isLast: isLast) {
+            engine.submit(ExplanationOperation(count: count, meter: explanations, lane: lane))
+        }
+    }
+}

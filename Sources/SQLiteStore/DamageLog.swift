@@ -1,0 +1,65 @@
+import GatewayPipeline
+import Synchronization
+
+/// The rows that could not be read since the store opened. Kept in memory only: after a restart a row that is still
+/// damaged is found again, and one that a restored key or backup has mended is not.
+final class DamageLog: Sendable {
+    /// Rows remembered. Beyond it the store is beyond a list: the remedy is a backup.
+    static let rowCountMax = 256
+
+    private struct Place: Hashable {
+        var table: String
+        var row: String?
+    }
+    private struct Found {
+        var damages: [StoredDamage] = []
+        var places: Set<Place> = []
+    }
+    private let found = Mutex(Found())
+    private let isFound: @Sendable (StoredDamage) -> Void
+
+    /// - Parameter isFound: Called once for each row, on the thread that read it. Must not block.
+    init(isFound: @escaping @Sendable (StoredDamage) -> Void = { _ in }) {
+        self.isFound = isFound
+    }
+
+    var damages: [StoredDamage] { found.withLock { $0.damages } }
+
+    func note(_ damage: StoredDamage) {
+        let isNew = found.withLock { found in
+            guard found.damages.count < Self.rowCountMax,
+                found.places.insert(Place(table: damage.table, row: damage.row)).inserted
+            else { return false }
+            found.damages.append(damage)
+            return true
+        }
+        if isNew { isFound(damage) }
+    }
+
+    /// Runs `body`; what it finds damaged is given the row's name, where it has none, and noted.
+    ///
+    /// - Parameter table: Damage of another table, met on the way, keeps its own name or none.
+    func noting<Result>(_ table: String, row: @autoclosure () -> String, _ body: () throws -> Result) throws
+        -> Result
+    {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            guard var damage = error.damage else { throw error }
+            if damage.table == table { damage.row = damage.row ?? row() }
+            note(damage)
+            throw StoreError.damaged(table: damage.table, row: damage.row, damage.what)
+        }
+    }
+
+    /// The same for a row that others can do without: `nil` when it is damaged.
+    func readable<Result>(_ table: String, row: @autoclosure () -> String, _ body: () throws -> Result) throws
+        -> Result?
+    {
+        do {
+            return try noting(table, row: row(), body)
+        } catch let error as StoreError where error.damage != nil {
+            return nil
+        }
+    }
+}

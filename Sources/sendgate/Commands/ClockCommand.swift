@@ -1,0 +1,80 @@
+import ArgumentParser
+import CanonicalJSON
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import KeyFiles
+import KeyLifecycle
+import OpenSSLCrypto
+import SQLiteStore
+
+/// `sendgate clock …`: what an operator decides about the time.
+struct ClockCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clock", abstract: "Accepts a clock that had stepped.", subcommands: [ClockAccept.self])
+}
+
+/// `sendgate clock accept`: goes on from the machine's clock as it is, with an entry.
+struct ClockAccept: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "accept",
+        abstract: "Goes on from the machine's clock as it is, with an entry.",
+        usage: """
+            sendgate clock accept --config FILE [--json]
+            sendgate clock accept --dev DIR [--json]
+            """,
+        discussion: """
+            For a gateway that refuses everything because its newest entry lies in the future, or because the clock \
+            has jumped. Set the clock right first, and stop the gateway. The entry `clock` says from which time to \
+            which one the trail steps, and which uid asked. Writes nothing when nothing is wrong.
+            """)
+
+    static let example = "sendgate clock accept --config /etc/sendgate/sendgate.yaml"
+
+    @Option(help: ArgumentHelp("The gateway's configuration.", valueName: "file")) var config: String?
+    @Option(help: ArgumentHelp("The directory of `serve --dev`.", valueName: "dir")) var dev: String?
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if (config == nil) == (dev == nil) { throw ValidationError("give either `--config` or `--dev`") }
+    }
+
+    func run() async throws {
+        let accepted = try accept()
+        switch accepted {
+        case .unnecessary:
+            if output.json { return Terminal.print(["accepted": false]) }
+            Terminal.note("the clock and the newest entry agree; nothing was written")
+        case .recorded(let index, let from, let to):
+            if output.json {
+                return Terminal.print([
+                    "accepted": true, "index": .integer(Int64(index)), "from": .string(from.rfc3339),
+                    "to": .string(to.rfc3339),
+                ])
+            }
+            Terminal.print("entry \(index): time goes on from \(from.rfc3339) at \(to.rfc3339)")
+        }
+    }
+
+    /// Takes the state directory's lock, so no gateway runs beside it.
+    private func accept() throws -> ClockGuard.Acceptance {
+        let (state, keysPath, rootPath, limits) = try places()
+        let keys = try PrivateKeyDirectory(at: keysPath, rootPath: rootPath, acceptsThrowaway: dev != nil)
+        let store = try SQLiteStore(
+            directory: state, cipher: Wiring.rowCipher(keys), indexKey: HMACKey(keys.current(.index).secret))
+        defer { store.close() }
+        return try store.write {
+            try ClockGuard(limits: limits).accept(SystemClock().reading(), by: getuid(), in: $0)
+        }
+    }
+
+    private func places() throws -> (state: String, keys: String, root: String?, limits: EngineLimits) {
+        if let dev { return ("\(dev)/state", "\(dev)/keys", nil, EngineLimits()) }
+        let configuration = try GatewayConfiguration.read(
+            flags: [:], environment: Console.current.environment, filePath: config)
+        return (
+            configuration.stateDirectory, configuration.keysDirectory, configuration.rootKeyPath,
+            configuration.limits
+        )
+    }
+}

@@ -1,0 +1,111 @@
+import CanonicalJSON
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Testing
+import WireProtocol
+
+@testable import SQLiteStore
+
+/// Damage of one row is one person's or one message's matter.
+@Suite struct DamageTests {
+    /// Changes the files past everything that protects them, beside the open store.
+    private func tamper(_ gate: GatewayHarness, _ sql: String) throws {
+        let connection = try Connection(
+            path: gate.folder + "/gate.db", file: "tampered", role: .writer(byteCountMax: nil),
+            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 1_000)
+        try connection.exclusively { try connection.script(sql) }
+    }
+
+    private func gate(sending ids: [String] = []) async throws -> GatewayHarness {
+        let gate = try GatewayHarness()
+        for user in ["u_1", "u_2"] { try await gate.register(user) }
+        for (id, user) in zip(ids, ["u_1", "u_2"]) {
+            let sent = try await gate.call(
+                "payments", "POST", "/v1/sends", GatewayHarness.remittance(id, to: user))
+            try #require(sent.status == 202, "\(sent.json)")
+        }
+        return gate
+    }
+
+    @Test func `a due message of one zero byte is put aside and those behind it go`() async throws {
+        let gate = try await gate(sending: ["a", "b"])
+        try tamper(gate, "UPDATE outbox SET sealed = x'00' WHERE number = 1")
+        #expect(try await gate.claim().count == 1)
+        await gate.settle()
+        #expect(gate.store.damagedRows.map(\.table) == ["outbox"])
+        #expect(gate.alarms.all.contains { $0.contains("`outbox` row") && $0.contains("3600 s") })
+        // It does not come up again every minute.
+        gate.clock.advance(seconds: 120)
+        let alarmCount = gate.alarms.all.count
+        #expect(try await gate.claim().isEmpty)
+        await gate.settle()
+        #expect(gate.alarms.all.count == alarmCount)
+    }
+
+    @Test func `a message that cannot be read until it expires ends with an entry and an event`() async throws
+    {
+        let gate = try await gate(sending: ["a"])
+        try tamper(gate, "UPDATE outbox SET sealed = x'00'")
+        for _ in 0..<40 {
+            gate.clock.advance(seconds: 3_601)
+            #expect(try await gate.claim().isEmpty)
+        }
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
+        let events = try await gate.call("payments", "GET", "/v1/events?after=0")
+        let event = events.json["events"]?.arrayValue?.first { $0["event"] == "withdrawn" }
+        #expect(event?["reason"] == "damaged", "\(events.json)")
+        let kinds = try gate.store.read { try $0.entries(from: 0, limit: 99) }.map {
+            try CanonicalJSON.read($0.bytes)
+        }
+        #expect(kinds.contains { $0["kind"] == "unsent" && $0["cause"] == "damaged" })
+    }
+
+    @Test func `who withdraws, cancels or is forgotten is not held up by a message that cannot be read`()
+        async throws
+    {
+        let gate = try await gate(sending: ["a", "b"])
+        try tamper(gate, "UPDATE outbox SET sealed = x'00'")
+        let off = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/transactional",
+            ["state": "user_off", "source": "in_app_settings", "channel": "push"])
+        #expect(off.status == 200, "\(off.json)")
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 1)
+        let send = try #require(
+            try await gate.call("payments", "GET", "/v1/events?after=0").json["events"]?.arrayValue?.first)
+        #expect(send["event"] == "withdrawn" && send["reason"] == "damaged")
+        let erased = try await gate.call("product", "DELETE", "/v1/recipients/u_2")
+        #expect(erased.status == 200, "\(erased.json)")
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
+    }
+
+    @Test func `who cannot be read any more can still be forgotten`() async throws {
+        let gate = try await gate()
+        try tamper(gate, "UPDATE held SET sealed = x'00' WHERE id >> 24 = 1")
+        #expect(try await gate.call("product", "GET", "/v1/recipients/u_1").status == 503)
+        #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        #expect(try await gate.call("product", "GET", "/v1/recipients/u_1").status == 404)
+    }
+
+    @Test(arguments: ["recipient", "device", "preferences", "consent"])
+    func `a damaged row of a person refuses sends to that person only, by its name`(kind: String) async throws
+    {
+        let gate = try await gate()
+        for user in ["u_1", "u_2"] { try await gate.consent(user) }
+        let kinds = ["recipient": 0, "device": 1, "preferences": 4, "consent": 5]
+        let number = try #require(kinds[kind])
+        try tamper(
+            gate, "UPDATE held SET sealed = x'0000' WHERE id >> 24 = 1 AND (id >> 20) & 15 = \(number)")
+        let refused = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("a", to: "u_1"))
+        #expect(refused.status == 503, "\(refused.json)")
+        let table = kind == "preferences" ? "preference" : kind
+        #expect(refused["detail"]?.contains("`\(table)` row ") == true, "\(refused.json)")
+        let other = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("b", to: "u_2"))
+        #expect(other.status == 202, "\(other.json)")
+        #expect(gate.store.damagedRows.map(\.table) == [table])
+        // One person's row is no reason to call the whole gateway unready.
+        #expect(try await gate.call("nobody", "GET", "/readyz").status == 200)
+    }
+}

@@ -1,0 +1,383 @@
+import Foundation
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import Synchronization
+import Testing
+
+@testable import SQLiteStore
+
+/// Whatever the files hold, reading them ends with values or with an error that names the place. A trap here ends the
+/// whole run, which is what these tests are for.
+@Suite struct DamageTests {
+    private static let seed: UInt64 = 0x5EED_0011
+
+    /// What `body` made of its bytes: a value, damage, or something else that it should not throw.
+    private func expectValueOrDamage(_ bytes: [UInt8], _ body: () throws -> Void) {
+        do {
+            try body()
+        } catch let error as StoreError where error.damage != nil {
+        } catch {
+            Issue.record("\(error) from \(Hexadecimal.encode(bytes))")
+        }
+    }
+
+    // MARK: Decoders
+
+    @Test func `a sealed value of one zero byte is damage`() throws {
+        let cipher = RowCipher(current: try .test(1))
+        for bytes: [UInt8] in [[0], [0, 0], [], [UInt8](repeating: 0, count: 64)] {
+            let error = #expect(throws: StoreError.self) {
+                try cipher.open(bytes, in: SealedColumn("outbox", "sealed"), row: [1])
+            }
+            #expect(error?.damage?.table == "outbox")
+            #expect(!cipher.isCurrent(bytes))
+        }
+    }
+
+    @Test func `a sealed value opens as it was sealed or is damage, whatever was done to it`() throws {
+        let cipher = RowCipher(current: try .test(1), older: [try .test(2)])
+        let column = SealedColumn("device", "sealed")
+        let plain = Array("a push token".utf8)
+        let sealed = try cipher.seal(plain, in: column, row: [1])
+        for bytes in DamagedBytes(of: sealed, seed: Self.seed, randomCount: 5_000) {
+            expectValueOrDamage(bytes) {
+                let opened = try cipher.open(bytes, in: column, row: [1])
+                #expect(opened == plain && bytes == sealed)
+            }
+            _ = cipher.isCurrent(bytes)
+        }
+    }
+
+    /// Past the seal, as if whoever wrote it had the key: the fields themselves never trap.
+    @Test func `fields read as something or are damage, whatever they hold`() throws {
+        let decoders: [(fields: [UInt8], read: ([UInt8]) throws -> Void)] = [
+            (
+                RecipientRecord.full.sealedFields,
+                { _ = try RecipientRecord(sealedFields: $0, subject: .sample(1)) }
+            ),
+            (
+                DeviceRecord.full.sealedFields,
+                { _ = try DeviceRecord(sealedFields: $0, subject: .sample(1), tag: .sample(2)) }
+            ),
+            (
+                AddressRecord.full.sealedFields,
+                { _ = try AddressRecord(sealedFields: $0, subject: .sample(1), tag: .sample(2)) }
+            ),
+            (
+                DeviceKeyRecord.full.sealedFields,
+                { _ = try DeviceKeyRecord(sealedFields: $0, subject: .sample(1), device: .sample(2)) }
+            ),
+            (
+                PermissionPrompt(subject: .sample(1), device: .sample(2), shownAt: .sample, answer: "denied")
+                    .sealedFields,
+                { _ = try PermissionPrompt(sealedFields: $0, subject: .sample(1)) }
+            ),
+            (
+                ConsentEvent.full.sealedFields,
+                { _ = try ConsentEvent(sealedFields: $0, subject: .sample(1), sequence: 1) }
+            ),
+            (
+                PreferenceRecord.sealedFields(of: [.full, .full]),
+                { _ = try PreferenceRecord.list(sealedFields: $0, subject: .sample(1)) }
+            ),
+            (
+                SendRecord.Details(
+                    type: TypeID("t"), requestID: "r", destinationNames: [.sample(1): "d", .sample(2): "e"]
+                ).sealedFields, { _ = try SendRecord.Details(sealedFields: $0) }
+            ),
+            (
+                OutboxRecord.Content(
+                    headers: [1], body: [2, 3], facts: [4], event: .sample(5), mayHaveArrived: true
+                ).sealedFields, { _ = try OutboxRecord.Content(sealedFields: $0) }
+            ),
+        ]
+        for (number, decoder) in decoders.enumerated() {
+            try decoder.read(decoder.fields)
+            for bytes in DamagedBytes(of: decoder.fields, seed: Self.seed + UInt64(number)) {
+                expectValueOrDamage(bytes) { try decoder.read(bytes) }
+            }
+        }
+    }
+
+    // MARK: Columns
+
+    /// Values that stand for every kind of nonsense a STRICT column can hold.
+    private static func nonsense(_ type: String) -> [String] {
+        switch type {
+        case "INTEGER":
+            ["-9223372036854775808", "-1", "99", "253402300800000", "9223372036854775807", "NULL"]
+        case "TEXT": ["''", "'\u{FFFD}'", "CAST(x'ff00fe' AS TEXT)", "NULL"]
+        default:
+            [
+                "x''", "x'00'", "zeroblob(16)", "x'ffffffffffffffffffffffffffffffffffff'", "NULL",
+            ]
+        }
+    }
+
+    /// Everything that reads or changes the rows of one person, each by itself. Gives what was damaged.
+    private func exercise(_ store: SQLiteStore, _ number: Int) throws {
+        func attempt(_ body: () throws -> Void) throws {
+            do {
+                try body()
+            } catch let error as StoreError where error.damage != nil {
+            } catch is StoreConflict {
+            }
+        }
+        let (subject, send, message) = (
+            SubjectID.sample(number), SendID.sample(number), MessageID.sample(number)
+        )
+        let reads: [(any StoreReading) throws -> Void] = [
+            { _ = try $0.subject(of: UserID(Canary.user + "-\(number)")) }, { _ = try $0.subject(subject) },
+            { _ = try $0.recipient(subject) }, { _ = try $0.devices(of: subject) },
+            { _ = try $0.addresses(of: subject) },
+            { _ = try $0.deviceKeys(of: subject, device: .sample(1)) },
+            { _ = try $0.deviceKey(.sample(1000 + number)) }, { _ = try $0.consentEvents(of: subject) },
+            { _ = try $0.preferences(of: subject) }, { _ = try $0.preferenceHistory(of: subject) },
+            { _ = try $0.permissionPrompts(of: subject) }, { _ = try $0.send(send) },
+            { _ = try $0.send(caller: CallerName("payments"), idHash: Tag.sample(number).bytes) },
+            { _ = try $0.sends(of: subject, before: nil, limit: 9) },
+            {
+                _ = try $0.forwardCounts(
+                    of: subject, type: TypeID("t"), typeSince: .sample, category: .transactional,
+                    categorySince: Instant(milliseconds: 0), besides: send)
+            }, { _ = try $0.forwards(of: subject, since: Instant(milliseconds: 0), limit: 9) },
+            { _ = try $0.told(.sample(9), to: subject) }, { _ = try $0.outbox(message) },
+            { _ = try $0.outbox(of: send) }, { _ = try $0.outbox(of: subject) },
+            { _ = try $0.outboxCount(of: subject, limit: 9) },
+            { _ = try $0.dueOutbox(at: .sample, limit: 9, lane: .general, excluding: []) },
+            { reading in
+                if let due = try reading.nextOutboxDue(lane: .general, excluding: []) {
+                    // What the relay does with it.
+                    _ = due.milliseconds - Instant.sample.milliseconds
+                }
+            }, { _ = try $0.outboxDepth() }, { _ = try $0.events(of: send) },
+            { _ = try $0.events(of: CallerName("payments"), after: 0, limit: 9) },
+            { _ = try $0.entries(from: 0, limit: 9) }, { _ = try $0.newestEntryTime() },
+            { _ = try $0.newestEntryClock() }, { _ = try $0.setting("some") },
+        ]
+        for read in reads { try attempt { try store.read(read) } }
+        let changes: [(any StoreTransaction) throws -> Void] = [
+            { transaction in
+                if let row = try transaction.outbox(message) { try transaction.updateOutbox(row) }
+            }, { try $0.markAttempt(message, at: .sample) },
+            { try $0.postponeOutbox(message, until: .sample) },
+            { transaction in
+                if var device = try transaction.devices(of: subject).first {
+                    device.seenAt = .sample
+                    try transaction.putDevice(device)
+                }
+            }, { _ = try $0.prune(before: Instant(seconds: 1_900_000_000)) },
+            { try $0.removeOutbox(message) }, { try $0.eraseSubject(subject) },
+        ]
+        // Undone again, so that the next one finds the same damage.
+        for change in changes {
+            try attempt {
+                do {
+                    try store.write { (transaction: any StoreTransaction) throws -> Void in
+                        try change(transaction)
+                        throw Interrupted()
+                    }
+                } catch is Interrupted {
+                }
+            }
+        }
+    }
+
+    private func populate(_ path: String) throws {
+        try openStore(path).write { transaction in
+            for number in 1...2 {
+                let subject = try transaction.putCanaries(number)
+                try transaction.countForward(
+                    of: subject, type: TypeID("t"), category: .transactional, at: .sample,
+                    send: .sample(number))
+                try transaction.putTold(
+                    ToldRecord(event: .sample(9), send: .sample(number), at: .sample), to: subject)
+            }
+            try transaction.setSetting("some", to: "value")
+        }
+    }
+
+    @Test func `nonsense in any column of any row is a value or damage and the other person is as before`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        try populate(folder.state)
+        var columns: [(file: String, table: String, column: String, type: String)] = []
+        for file in ["gate.db", "subjects.db"] {
+            try tamper(folder.state + "/" + file) { connection in
+                let all = StatementText(
+                    "schema",
+                    """
+                    SELECT m.name, c.name, c.type FROM sqlite_schema m, pragma_table_info(m.name) c
+                    WHERE m.type = 'table' ORDER BY 1, c.cid
+                    """)
+                columns += try connection.every(all) { (file, $0.text(), $0.text(), $0.text()) }
+            }
+        }
+        #expect(columns.count > 60)
+        for (file, table, column, type) in columns {
+            for value in Self.nonsense(type) {
+                let copy = try TemporaryFolder()
+                try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
+                // The first row only: what is damaged is the first person's, or everybody's.
+                let first = "rowid = (SELECT min(rowid) FROM \(table))"
+                let isKeyed = [
+                    "device_key", "erasure", "history", "outbox_tally", "setting", "key_check", "told",
+                ]
+                .contains(table)
+                let place = isKeyed ? "(SELECT min(\(column)) FROM \(table)) IS \(column)" : first
+                let wasPut: Void? =
+                    try? tamper(copy.state + "/" + file) {
+                        try $0.script("UPDATE \(table) SET \(column) = \(value) WHERE \(place)")
+                    }
+                guard wasPut != nil else { continue }  // What the column's own constraints refuse.
+                do {
+                    let store = try openStore(copy.state)
+                    try exercise(store, 1)
+                    // Tables that only a whole start can be refused for are told at the start.
+                    if !["tail", "word", "key_check", "index_check"].contains(table) {
+                        let devices = try store.read { try $0.devices(of: .sample(2)) }
+                        #expect(devices.first?.token == Canary.token, "\(table).\(column) = \(value)")
+                    }
+                    try exercise(store, 2)
+                } catch let error as StoreError where error.damage != nil {
+                    #expect(["tail", "word"].contains(error.damage?.table), "\(error)")
+                } catch is StoreOpeningError {
+                    #expect(["key_check", "index_check"].contains(table), "\(table).\(column) = \(value)")
+                }
+            }
+        }
+    }
+
+    @Test func `files with flipped bytes open and read, or say what is damaged`() throws {
+        let folder = try TemporaryFolder()
+        try populate(folder.state)
+        var numbers = SeededNumbers(seed: Self.seed)
+        for round in 0..<60 {
+            let copy = try TemporaryFolder()
+            try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
+            let path = URL(fileURLWithPath: copy.state + (round % 4 == 0 ? "/subjects.db" : "/gate.db"))
+            var bytes = Array(try Data(contentsOf: path))
+            for _ in 0...Int(numbers.next() % 16) {
+                bytes[Int(numbers.next() % UInt64(bytes.count))] = UInt8(truncatingIfNeeded: numbers.next())
+            }
+            try Data(bytes).write(to: path)
+            do {
+                let store = try openStore(copy.state)
+                try exercise(store, 1)
+                try exercise(store, 2)
+            } catch is StoreError {
+            } catch is StoreOpeningError {
+            }
+        }
+    }
+
+    // MARK: What is told
+
+    @Test func `damage names table and row, once, without what the row holds`() throws {
+        let folder = try TemporaryFolder()
+        try populate(folder.state)
+        try tamper(folder.state + "/gate.db") {
+            try $0.script(
+                """
+                UPDATE outbox SET sealed = x'00' WHERE number = 1;
+                UPDATE held SET sealed = x'00' WHERE id = \(Held.id(1, .device, slot: 1));
+                """)
+        }
+        let told = Mutex<[StoredDamage]>([])
+        let store = try SQLiteStore(
+            directory: folder.state, cipher: RowCipher(current: .test(1)), indexKey: .test(),
+            damageFound: { damage in told.withLock { $0.append(damage) } })
+        for _ in 0..<3 {
+            let row = try #require(try store.read { try $0.outbox(.sample(1)) })
+            #expect(row.isDamaged && row.body.isEmpty && row.send == .sample(1))
+            #expect(throws: StoreError.self) { try store.read { try $0.devices(of: .sample(1)) } }
+            #expect(try store.read { try $0.outbox(.sample(2)) }?.isDamaged == false)
+        }
+        let damaged = store.damagedRows
+        #expect(damaged.map(\.table) == ["outbox", "device"])
+        #expect(
+            damaged.map(\.row) == [
+                MessageID.sample(1).hexadecimal, "\(Held.id(1, .device, slot: 1))",
+            ])
+        #expect(told.withLock { $0 } == damaged)
+        #expect(!Canary.all.contains { canary in damaged.contains { "\($0)".contains(canary) } })
+    }
+
+    @Test func `what cannot be read is not written over`() throws {
+        let folder = try TemporaryFolder()
+        try populate(folder.state)
+        try tamper(folder.state + "/gate.db") { try $0.script("UPDATE outbox SET sealed = x'00'") }
+        let store = try openStore(folder.state)
+        let row = try #require(try store.read { try $0.outbox(.sample(1)) })
+        #expect(throws: StoreConflict.self) { try store.write { try $0.updateOutbox(row) } }
+    }
+
+    @Test func `a tally that forgot what waits is counted again when the store opens`() throws {
+        for nonsense in [
+            "DELETE FROM outbox_tally", "UPDATE outbox_tally SET row_count = -5",
+            "UPDATE outbox_tally SET row_count = 9223372036854775807, byte_count = -9223372036854775808",
+        ] {
+            let folder = try TemporaryFolder()
+            try populate(folder.state)
+            let before = try openStore(folder.state).read { try $0.outboxDepth() }
+            try tamper(folder.state + "/gate.db") { try $0.script(nonsense) }
+            let store = try openStore(folder.state)
+            try store.write { try $0.setSetting("any", to: "change") }
+            #expect(try store.read { try $0.outboxDepth() } == before, "\(nonsense)")
+            let due = try store.read {
+                try $0.dueOutbox(at: .sample, limit: 9, lane: .general, excluding: [])
+            }
+            #expect(due.count == 2)
+        }
+    }
+}
+
+// Records with every field set.
+
+extension RecipientRecord {
+    fileprivate static let full = RecipientRecord(
+        subject: .sample(1),
+        region: RegionObservation(code: RegionCode("DE")!, source: .kyc, observedAt: .sample), age: .adult,
+        locale: "nb", timeZone: "Europe/Oslo", privacy: .generic, pushEnabled: true,
+        quietHours: QuietHours(startMinute: 60, endMinute: 1439), registeredAt: .sample, updatedAt: .sample)
+}
+
+extension DeviceRecord {
+    fileprivate static let full = DeviceRecord(
+        subject: .sample(1), tag: .sample(2), id: DestinationID("d"), platform: .ios, app: "a", token: "t",
+        region: RegionObservation(code: RegionCode("US-CA")!, source: .ip, observedAt: .sample),
+        timeZone: "Europe/Oslo", osPermission: .denied, criticalAlerts: true, isActive: false,
+        seenAt: .sample)
+}
+
+extension AddressRecord {
+    fileprivate static let full = AddressRecord(
+        subject: .sample(1), tag: .sample(2), id: DestinationID("a"), channel: .sms, value: "+4790000001",
+        verifiedAt: .sample, updatedAt: .sample)
+}
+
+extension DeviceKeyRecord {
+    fileprivate static let full = DeviceKeyRecord(
+        key: .sample(3), subject: .sample(1), device: .sample(2), suite: "P256_SHA256_AES256GCM",
+        publicKey: [UInt8](repeating: 4, count: 65), state: "active",
+        challenge: PendingChallenge(
+            expectedProof: [1, 2], expectedOldKeyProof: [3], oldKey: .sample(4), expiresAt: .sample),
+        createdAt: .sample, changedAt: .sample)
+}
+
+extension ConsentEvent {
+    fileprivate static let full = ConsentEvent(
+        subject: .sample(1), id: "c", idTag: .sample(3), purpose: .marketing, channel: .sms,
+        address: .sample(4), state: .withdrawn, eventTime: .sample, receivedAt: .sample, method: .doubleOptIn,
+        source: CallerName("app"), jurisdiction: "DE",
+        notice: NoticeReference(id: "promo", version: "3", sha256: "ab", language: "nb"), expiresAt: .sample,
+        withdraws: .sample(5), previousHash: "cd", entryIndex: 17)
+}
+
+extension PreferenceRecord {
+    fileprivate static let full = PreferenceRecord(
+        subject: .sample(1), scope: "marketing", channel: .push, destination: .sample(2), state: .userOff,
+        source: .inAppSettings, at: .sample, caller: CallerName("app"))
+}

@@ -1,0 +1,58 @@
+import AuditTrail
+import CanonicalJSON
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@testable import sendgate
+
+@Suite struct ClockCommandTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// Runs a gateway whose last entry is a day ahead of the clock, as after a jump that was set right.
+    private func recordTomorrow() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let engine = gate.wiring.core.engine
+        let failure = await withCheckedContinuation {
+            (continuation: CheckedContinuation<EngineFailure?, Never>) in
+            engine.submit(
+                HouseOperation(finished: { continuation.resume(returning: $0) }) { batch, now in
+                    let policy = batch.policy.digest.text
+                    try batch.record(at: now.advanced(bySeconds: 86_400)) { index, time in
+                        try TrailEntry(
+                            kind: .stop, index: index, time: time, members: ["policy": .string(policy)]
+                        ).encoded().bytes
+                    }
+                })
+        }
+        #expect(failure == nil)
+        let refused = try await gate.ask(
+            "PUT", "/v1/recipients/u_1", ["region": "DE", "region_source": "kyc"])
+        #expect(refused.status == 503)
+        #expect(try await gate.ask("GET", "/readyz").status == 503)
+        try await gate.stop()
+    }
+
+    @Test func `an entry from tomorrow locks the gateway out until an operator accepts the clock`()
+        async throws
+    {
+        try await recordTomorrow()
+        let failure = await #expect(throws: CommandFailure.self) { try await GatewayFixture(in: folder.root) }
+        #expect(failure?.hint?.contains("sendgate clock accept") == true)
+
+        let accepted = try await CommandLineRun("clock", "accept", "--dev", folder.path("gate"), "--json")
+        #expect(accepted.status == 0 && accepted.output.contains("true"), "\(accepted)")
+        let again = try await CommandLineRun("clock", "accept", "--dev", folder.path("gate"), "--json")
+        #expect(again.status == 0 && again.output.contains("false"), "\(again)")
+
+        let gate = try await GatewayFixture(in: folder.root)
+        #expect(try await gate.ask("GET", "/readyz").status == 200)
+        try await gate.stop()
+        let trail = folder.path("gate/trail")
+        let verified = try await CommandLineRun("audit", "verify", trail, "--key", "\(trail)/trail.pub")
+        #expect(verified.status == 0, "\(verified.errors)")
+        #expect(try await CommandLineRun("audit", "show", trail, "2").output.contains("clock"))
+    }
+}
