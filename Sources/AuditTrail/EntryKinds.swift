@@ -68,7 +68,10 @@ extension EntrySchema {
                             "ttl_seconds": count,
                         ])),
                 "send_id": .uuid, "subject": .nullable(tag), "tzdata": .text(byteCountMax: 32),
-            ], optional: ["detail": code, "replaces": count]),
+            ],
+            optional: [
+                "detail": code, "owed": .array(of: code, countMax: 5), "replaces": count,
+            ]),
         .redecision: EntryMembers(required: [
             "cause": code, "decision": decision, "destination": tag, "facts": facts, "message_id": .uuid,
             "policy": digest,
@@ -135,7 +138,9 @@ extension EntrySchema {
                 "subject": tag,
             ], optional: ["destination": tag, "event_time": moment]),
         .erasure: EntryMembers(required: ["caller": .name, "subject": tag]),
-        .policy: EntryMembers(required: ["policy": digest], optional: ["caller": .name, "version": count]),
+        .policy: EntryMembers(
+            required: ["approvals": approvals, "policy": digest],
+            optional: ["caller": .name, "version": count]),
         .policyRefused: EntryMembers(
             required: ["policy": digest, "problems": count], optional: ["caller": .name, "refused": digest]),
         .unknownPeer: EntryMembers(
@@ -143,7 +148,7 @@ extension EntrySchema {
         .explain: EntryMembers(required: ["caller": .name, "count": count]),
         .clock: EntryMembers(required: ["previous": moment, "uid": uid]),
         .start: EntryMembers(required: [
-            "policy": digest, "tzdata": .text(byteCountMax: 32), "version": .name,
+            "approvals": approvals, "policy": digest, "tzdata": .text(byteCountMax: 32), "version": .name,
         ]),
         .stop: EntryMembers(required: ["policy": digest]),
     ])
@@ -151,6 +156,9 @@ extension EntrySchema {
     /// A pseudonym, a key id or a keyed tag.
     private static let tag = EntryShape.hexadecimal(byteCount: 16)
     private static let digest = EntryShape.hexadecimal(byteCount: 32)
+    /// Who approved the bundle, as which role; empty when nobody did. Three roles with up to 64 keys each.
+    private static let approvals = EntryShape.array(
+        of: .object(EntryMembers(required: ["key": .text(byteCountMax: 255), "role": code])), countMax: 192)
     private static let count = EntryShape.integer(0...9_007_199_254_740_991)
     private static let moment = EntryShape.integer(-9_007_199_254_740_991...9_007_199_254_740_991)
     private static let uid = EntryShape.integer(0...4_294_967_295)

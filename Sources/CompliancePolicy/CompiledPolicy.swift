@@ -11,6 +11,8 @@ package final class CompiledPolicy: Sendable {
     package let deviceFreshSeconds: Int64?
     /// SHA-256 over the bundle's canonical form; goes into every entry.
     package let digest: PolicyDigest
+    /// Verified signatures under the bundle, in the order of roles; empty for a bundle that nobody had to sign.
+    package let approvals: [Approval]
 
     private let typeNames: NameTable
     /// Every type, by id.
@@ -22,8 +24,9 @@ package final class CompiledPolicy: Sendable {
     private let permits: [Behaviour.Marks]
     private let map: RegionMap
 
-    package init(_ bundle: PolicyBundle) {
+    package init(_ bundle: PolicyBundle, approvals: [Approval] = []) {
         self.bundle = bundle
+        self.approvals = approvals
         digest = bundle.digest
         let types = bundle.types.values.sorted { $0.id < $1.id }
         self.types = types

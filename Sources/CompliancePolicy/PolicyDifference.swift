@@ -6,8 +6,8 @@ package import GateVocabulary
 /// has one circumstance against it, or two; a difference is told with the smallest set of them. The sends stand for
 /// all that the bundles know: every type × channel × caller × critical with another behaviour or in a place with
 /// another law, and of the places one for each pair of laws: at home everywhere, with a telephone everywhere beside
-/// an account under each regime, and where nobody knows the one or the other. What a bundle says besides (texts, times to live,
-/// sending hours) changes no decision on equal facts, and is not looked at.
+/// an account under each regime, and where nobody knows the one or the other. What a bundle says besides (texts, times
+/// to live, sending hours, grants) changes no decision on equal facts; ``edits`` names it, as it names every other edit.
 package struct PolicyDifference: Sendable {
     /// How one decision came out: what a difference is a difference of.
     package struct Result: Hashable, Sendable {
@@ -45,15 +45,19 @@ package struct PolicyDifference: Sendable {
     package let stateCount: Int
     /// Pages that are not the same; those that only change words are among them.
     package let pages: [String]
+    /// Every value that is not the same, page by page. Empty exactly when both have one digest.
+    package let edits: [PolicyEdit]
+    /// Notices that have other words under the id and version they had.
+    package let editedNotices: [PolicyProblem]
 
     package init(from old: CompiledPolicy, to new: CompiledPolicy) {
         var survey = Survey(old: old, new: new)
         survey.run()
         changes = survey.merged
         stateCount = survey.stateCount
-        let left = old.bundle.documents
-        let right = new.bundle.documents
-        pages = Set(left.keys).union(right.keys).filter { left[$0]?.json != right[$0]?.json }.sorted()
+        edits = PolicyEdit.all(from: old.bundle.documents, to: new.bundle.documents)
+        pages = Set(edits.map(\.file)).sorted()
+        editedNotices = new.bundle.editedNotices { key in old.bundle.notices[key]?.sha256 }
     }
 }
 

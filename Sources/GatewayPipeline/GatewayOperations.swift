@@ -141,10 +141,14 @@ extension Gateway {
                 caller: caller, lane: .security,
                 edit: { batch, now in
                     // Inside the transaction that would activate it: of two that race, the later sees the earlier.
+                    var problems = try batch.store.editedNotices(of: next.bundle)
                     if source.versionsOnlyRise,
                         let problem = try batch.store.activatedPolicy()?.refusal(of: ActivatedPolicy(next))
                     {
-                        let refusal = PolicySource.Refusal(PolicyProblems([problem]))
+                        problems.insert(problem, at: 0)
+                    }
+                    if !problems.isEmpty {
+                        let refusal = PolicySource.Refusal(PolicyProblems(problems))
                         try batch.recordRefusedPolicy(refusal, next.digest, by: caller, at: now)
                         source.refused(refusal)
                         return Problem(.policyRefused, detail: refusal.detail).answer
@@ -183,8 +187,8 @@ extension BatchContext {
         try record(
             .start, at: now,
             [
-                "policy": .string(policy.digest.text), "tzdata": .string(LocalTime.dataVersion),
-                "version": .string(version),
+                "approvals": approvals(of: policy), "policy": .string(policy.digest.text),
+                "tzdata": .string(LocalTime.dataVersion), "version": .string(version),
             ])
     }
 
@@ -194,10 +198,19 @@ extension BatchContext {
         try store.setActivatedPolicy(ActivatedPolicy(policy))
         try store.archiveNotices(of: policy)
         var members: JSONObject = [
-            "policy": .string(policy.digest.text), "version": .integer(Int64(policy.bundle.version)),
+            "approvals": approvals(of: policy), "policy": .string(policy.digest.text),
+            "version": .integer(Int64(policy.bundle.version)),
         ]
         if let caller { members["caller"] = .string(caller.text) }
         return try record(.policy, at: now, members)
+    }
+
+    /// Whose signatures the bundle came into force with; empty for one that is unsigned.
+    private func approvals(of policy: CompiledPolicy) -> JSONValue {
+        .array(
+            policy.approvals.map { approval in
+                .object(["key": .string(approval.key), "role": .string(approval.role.rawValue)])
+            })
     }
 
     /// - Parameter digest: Of the bundle that was refused, when it could be read at all.

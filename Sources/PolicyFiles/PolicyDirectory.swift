@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// Reads every file of the folder, so that ``PolicyBundle/read(documents:)`` can hold them against the list
 /// on the cover page: what is in force is what the cover page says, not what happens to lie about. Only
-/// regular files inside the folder are read. `schema/` holds help for editors and `bundle.sig` the signatures
-/// (``PolicySignature``); neither is part of a bundle.
+/// regular files inside the folder are read. `schema/` holds help for editors and `compliance.sig`, `security.sig` and
+/// `legal.sig` the signatures (``PolicySignature``); none of them is part of a bundle.
 package enum PolicyDirectory {
     package static let coverPage = "bundle.yaml"
     static let editorFolder = "schema"
@@ -91,7 +91,7 @@ package enum PolicyDirectory {
             let left = PolicyFileLimits.fileCountMax - files.count
             for entry in try folder.entries(of: path, countMax: left) {
                 switch entry {
-                case .file(PolicySignature.fileName): continue
+                case .file(let file) where PolicySignature.fileNames.contains(file): continue
                 case .file(let file):
                     guard file.utf8.count <= PolicyFileLimits.pathByteCountMax else {
                         problems.append(

@@ -1,122 +1,214 @@
 package import AuditTrail
 import CanonicalJSON
 package import CompliancePolicy
-package import GateVocabulary
+import GateVocabulary
 import Glibc
+import OpenSSLCrypto
 
-/// Who vouches for a bundle: a C2SP signed note in `bundle.sig` beside the pages.
+/// Who approved a bundle: a C2SP signed note for each role, `compliance.sig`, `security.sig` and `legal.sig`, beside
+/// the pages.
 ///
-///     sendgate/policy/v1
-///     {"digest":"…64 hex…","effective_from":"2026-11-09","name":"…","version":4}
+///     sendgate/policy/v2
+///     {"digest":"…64 hex…","effective_from":"2026-11-09","name":"…","role":"compliance","version":4}
 ///
 ///     — policy-9f86d081884c7d65 <base64(key id ‖ Ed25519 signature)>
 ///
-/// The digest covers every page, so the other members could be read from them; they stand here for the person who
-/// is asked what they are signing. The file itself is no page: it is in neither the digest nor the archive. Several
-/// keys may sign one statement, one line each.
+/// `compliance` signs the digest of every page. The other roles sign `pages`, an object of the paths of their own pages
+/// and the SHA-256 of each page's canonical form, and neither digest nor version: their signatures stay valid as long as
+/// those pages do. Which combination of pages is in force, and that its version rises, is `compliance`'s to sign.
+///
+/// The files are no pages: they are in neither the digest nor the archive. Several keys may sign one statement, one line
+/// each.
 package enum PolicySignature {
-    package static let fileName = "bundle.sig"
-    /// 64 signatures of 128 characters.
-    package static let byteCountMax = 16 * 1024
-    static let firstLine = "sendgate/policy/v1\n"
+    package static func fileName(of role: ApprovalRole) -> String { "\(role.rawValue).sig" }
+    static let fileNames = Set(ApprovalRole.allCases.map(fileName(of:)))
+    /// As much as a note may be: some thousand mandatory types.
+    package static let byteCountMax = SignedNote.byteCountMax
+    static let firstLine = "sendgate/policy/v2\n"
 
-    /// What is signed: which bundle, and where it stands among the versions of its name.
+    /// What is signed.
     package struct Statement: Hashable, Sendable {
-        package var name: String
-        package var version: Int
-        package var effectiveFrom: CalendarDate
-        /// Of the pages as they lie in the folder.
-        package var digest: PolicyDigest
+        package var role: ApprovalRole
+        private var members: JSONObject
+        /// Of the pages the role signs one by one; `nil` for the whole bundle.
+        fileprivate var pages: [String: String]?
 
-        package init(of bundle: PolicyBundle, digest: PolicyDigest) {
-            name = bundle.name
-            version = bundle.version
-            effectiveFrom = bundle.effectiveFrom
-            self.digest = digest
+        package init(_ role: ApprovalRole, of bundle: PolicyBundle) {
+            self.role = role
+            members = ["name": .string(bundle.name), "role": .string(role.rawValue)]
+            guard let paths = bundle.pages(signedAs: role) else {
+                members["digest"] = .string(bundle.reviewedDigest.text)
+                members["effective_from"] = .string("\(bundle.effectiveFrom)")
+                members["version"] = .integer(Int64(bundle.version))
+                return
+            }
+            var pages: [String: String] = [:]
+            for path in paths {
+                guard let page = bundle.documents[path] else { continue }
+                pages[path] = Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(page.json)).bytes)
+            }
+            self.pages = pages
+            members["pages"] = .object(JSONObject(pages.map { ($0.key, .string($0.value)) }))
         }
 
         /// The note's text, with its final newline. One statement has one spelling, so that comparing bytes is
         /// comparing statements.
         package var text: [UInt8] {
-            let object: JSONObject = [
-                "digest": .string(digest.text), "effective_from": .string("\(effectiveFrom)"),
-                "name": .string(name), "version": .integer(Int64(version)),
-            ]
-            return Array(firstLine.utf8) + CanonicalJSON.write(object) + [UInt8(ascii: "\n")]
+            Array(firstLine.utf8) + CanonicalJSON.write(members) + [UInt8(ascii: "\n")]
+        }
+
+        /// The pages that a signed text has otherwise, or that only one of the two has.
+        fileprivate func changed(since signed: [UInt8]) -> [String] {
+            guard let pages, signed.starts(with: firstLine.utf8), signed.last == UInt8(ascii: "\n"),
+                let object = try? CanonicalJSON.read(
+                    Array(signed.dropFirst(firstLine.utf8.count).dropLast()), limits: .document),
+                let before = object["pages"]?.objectValue
+            else { return [] }
+            let old = Dictionary(before.map { ($0.key, $0.value.stringValue ?? "") }) { $1 }
+            return Set(old.keys).union(pages.keys).filter { old[$0] != pages[$0] }.sorted()
         }
     }
 
-    /// Checks that one of `keys` signed exactly this statement.
+    /// What lies beside a bundle for one role. No key is asked: for showing, never for deciding.
+    package enum Claim: Hashable, Sendable {
+        case unsigned
+        /// Names of the keys that signed these very pages.
+        case signed(keys: [String])
+        /// What was signed is not what is there.
+        case otherContents
+    }
+
+    /// Checks that each role's part of a bundle is signed by one of the keys pinned for the role.
     ///
-    /// - Parameter folder: The bundle's.
-    /// - Returns: The keys that did.
-    /// - Throws: What is wrong with the signature, as a problem of `bundle.sig`.
-    @discardableResult
+    /// - Parameters:
+    ///   - folder: The bundle's.
+    ///   - keys: Of each role; a role without keys can approve nothing.
+    /// - Returns: The signatures that count, in the order of roles.
+    /// - Throws: What is wrong with the signatures of every role, as problems of their files.
     package static func verify(
-        _ statement: Statement, in folder: String, by keys: [NoteVerifierKey]
+        _ bundle: PolicyBundle, in folder: String, by keys: [ApprovalRole: [NoteVerifierKey]]
+    ) throws(PolicyProblems) -> [Approval] {
+        var approvals: [Approval] = []
+        var problems: [PolicyProblem] = []
+        for role in ApprovalRole.allCases {
+            do throws(PolicyProblems) {
+                let signers = try verify(
+                    Statement(role, of: bundle), of: bundle, in: folder, by: keys[role] ?? [])
+                approvals += signers.map { Approval(role: role, key: $0.name) }
+            } catch {
+                problems += error.problems
+            }
+        }
+        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        return approvals
+    }
+
+    private static func verify(
+        _ statement: Statement, of bundle: PolicyBundle, in folder: String, by keys: [NoteVerifierKey]
     ) throws(PolicyProblems) -> [NoteVerifierKey] {
-        guard let note = try read(in: folder) else {
+        let role = statement.role
+        guard let note = try read(role, in: folder) else {
+            let what = bundle.isStarter ? "the starter bundle" : "the bundle"
             throw refusal(
-                "is missing, and only signed bundles are accepted here",
-                hint: "sign the bundle with `sendgate policy sign BUNDLE --key FILE`")
+                role,
+                "is missing: \(what) is not signed as `\(role.rawValue)`, and unsigned ones are for `serve --dev`",
+                hint:
+                    "review it and sign it with `sendgate policy sign \(folder) --role \(role.rawValue) --key FILE`"
+            )
         }
         let signers: [NoteVerifierKey]
         do throws(NoteError) {
             signers = try note.attestations(by: keys).map(\.key)
         } catch {
-            throw refusal(describe(error, of: note), hint: hint(for: error))
+            throw refusal(role, describe(error, of: note, role), hint: hint(for: error, role))
         }
         // Only now do its words count for anything.
         guard note.text == statement.text else {
+            let pages = statement.changed(since: note.text).prefix(8).map { "`\($0)`" }.joined(
+                separator: ", ")
             throw refusal(
-                "signs other contents than the folder has, whose digest is `\(statement.digest)`",
-                hint: "restore what was signed, or review what is there and sign it")
+                role,
+                pages.isEmpty
+                    ? "signs other contents than the folder has, whose digest is `\(bundle.reviewedDigest)`"
+                    : "signs other contents than the folder has: \(pages) changed",
+                hint: "restore what was signed, or review what is there and sign it as `\(role.rawValue)`")
         }
         return signers
     }
 
-    /// - Returns: `nil` when the bundle has no signature.
-    package static func read(in folder: String) throws(PolicyProblems) -> SignedNote? {
+    /// Tells what lies beside a bundle, for each role.
+    package static func claims(
+        on bundle: PolicyBundle, in folder: String
+    ) throws(PolicyProblems) -> [(role: ApprovalRole, claim: Claim)] {
+        var claims: [(role: ApprovalRole, claim: Claim)] = []
+        for role in ApprovalRole.allCases {
+            guard let note = try read(role, in: folder) else {
+                claims.append((role, .unsigned))
+                continue
+            }
+            let isSame = note.text == Statement(role, of: bundle).text
+            claims.append((role, isSame ? .signed(keys: note.signatures.map(\.name)) : .otherContents))
+        }
+        return claims
+    }
+
+    /// - Returns: `nil` when nobody signed as the role.
+    private static func read(
+        _ role: ApprovalRole, in folder: String
+    ) throws(PolicyProblems) -> SignedNote? {
+        let name = fileName(of: role)
         let bytes: [UInt8]
         do throws(FolderError) {
             let folder = try BundleFolder(at: folder)
             guard
                 try folder.entries(of: "", countMax: PolicyFileLimits.fileCountMax)
-                    .contains(.file(path: fileName))
+                    .contains(.file(path: name))
             else { return nil }
-            bytes = try folder.contents(of: fileName, byteCountMax: byteCountMax)
+            bytes = try folder.contents(of: name, byteCountMax: byteCountMax)
         } catch {
             throw refusal(
-                "cannot be read: \(error.reason)", hint: "check that the gateway's user may read it")
+                role, "cannot be read: \(error.reason)", hint: "check that the gateway's user may read it")
         }
         guard bytes.count <= byteCountMax else {
-            throw refusal("is longer than \(byteCountMax) bytes", hint: "sign the bundle again")
+            throw refusal(role, "is longer than \(byteCountMax) bytes", hint: "sign the bundle again")
         }
         do throws(NoteError) {
             return try SignedNote(parsing: bytes)
         } catch {
-            throw refusal(error.message, hint: "sign the bundle again")
+            throw refusal(role, error.message, hint: "sign the bundle again")
         }
     }
 
-    /// Signs a bundle, beside those who signed the same contents before. A signature of other contents goes.
-    package static func sign(_ statement: Statement, in folder: String, by signer: NoteSigner) throws {
+    /// Signs a role's part of a bundle, beside those who signed the same contents before. A signature of other contents
+    /// goes.
+    package static func sign(
+        _ role: ApprovalRole, of bundle: PolicyBundle, in folder: String, by signer: NoteSigner
+    ) throws {
+        let statement = Statement(role, of: bundle)
         let key = signer.verifierKey
         var signatures: [NoteSignature] = []
-        if let note = try? read(in: folder), note.text == statement.text {
+        if let note = try? read(role, in: folder), note.text == statement.text {
             signatures = note.signatures.filter { $0.name != key.name || $0.keyID != key.keyID }
         }
         signatures.append(try signer.sign(statement.text))
-        try write(SignedNote(text: statement.text, signatures: signatures).bytes, in: folder)
+        let bytes = SignedNote(text: statement.text, signatures: signatures).bytes
+        guard bytes.count <= byteCountMax, signatures.count <= SignedNote.signatureCountMax else {
+            throw refusal(
+                role, "would be \(bytes.count) bytes with \(signatures.count) signatures",
+                hint: "at most \(byteCountMax) bytes and \(SignedNote.signatureCountMax) signatures are read")
+        }
+        try write(role, bytes, in: folder)
     }
 
     /// Writes beside and renames: a gateway that reads meanwhile finds the old signature or the new one.
-    private static func write(_ bytes: [UInt8], in folder: String) throws(PolicyProblems) {
-        let path = "\(folder)/\(fileName)"
+    private static func write(
+        _ role: ApprovalRole, _ bytes: [UInt8], in folder: String
+    ) throws(PolicyProblems) {
+        let path = "\(folder)/\(fileName(of: role))"
         let temporary = "\(path).new"
         func failure() -> PolicyProblems {
             refusal(
-                "cannot be written: \(String(cString: strerror(errno)))",
+                role, "cannot be written: \(String(cString: strerror(errno)))",
                 hint:
                     "check that this user may write in `\(folder)`, and remove `\(temporary)` if it is there")
         }
@@ -142,19 +234,20 @@ package enum PolicySignature {
 
     // MARK: Words
 
-    private static func refusal(_ message: String, hint: String) -> PolicyProblems {
-        PolicyProblems([PolicyProblem(file: fileName, message: message, hint: hint)])
+    private static func refusal(_ role: ApprovalRole, _ message: String, hint: String) -> PolicyProblems {
+        PolicyProblems([PolicyProblem(file: fileName(of: role), message: message, hint: hint)])
     }
 
-    private static func describe(_ error: NoteError, of note: SignedNote) -> String {
+    private static func describe(_ error: NoteError, of note: SignedNote, _ role: ApprovalRole) -> String {
         guard error == .noKnownSignature else { return error.message }
         let names = note.signatures.map { "`\($0.name)`" }.joined(separator: ", ")
-        return "is signed by \(names) and by no key that is pinned here"
+        return "is signed by \(names) and by no key that is pinned here for `\(role.rawValue)`"
     }
 
-    private static func hint(for error: NoteError) -> String {
+    private static func hint(for error: NoteError, _ role: ApprovalRole) -> String {
         switch error {
-        case .noKnownSignature: "sign the bundle with a pinned key, or pin the key that signed it"
+        case .noKnownSignature:
+            "sign with a key pinned for `\(role.rawValue)`, or pin the key that signed under `policy_signing`"
         default: "sign the bundle again"
         }
     }

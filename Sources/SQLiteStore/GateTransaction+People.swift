@@ -195,6 +195,7 @@ extension GateTransaction {
     private static let heldOfPerson = StatementText("held", "DELETE FROM held WHERE id BETWEEN ? AND ?")
     private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
     private static let toldOfPerson = StatementText("told", "DELETE FROM told WHERE person = ?")
+    private static let dutiesOfPerson = StatementText("duty", "DELETE FROM duty WHERE person = ?")
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
     /// Opens nothing: a row that no longer authenticates must not keep anybody from being forgotten.
@@ -206,6 +207,7 @@ extension GateTransaction {
             try gate.change(Self.eventsOfPerson) { $0.add(person) }
             try gate.change(Self.historyOfPerson) { $0.add(person) }
             try gate.change(Self.toldOfPerson) { $0.add(person) }
+            try gate.change(Self.dutiesOfPerson) { $0.add(person) }
             let ids = Held.ids(of: person, Held.Kind.recipient...Held.Kind.permissionPrompt)
             for statement in [Self.keysOfPerson, Self.tokensOfPerson, Self.heldOfPerson] {
                 try gate.change(statement) {

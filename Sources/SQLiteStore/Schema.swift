@@ -216,6 +216,22 @@ extension Schema {
             -- How many rows the key has sealed, rounded up: written ahead, so that a crash forgets none.
             ALTER TABLE key_check ADD COLUMN seal_count INTEGER NOT NULL DEFAULT 0;
             """,
+            """
+            -- Duties to tell a person something; `state` 0 is owed, 1 is discharged.
+            CREATE TABLE duty (
+                person INTEGER NOT NULL,
+                duty BLOB NOT NULL,
+                state INTEGER NOT NULL,
+                send BLOB NOT NULL,
+                caller INTEGER NOT NULL,
+                type INTEGER NOT NULL,
+                must_go_by TEXT NOT NULL,
+                within TEXT NOT NULL,
+                due_at INTEGER NOT NULL,
+                PRIMARY KEY (person, duty)
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX duty_by_time ON duty (due_at);
+            """,
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.

@@ -63,14 +63,13 @@ struct Wiring {
         let clock = SystemClock()
         let first = try PolicyLoading.configured(configuration).policy
         // A start has no other one to keep, so it says so and goes on: without a gate nobody hears of anything.
-        if let early = PolicyLoading.earliness(of: first.bundle, at: clock.now()) {
-            logger.warning("\(early)")
+        for problem in PolicyLoading.untimeliness(of: first.bundle, at: clock.now()) {
+            logger.warning("\(problem)")
         }
         let load: @Sendable () throws -> PolicySource.Loaded = {
             let loaded = try PolicyLoading.configured(configuration)
-            if let early = PolicyLoading.earliness(of: loaded.policy.bundle, at: clock.now()) {
-                throw PolicyProblems([early])
-            }
+            let problems = PolicyLoading.untimeliness(of: loaded.policy.bundle, at: clock.now())
+            guard problems.isEmpty else { throw PolicyProblems(problems) }
             return loaded
         }
         try configuration.requireCallers(in: first)
@@ -80,11 +79,13 @@ struct Wiring {
         let store = try SQLiteStore(
             directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: gateKeys.index,
             damageFound: { logger.critical("in the store, \($0)") })
+        var refusals = try store.read { try $0.editedNotices(of: first.bundle) }
         if configuration.policySigning != nil,
             let problem = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))
         {
-            throw PolicyProblems([problem])
+            refusals.insert(problem, at: 0)
         }
+        guard refusals.isEmpty else { throw PolicyProblems(refusals) }
         let library = try PublishedTrail(
             at: configuration.trailDirectory, signer: trailSigner,
             olderKeys: Self.olderTrailKeys(keys, origin: configuration.trailOrigin),
@@ -123,7 +124,7 @@ struct Wiring {
         let health = RelayHealth()
         let ledger = ReloadLedger(clock: clock, logger: logger)
         let vitals = GatewayVitals(
-            store: store, publisher: publisher, policy: policy, health: health, reloads: ledger,
+            store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
             endpoint: { endpointBox.value?.metrics() })
         self.vitals = vitals
@@ -145,7 +146,8 @@ struct Wiring {
         core = GatewayCore(
             engine: engine, publisher: publisher,
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
-            retentionMilliseconds: configuration.limits.retentionMilliseconds, logger: logger)
+            retentionMilliseconds: configuration.limits.retentionMilliseconds,
+            lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) }, logger: logger)
         reload = PolicyReload(gateway: gateway)
     }
 

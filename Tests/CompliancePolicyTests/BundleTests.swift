@@ -167,16 +167,22 @@ extension BadLine {
             "types/comment.yaml", ["mandatory"],
             TestBundle.minimal.documents["types/duty.yaml"]!["mandatory"], "is said of a `social` type"),
         BadLine("types/duty.yaml", ["mandatory", "law"], [], "cites no law"),
-        BadLine("types/duty.yaml", ["mandatory", "approved", "by"], nil, "lacks `by`"),
+        BadLine("types/duty.yaml", ["mandatory", "review"], nil, "lacks `review`"),
         BadLine(
-            "types/duty.yaml", ["mandatory", "approved", "date"], "2026-01-02",
-            "after the bundle takes effect"),
-        BadLine(
-            "types/duty.yaml", ["mandatory", "approved", "review"], "2025-12-01",
-            "reviewed after it was approved"),
+            "types/duty.yaml", ["mandatory", "approved"], ["by": "Head of Legal"],
+            "a name in a page approves nothing"),
         BadLine("types/duty.yaml", ["mandatory", "passes", "3"], "consent", "must be one of `preferences`"),
         BadLine("types/duty.yaml", ["mandatory", "passes", "3"], "caps", "names one thing twice"),
         BadLine("types/duty.yaml", ["mandatory", "if_unreachable"], "sms", "no body there"),
+        BadLine("types/duty.yaml", ["mandatory", "discharged_by"], [], "names nothing"),
+        BadLine("types/duty.yaml", ["mandatory", "discharged_by"], nil, "lacks `discharged_by`"),
+        BadLine(
+            "types/duty.yaml", ["mandatory", "discharged_by"], ["push", "sms", "email"], "no body there"),
+        BadLine(
+            "types/duty.yaml", ["mandatory", "discharged_by"], ["push"], "which is not in `discharged_by`"),
+        BadLine(
+            "types/duty.yaml", ["mandatory", "discharged_by"], ["email", "email"], "names one thing twice"),
+        BadLine("types/duty.yaml", ["mandatory", "discharge_within", "hours"], 0, "must be 1 to 1440"),
         BadLine("types/payment.yaml", ["dedupe_by"], "order", "no param of the type"),
         BadLine("types/payment.yaml", ["dedupe_scope"], "everybody", "must be one of `caller`, `type`"),
         BadLine("types/statement.yaml", ["dedupe_scope"], "type", "has `dedupe_scope` and no `dedupe_by`"),
@@ -205,10 +211,8 @@ extension BadLine {
         BadLine("types/payment.yaml", ["means"], " \u{A0} ", "is blank"),
         BadLine("types/duty.yaml", ["mandatory", "law"], [" "], "is blank"),
         BadLine("types/duty.yaml", ["mandatory", "if_unreachable"], "pigeon", "no way to reach somebody"),
-        BadLine("types/duty.yaml", ["mandatory", "approved", "by"], "-", "names nobody"),
         BadLine(
-            "types/duty.yaml", ["mandatory", "approved", "review"], "2026-01-01",
-            "whose review is due approves nothing"),
+            "types/duty.yaml", ["mandatory", "review"], "2026-01-01", "whose review is due is not agreed to"),
         BadLine("types/duty.yaml", ["mutable_alone"], true, "must not be switched off alone"),
         BadLine("types/notice.yaml", ["mutable_alone"], true, "must not be switched off alone"),
         BadLine(

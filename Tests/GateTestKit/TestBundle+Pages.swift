@@ -53,7 +53,8 @@ extension TestBundle {
                     "mandatory": [
                         "law": "PSD2 Art. 79(1)", "passes": ["preferences", "quiet_hours", "caps"],
                         "must_reach_within": "next business day", "if_unreachable": "email",
-                        "approved": ["by": "Head of Legal", "date": "2025-12-01", "review": "2026-12-01"],
+                        "discharged_by": ["push", "email"], "discharge_within": ["hours": 24],
+                        "review": "2026-12-01",
                     ]
                 ]),
             "types/help.yaml": type(

@@ -113,7 +113,7 @@ final class GatewayHarness: Sendable {
     /// Uids by caller: the harness is everybody.
     static let users: [String: UInt32] = [
         "marketing": 2001, "payments": 2002, "security": 2003, "product": 2004, "keys-team": 2005,
-        "auditor": 2006, "help": 2007,
+        "auditor": 2006, "help": 2007, "social": 2008,
     ]
 
     /// - Parameters:

@@ -114,13 +114,13 @@ import Testing
             push["detail"]?.contains("asks about marketing on sms, not about `marketing` on push") == true)
         // Nobody had a text to say yes to for these e-mails.
         try await address("e_1", "email", "ada@example.com")
-        var mention = try await gate.example("social.mention", "m_1", to: "u_1", as: "marketing")
+        var mention = try await gate.example("social.mention", "m_1", to: "u_1", as: "social")
         mention["channel"] = "email"
         #expect(
-            try await gate.call("marketing", "POST", "/v1/sends", mention)["reason"] == "no_email_consent")
+            try await gate.call("social", "POST", "/v1/sends", mention)["reason"] == "no_email_consent")
         try await agree("mentions", to: "social", under: "social", on: "email", for: "e_1")
         mention["id"] = "m_2"
-        #expect(try await gate.call("marketing", "POST", "/v1/sends", mention).status == 202)
+        #expect(try await gate.call("social", "POST", "/v1/sends", mention).status == 202)
     }
 
     // MARK: Words

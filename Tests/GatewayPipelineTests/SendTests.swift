@@ -170,8 +170,8 @@ import WireProtocol
     @Test func `a security notice passes quiet hours and a social one is dropped`() async throws {
         let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z")
         try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
-        let comment = try await gate.example("social.comment", "s1", to: "u_1", as: "marketing")
-        let dropped = try await gate.call("marketing", "POST", "/v1/sends", comment)
+        let comment = try await gate.example("social.comment", "s1", to: "u_1", as: "social")
+        let dropped = try await gate.call("social", "POST", "/v1/sends", comment)
         #expect(dropped.status == 403 && dropped["reason"] == "quiet_hours_dropped", "\(dropped.json)")
         let notice = try await gate.example("security.new_login", "n1", to: "u_1", as: "security")
         let passed = try await gate.call("security", "POST", "/v1/sends", notice)

@@ -54,7 +54,9 @@ extension BadEdit {
           passes: [preferences]
           must_reach_within: a day
           if_unreachable: letter
-          approved: {by: Head of Legal, date: "2026-01-02", review: "2027-01-02"}
+          discharged_by: [letter]
+          discharge_within: {hours: 24}
+          review: "2027-01-02"
         basis:
         """
 

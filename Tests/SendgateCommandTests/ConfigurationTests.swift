@@ -37,6 +37,15 @@ import UnixSocketEndpoint
           security_share_percent: 20
           connections: 1000
 
+        """ + signing
+
+    /// One key for each role; nobody has the private ones.
+    private static let signing = """
+        policy_signing:
+          compliance: ["policy-fe6be3c5fa7bc8b6+e1b1829b+AcLslsyzf9uOSyTuim2n2cf7lwqJsWresWAvx/bo/dT7"]
+          security: ["policy-b7ba3ccfddc01ece+9adab86e+AScLanoFRYtS0h7tZKUcZ4oT/pbUDWEhTPCkU11aBELA"]
+          legal: ["policy-dd5c9ae9bac4b5a4+91e4a24e+AWnA/v/o8AtzuWLqkal205TmtYyQOy4Ui45K5rNbqFGs"]
+
         """
 
     private func read(
@@ -180,32 +189,32 @@ import UnixSocketEndpoint
         #expect(fromFlags.stateDirectory == "/srv/flag")
     }
 
-    @Test func `keys are pinned only where a signature is required, and required only where keys are pinned`()
-        throws
-    {
-        let key = try Self.makeVerifierKey("policy-0102030405060708")
-        #expect(try read(Self.complete).policySigning == nil)
-        let signed = try read(Self.complete + "policy_signing: {required: true, keys: [\"\(key)\"]}\n")
-        #expect(signed.policySigning?.keys.map(\.text) == [key])
-        let environment = ["SENDGATE_POLICY_SIGNING_REQUIRED": "true", "SENDGATE_POLICY_SIGNING_KEYS": key]
-        #expect(try read(Self.complete, environment: environment).policySigning?.keys.map(\.text) == [key])
-        func message(_ signing: String) throws -> String? {
-            try problems(Self.complete + "policy_signing: \(signing)\n").first?.message
+    @Test func `every role has keys of its own, or no bundle could come into force`() throws {
+        let names = ApprovalRole.allCases.map(\.rawValue)
+        let keys = try names.map { try Self.makeVerifierKey("policy-\($0)") }
+        let unsigned = Self.complete.replacing(Self.signing, with: "")
+        func signing(_ keys: [String]) -> String {
+            unsigned + "policy_signing:\n"
+                + zip(names, keys).map { "  \($0): [\"\($1)\"]\n" }.joined()
         }
+        let read = try self.read(signing(keys))
+        let pinned = ApprovalRole.allCases.map { read.policySigning?.keys[$0]?.map(\.text) ?? [] }
+        #expect(pinned == keys.map { [$0] })
+        let environment = Dictionary(
+            uniqueKeysWithValues: zip(names, keys).map { ("SENDGATE_POLICY_SIGNING_\($0.uppercased())", $1) })
+        #expect(try self.read(unsigned, environment: environment).policySigning == read.policySigning)
+        func messages(_ text: String) throws -> [String] { try problems(text).map(\.message) }
         #expect(
-            try message("{required: true}")
-                == "`policy_signing.keys` is not set, so no bundle could ever come into force")
+            try messages(unsigned)
+                == names.map { "`policy_signing.\($0)` is not set, so no bundle could ever come into force" })
         #expect(
-            try message("{keys: [\"\(key)\"]}")
-                == "`policy_signing.keys` pins keys that nothing is checked against")
-        #expect(try message("{required: true, keys: [\"a+b+c\"]}") == "`a+b+c` is no verifier key")
-        #expect(
-            try message("{required: 1, keys: []}")
-                == "`policy_signing.required` must be true or false, and is a number")
+            try messages(signing([keys[0], keys[1], keys[0]]))
+                == ["`policy-compliance` is pinned for `compliance` and for `legal`"])
+        #expect(try messages(signing([keys[0], keys[1], "a+b+c"])) == ["`a+b+c` is no verifier key"])
         let throwaway = try Self.makeVerifierKey("dev-policy-0102030405060708")
         #expect(
-            try message("{required: true, keys: [\"\(throwaway)\"]}")
-                == "`dev-policy-0102030405060708` is a throwaway key")
+            try messages(signing([throwaway, keys[1], keys[2]]))
+                == ["`dev-policy-0102030405060708` is a throwaway key"])
     }
 
     private static func makeVerifierKey(_ name: String) throws -> String {
@@ -303,7 +312,7 @@ import UnixSocketEndpoint
 
     @Test func `the same key twice is refused`() throws {
         let found = try problems(Self.complete + "state: /elsewhere\n")
-        #expect(found.contains { $0.place?.contains("gate.yaml:21:") == true }, "\(found)")
+        #expect(found.contains { $0.place?.contains("gate.yaml:25:") == true }, "\(found)")
     }
 
     @Test func `a file everybody may write is refused`() throws {

@@ -20,8 +20,8 @@ import Testing
     @Test func `every problem is told with file, line and hint`() async throws {
         let policies = try folder.policies()
         try folder.edit(
-            "Policies/callers.yaml", "means: Campaigns and the social feed.\n    grants: [send]",
-            "means: Campaigns and the social feed.\n    grants: [send, consents.write]")
+            "Policies/callers.yaml", "means: Campaigns.\n    grants: [send]",
+            "means: Campaigns.\n    grants: [send, consents.write]")
         try folder.edit("Policies/critical.yaml", "allow:", "alow:")
         let run = try await CommandLineRun("policy", "check", policies)
         #expect(run.status == 1)

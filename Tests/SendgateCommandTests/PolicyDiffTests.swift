@@ -19,35 +19,45 @@ import Testing
         let run = try await diff()
         #expect(run.status == 0, "\(run.errors)\(run.output)")
         #expect(run.output.isEmpty)
-        #expect(run.errors.hasPrefix("0 differences in 0 decisions; 0 pages changed"))
+        #expect(run.errors.hasPrefix("0 differences in 0 decisions; 0 edits on 0 pages"))
     }
 
     @Test(arguments: [
         (
-            "types/transfer.received.yaml", "ttl: {hours: 24, counts_from: due}",
-            "ttl: {hours: 23, counts_from: due}"
+            "messages/en.yaml", "title: Money received", "title: Money came in",
+            #"messages/en.yaml: transfer.received.title was "Money received", now "Money came in""#
         ),
-        ("types/briefing.daily.yaml", "daily: \"08:00\"", "daily: \"08:01\""),
-        ("types/transfer.received.yaml", "means: ", "means: Now, "),
+        (
+            "types/promo.offer.yaml", "hours: 12", "hours: 11",
+            "types/promo.offer.yaml: ttl.hours was 12, now 11"
+        ),
+        (
+            "callers.yaml", "grants: [trail.read, subjects.read, metrics.read]",
+            "grants: [trail.read, subjects.read, keys.rotate]",
+            #"callers.yaml: callers.auditor.grants.2 was "metrics.read", now "keys.rotate""#
+        ),
+        ("bundle.yaml", "version: 1", "version: 2", "bundle.yaml: version was 1, now 2"),
     ])
-    func `whatever else changes ends with 3, and its page is named`(
-        _ page: String, _ old: String, _ new: String
+    func `an edit that no decision shows is named, and is a difference`(
+        page: String, old: String, new: String, sentence: String
     ) async throws {
         try folder.edit("Policies/\(page)", old, new)
         let run = try await diff()
-        #expect(run.status == 3, "\(run.output)")
-        #expect(
-            run.errors.contains("\(page) changed, and no decision on equal facts with it"), "\(run.errors)")
+        #expect(run.status == 3, "\(run.errors)")
+        #expect(run.output == sentence + "\n")
+        #expect(run.errors.contains("0 differences in 0 decisions; 1 edit on 1 page\n"), "\(run.errors)")
+        #expect(run.errors.contains("no decision on equal facts changes with them"))
     }
 
-    @Test func `a text that changes is a page and no decision`() async throws {
-        let page = try String(contentsOfFile: "\(policies)/messages/en.yaml", encoding: .utf8)
-        _ = try folder.file(
-            "Policies/messages/en.yaml", page.replacing("Money received", with: "Money came in"))
+    @Test func `a notice edited in place is named as one`() async throws {
+        let page = "Policies/notices/promo.3.en.txt"
+        let text = try String(contentsOfFile: folder.path(page), encoding: .utf8)
+        _ = try folder.file(page, text + "And to our partners.\n")
         let run = try await diff()
-        #expect(run.status == 3, "\(run.output)")
-        #expect(run.output.isEmpty)
-        #expect(run.errors.contains("messages/en.yaml changed, and no decision on equal facts with it"))
+        #expect(run.status == 3)
+        #expect(run.output.hasPrefix("notices/promo.3.en.txt was "))
+        #expect(run.errors.contains("has other words than were in force under this id and version"))
+        #expect(run.errors.contains("put the new words into a file of the next version"))
     }
 
     @Test func `a country under another law is told with what now goes out there, and nowhere else`()
@@ -67,9 +77,10 @@ import Testing
                 ": was refused (no_gdpr_consent), now refused (no_marketing_opt_in)"
             ), "\(run.output)")
         #expect(run.output.contains("by push from marketing in DE, with consent `never_asked`"))
-        for sentence in run.output.split(separator: "\n") {
+        for sentence in run.output.split(separator: "\n") where !sentence.hasPrefix("regions.yaml: ") {
             #expect(sentence.contains(" in DE"), "\(sentence)")
         }
+        #expect(run.output.contains("\nregions.yaml: regions.DE.regime was \"gdpr\", now \"other\"\n"))
     }
 
     @Test func `a rule book with a problem is not compared`() async throws {

@@ -12,16 +12,20 @@ import TrailDirectory
 
 @testable import sendgate
 
-/// Where signing is required, no path puts an unsigned, altered, older or strange bundle in force.
+/// An approval is a signature of the role whose part of the bundle it is, and no path puts a bundle in force in
+/// production that lacks one, or is altered, older or signed by a stranger.
 @Suite struct PolicySigningTests {
     private let folder: TemporaryFolder
     private let policies: String
-    private let key: String
+    /// The private key files, by role.
+    private let keys: [ApprovalRole: String]
 
     init() async throws {
         folder = try TemporaryFolder()
         policies = try folder.policies()
-        key = try await Self.makeKey(in: folder, "keys")
+        var keys: [ApprovalRole: String] = [:]
+        for role in ApprovalRole.allCases { keys[role] = try await Self.makeKey(in: folder, role.rawValue) }
+        self.keys = keys
     }
 
     private static func makeKey(in folder: TemporaryFolder, _ name: String) async throws -> String {
@@ -33,52 +37,79 @@ import TrailDirectory
 
     /// Signs what the folder holds and returns the key to pin. The command proves first; whoever attacks does not.
     @discardableResult
-    private func sign(with key: String? = nil) throws -> NoteVerifierKey {
-        let file = try PrivateKeyFile.read(key ?? self.key, roots: [:])
+    private func sign(_ role: ApprovalRole = .compliance, with key: String? = nil) throws -> NoteVerifierKey {
+        let path = try #require(key ?? keys[role])
+        let file = try PrivateKeyFile.read(path, roots: [:])
         let signer = try #require(NoteSigner(name: file.id, key: try Ed25519PrivateKey(seed: file.secret)))
-        let bundle = try PolicyLoading.bundle(at: policies)
-        try PolicySignature.sign(
-            PolicySignature.Statement(of: bundle, digest: bundle.digest), in: policies, by: signer)
+        try PolicySignature.sign(role, of: try PolicyLoading.bundle(at: policies), in: policies, by: signer)
         return signer.verifierKey
     }
 
-    /// The same with the command.
-    private func signByCommand() async throws -> NoteVerifierKey {
-        let run = try await CommandLineRun("policy", "sign", policies, "--key", key, "--json")
-        try #require(run.status == 0, "\(run.errors)")
-        let object = try CanonicalJSON.read(Array(run.output.dropLast().utf8))
-        return try #require(NoteVerifierKey(parsing: object["signed_by"]?.stringValue ?? ""))
+    /// Every role signs what the folder holds.
+    private func signAll() throws -> GatewayConfiguration.PolicySigning {
+        var pinned: [ApprovalRole: [NoteVerifierKey]] = [:]
+        for role in ApprovalRole.allCases { pinned[role] = [try sign(role)] }
+        return GatewayConfiguration.PolicySigning(keys: pinned)
     }
 
-    private func note() throws -> SignedNote {
-        try SignedNote(parsing: Array(Data(contentsOf: URL(filePath: "\(policies)/bundle.sig"))))
+    /// The same with the command.
+    private func signByCommand(_ role: ApprovalRole) async throws -> (key: NoteVerifierKey, pages: [String]?)
+    {
+        let run = try await CommandLineRun(
+            "policy", "sign", policies, "--role", role.rawValue, "--key", try #require(keys[role]), "--json")
+        try #require(run.status == 0, "\(run.errors)")
+        let object = try CanonicalJSON.read(Array(run.output.dropLast().utf8))
+        return (
+            try #require(NoteVerifierKey(parsing: object["signed_by"]?.stringValue ?? "")),
+            object["pages"]?.arrayValue?.compactMap(\.stringValue)
+        )
+    }
+
+    private func note(_ role: ApprovalRole = .compliance) throws -> SignedNote {
+        try SignedNote(parsing: Array(Data(contentsOf: URL(filePath: "\(policies)/\(role.rawValue).sig"))))
     }
 
     private func setVersion(_ new: Int, from old: Int) throws {
         try folder.edit("Policies/bundle.yaml", "version: \(old)", "version: \(new)")
     }
 
+    /// What a gateway that pins one key for each role says of the folder.
+    private func complaints(_ signing: GatewayConfiguration.PolicySigning) throws -> [String] {
+        do throws(PolicyProblems) {
+            _ = try PolicySignature.verify(PolicyLoading.bundle(at: policies), in: policies, by: signing.keys)
+            return []
+        } catch {
+            return error.problems.map { "\($0.file): \($0.message)" }
+        }
+    }
+
     // MARK: Signing
 
-    @Test func `a signature is a signed note over name, version, date and digest, and no part of the digest`()
+    @Test func `a signature is a signed note over what its role approves, and no part of the digest`()
         async throws
     {
         let before = try PolicyLoading.bundle(at: policies)
-        let signer = try await signByCommand()
-        let after = try PolicyLoading.bundle(at: policies)
-        #expect(after.digest == before.digest)
-        let note = try note()
-        #expect(try note.attestations(by: [signer]).map(\.key) == [signer])
-        let lines = String(decoding: note.text, as: UTF8.self).split(separator: "\n")
-        #expect(lines.first == "sendgate/policy/v1")
-        let object = try CanonicalJSON.read(Array(try #require(lines.last).utf8))
-        #expect(object["digest"]?.stringValue == before.digest.text)
-        #expect(object["name"]?.stringValue == before.name)
-        #expect(object["version"]?.integerValue == Int64(before.version))
-        #expect(object["effective_from"]?.stringValue == "\(before.effectiveFrom)")
+        for role in ApprovalRole.allCases {
+            let signed = try await signByCommand(role)
+            let note = try note(role)
+            #expect(try note.attestations(by: [signed.key]).map(\.key) == [signed.key])
+            let lines = String(decoding: note.text, as: UTF8.self).split(separator: "\n")
+            #expect(lines.first == "sendgate/policy/v2")
+            let object = try CanonicalJSON.read(Array(try #require(lines.last).utf8))
+            #expect(object["role"]?.stringValue == role.rawValue)
+            #expect(object["name"]?.stringValue == before.name)
+            #expect(object["pages"]?.objectValue.map { $0.map(\.key).sorted() } == signed.pages)
+            guard role == .compliance else { continue }
+            #expect(object["digest"]?.stringValue == before.digest.text)
+            #expect(object["version"]?.integerValue == Int64(before.version))
+            #expect(object["effective_from"]?.stringValue == "\(before.effectiveFrom)")
+        }
+        #expect(before.pages(signedAs: .security) == ["critical.yaml"])
+        #expect(before.pages(signedAs: .legal)?.contains("types/privacy.breach_notice.yaml") == true)
+        #expect(try PolicyLoading.bundle(at: policies).digest == before.digest)
     }
 
-    @Test func `two people sign one bundle, each once, and a change makes both go`() async throws {
+    @Test func `two people sign as one role, each once, and a change makes both go`() async throws {
         let other = try await Self.makeKey(in: folder, "other")
         let signers = [try sign(), try sign(with: other)]
         try sign()
@@ -91,22 +122,192 @@ import TrailDirectory
     }
 
     @Test func `only a policy key signs, and only a bundle that passes`() async throws {
-        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path("keys"))
+        let key = try #require(keys[.compliance])
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path("compliance"))
         let trailKey = try #require(files.first { $0.hasPrefix("trail-") })
-        let wrong = try await CommandLineRun(
-            "policy", "sign", policies, "--key", folder.path("keys/\(trailKey)"))
+        func sign(with key: String) async throws -> CommandLineRun {
+            try await CommandLineRun("policy", "sign", policies, "--role", "compliance", "--key", key)
+        }
+        let wrong = try await sign(with: folder.path("compliance/\(trailKey)"))
         #expect(wrong.status == 1)
         #expect(wrong.errors.contains("of the purpose `trail`"))
         try folder.edit("Policies/critical.yaml", "allow:", "alow:")
-        let broken = try await CommandLineRun("policy", "sign", policies, "--key", key)
+        let broken = try await sign(with: key)
         #expect(broken.status == 1)
         #expect(broken.errors.contains("did you mean `allow`?"))
         try folder.edit("Policies/critical.yaml", "alow:", "allow:")
         try folder.edit("Policies/limits.yaml", "window_hours: 24", "window_hours: 1")
-        let unlawful = try await CommandLineRun("policy", "sign", policies, "--key", key)
+        let unlawful = try await sign(with: key)
         #expect(unlawful.status == 1)
         #expect(unlawful.errors.contains("limits.yaml:"), "\(unlawful.errors)")
-        #expect(!FileManager.default.fileExists(atPath: "\(policies)/bundle.sig"))
+        #expect(!FileManager.default.fileExists(atPath: "\(policies)/compliance.sig"))
+        let unnamed = try await CommandLineRun("policy", "sign", policies, "--key", key)
+        #expect(unnamed.status == 64)
+        #expect(unnamed.errors.contains("--role"), "\(unnamed.errors)")
+    }
+
+    // MARK: Roles
+
+    /// A page, an edit of it, and the roles whose signature the edit takes away.
+    private static let edits: [(page: String, old: String, new: String, roles: [ApprovalRole])] = [
+        ("limits.yaml", "S0 says a few", "S0 writes of a few", [.compliance]),
+        ("messages/en.yaml", "Money received", "Money came in", [.compliance]),
+        ("critical.yaml", "is worthless five minutes later", "is worthless soon", [.compliance, .security]),
+        ("types/card.blocked.yaml", "2027-11-02", "2028-11-02", [.compliance, .legal]),
+        ("types/promo.offer.yaml", "hours: 12", "hours: 11", [.compliance]),
+    ]
+
+    @Test(arguments: edits.indices)
+    func `a page that changed needs the signatures of its own roles again, and no others`(index: Int) throws {
+        let edit = Self.edits[index]
+        let signing = try signAll()
+        #expect(try complaints(signing) == [])
+        try folder.edit("Policies/\(edit.page)", edit.old, edit.new)
+        let found = try complaints(signing)
+        #expect(found.count == edit.roles.count, "\(found)")
+        for role in edit.roles {
+            let own = found.filter { $0.hasPrefix("\(role.rawValue).sig: signs other contents") }
+            #expect(own.count == 1, "\(found)")
+            if role != .compliance {
+                #expect(own.first?.contains("`\(edit.page)` changed") == true, "\(found)")
+            }
+        }
+        // Signed again by those alone, it passes.
+        for role in edit.roles { try sign(role) }
+        #expect(try complaints(signing) == [])
+    }
+
+    @Test func `a duty that is dropped from the pages needs legal again`() throws {
+        let signing = try signAll()
+        let page = "Policies/types/security.bankid_consent.yaml"
+        let text = try String(contentsOfFile: folder.path(page), encoding: .utf8)
+        _ = try folder.file(
+            page,
+            text.replacing(
+                "\nchannels:",
+                with: """
+
+                    mandatory:
+                      law: [PSD2 Art. 79(1)]
+                      passes: [preferences]
+                      must_reach_within: a day
+                      if_unreachable: letter
+                      discharged_by: [letter]
+                      discharge_within: {hours: 24}
+                      review: "2027-11-02"
+                    channels:
+                    """))
+        #expect(
+            try complaints(signing).contains { $0.hasPrefix("legal.sig") && $0.contains("bankid_consent") })
+        try sign(.legal)
+        _ = try folder.file(page, text)
+        let found = try complaints(signing)
+        #expect(found.contains { $0.hasPrefix("legal.sig") && $0.contains("bankid_consent") }, "\(found)")
+    }
+
+    @Test func `a key counts for the role it is pinned for, and a signature for the role it was made as`()
+        throws
+    {
+        var signing = try signAll()
+        // The key of compliance under the critical list.
+        try FileManager.default.removeItem(atPath: "\(policies)/security.sig")
+        try sign(.security, with: keys[.compliance])
+        #expect(
+            try complaints(signing).contains {
+                $0.hasPrefix("security.sig") && $0.contains("by no key that is pinned here for `security`")
+            })
+        // The note of one role filed as another's: signed by a key pinned for it, and of other words.
+        signing.keys[.security] = signing.keys[.compliance]
+        try Data(contentsOf: URL(filePath: "\(policies)/compliance.sig"))
+            .write(to: URL(filePath: "\(policies)/security.sig"))
+        #expect(try complaints(signing).contains { $0.hasPrefix("security.sig: signs other contents") })
+    }
+
+    @Test func `show says for each role whether it signed what is there, and that a starter is one`()
+        async throws
+    {
+        func show() async throws -> String {
+            let run = try await CommandLineRun("policy", "show", "--policies", policies)
+            #expect(run.status == 0, "\(run.errors)")
+            return run.output
+        }
+        let unsigned = try await show()
+        for role in ApprovalRole.allCases { #expect(unsigned.contains("\n\(role.rawValue): unsigned\n")) }
+        #expect(unsigned.hasPrefix("a starter, an example to begin with: starter version 1"))
+        let signing = try signAll()
+        let name = try #require(signing.keys[.legal]?.first?.name)
+        #expect(
+            try await show().contains(
+                "\nlegal: signed by \(name); only a gateway knows whether it pins the key\n"))
+        try folder.edit("Policies/types/card.blocked.yaml", "2027-11-02", "2028-11-02")
+        let changed = try await show()
+        #expect(changed.contains("\nlegal: unsigned as it is now; what was signed were other contents\n"))
+        #expect(changed.contains("\nsecurity: signed by "))
+        let json = try await CommandLineRun("policy", "show", "--policies", policies, "--json")
+        let object = try CanonicalJSON.read(Array(json.output.dropLast().utf8), limits: .document)
+        #expect(object["starter"] == true)
+        #expect(object["signatures"]?["legal"]?["state"] == "other_contents")
+        #expect(object["signatures"]?["security"]?["state"] == "signed")
+    }
+
+    @Test func `readiness, status and entries say who approved the bundle in force, or that nobody did`()
+        async throws
+    {
+        func told(by gate: GatewayFixture) async throws -> (detail: String?, metrics: String) {
+            let ready = try await gate.ask("GET", "/readyz")
+            let check = ready.object["checks"]?.arrayValue?.first { $0["name"]?.stringValue == "policy" }
+            return (check?["detail"]?.stringValue, gate.wiring.vitals.metrics())
+        }
+        do {
+            let gate = try await GatewayFixture(in: folder.root, policies: policies)
+            let unsigned = try await told(by: gate)
+            #expect(
+                unsigned.detail == "the bundle is the unsigned starter: an example that nobody has approved")
+            #expect(unsigned.metrics.contains(",approved=\"\"} 1"))
+            try await gate.stop()
+        }
+        let signing = try signAll()
+        let again = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
+        let signed = try await told(by: again)
+        #expect(signed.detail == nil)
+        #expect(signed.metrics.contains(",approved=\"compliance,legal,security\"} 1"))
+        try await again.stop()
+        let trail = try CopiedTrail(at: folder.path("gate/trail"))
+        func approvals(_ index: UInt64) throws -> JSONValue? {
+            try CanonicalJSON.read(try #require(try trail.reader.entry(index)))["approvals"]
+        }
+        #expect(try approvals(0) == [])
+        #expect(
+            try approvals(2)
+                == .array(
+                    ApprovalRole.allCases.map { role in
+                        [
+                            "key": .string(signing.keys[role]?.first?.name ?? ""),
+                            "role": .string(role.rawValue),
+                        ]
+                    }))
+    }
+
+    @Test func `a review whose day has come is an alarm in a gateway that runs, and no bundle to change to`()
+        async throws
+    {
+        // After the bundle's own first day, and before today.
+        try folder.edit("Policies/types/card.blocked.yaml", "2027-11-02", "2026-11-10")
+        // The gateway goes on: without it nobody would hear of a blocked card at all.
+        let gate = try await GatewayFixture(in: folder.root, policies: policies)
+        let told = "types/card.blocked.yaml:"
+        let ready = try await gate.ask("GET", "/readyz")
+        let check = ready.object["checks"]?.arrayValue?.first { $0["name"]?.stringValue == "policy" }
+        #expect(check?["detail"]?.stringValue?.contains("1 reviews are due, the first: \(told)") == true)
+        #expect(gate.wiring.vitals.metrics().contains("sendgate_policy_reviews_lapsed 1\n"))
+        #expect(gate.wiring.core.lapsedReviews().map(\.file) == ["types/card.blocked.yaml"])
+        // Another bundle that says the same does not replace it.
+        try setVersion(2, from: 1)
+        await gate.wiring.reload.reload()
+        let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+        #expect(refusal.reason.contains("has not been reviewed since"), "\(refusal.reason)")
+        #expect(gate.wiring.policy.current.bundle.version == 1)
+        try await gate.stop()
     }
 
     // MARK: Every path that loads one
@@ -114,27 +315,33 @@ import TrailDirectory
     enum Path: String, CaseIterable { case start, signal, activate }
 
     enum Attack: String, CaseIterable {
-        case stripped, altered, alteredSignature, signedByAStranger, older, sameVersionOtherContents
+        case stripped, strippedOfTheList, strippedOfDuties, altered, alteredSignature, signedByAStranger,
+            older, sameVersionOtherContents
         case notANote
 
         var complaint: String {
             switch self {
-            case .stripped: "bundle.sig: is missing, and only signed bundles are accepted here"
-            case .altered: "bundle.sig: signs other contents than the folder has"
+            case .stripped: "compliance.sig: is missing: the starter bundle is not signed as `compliance`"
+            case .strippedOfTheList:
+                "security.sig: is missing: the starter bundle is not signed as `security`"
+            case .strippedOfDuties: "legal.sig: is missing: the starter bundle is not signed as `legal`"
+            case .altered: "compliance.sig: signs other contents than the folder has"
             case .alteredSignature: "does not verify"
-            case .signedByAStranger: "by no key that is pinned here"
+            case .signedByAStranger: "by no key that is pinned here for `compliance`"
             case .older: "bundle.yaml: is version 1, and version 2 was in force already"
             case .sameVersionOtherContents:
                 "bundle.yaml: is version 2 with other contents than the version 2 that was in force"
-            case .notANote: "bundle.sig: the note is malformed"
+            case .notANote: "compliance.sig: the note is malformed"
             }
         }
     }
 
     private func mount(_ attack: Attack) async throws {
-        let signature = "\(policies)/bundle.sig"
+        let signature = "\(policies)/compliance.sig"
         switch attack {
         case .stripped: try FileManager.default.removeItem(atPath: signature)
+        case .strippedOfTheList: try FileManager.default.removeItem(atPath: "\(policies)/security.sig")
+        case .strippedOfDuties: try FileManager.default.removeItem(atPath: "\(policies)/legal.sig")
         case .altered:
             try setVersion(3, from: 2)
         case .alteredSignature:
@@ -142,7 +349,7 @@ import TrailDirectory
             let place = text.index(text.endIndex, offsetBy: -8)
             let other = text[place] == "A" ? "B" : "A"
             _ = try folder.file(
-                "Policies/bundle.sig", text.replacingCharacters(in: place...place, with: other))
+                "Policies/compliance.sig", text.replacingCharacters(in: place...place, with: other))
         case .signedByAStranger:
             try setVersion(3, from: 2)
             try sign(with: try await Self.makeKey(in: folder, "stranger"))
@@ -156,7 +363,7 @@ import TrailDirectory
                 "Policies/messages/en.yaml",
                 page.replacing(title, with: title.dropLast() + "Z", maxReplacements: 1))
             try sign()
-        case .notANote: _ = try folder.file("Policies/bundle.sig", "trust me\n")
+        case .notANote: _ = try folder.file("Policies/compliance.sig", "trust me\n")
         }
     }
 
@@ -165,7 +372,7 @@ import TrailDirectory
     {
         // Given a gateway that requires signatures, under version 2.
         try setVersion(2, from: 1)
-        let signing = GatewayConfiguration.PolicySigning(keys: [try sign()])
+        let signing = try signAll()
         if path == .start {
             try await GatewayFixture(in: folder.root, policies: policies, signing: signing).stop()
             try await mount(attack)
@@ -205,7 +412,7 @@ import TrailDirectory
     func `a higher version with a pinned signature comes into force, and stays after a restart`(
         path: Path
     ) async throws {
-        let signing = GatewayConfiguration.PolicySigning(keys: [try sign()])
+        let signing = try signAll()
         do {
             let gate = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
             try setVersion(7, from: 1)
@@ -262,6 +469,55 @@ import TrailDirectory
         try await again.stop()
     }
 
+    @Test(arguments: Path.allCases)
+    func `a consent text edited in place is refused, and the next version of it is not`(path: Path)
+        async throws
+    {
+        try await GatewayFixture(in: folder.root, policies: policies).stop()
+        let page = "Policies/notices/promo.3.en.txt"
+        let text = try String(contentsOfFile: folder.path(page), encoding: .utf8)
+        let complaint = "has other words than were in force under this id and version"
+        func edit() throws {
+            _ = try folder.file(page, text + "And to our partners.\n")
+            try setVersion(2, from: 1)
+        }
+        if path == .start {
+            try edit()
+            let error = await #expect(throws: PolicyProblems.self) {
+                _ = try await GatewayFixture(in: folder.root, policies: policies)
+            }
+            #expect(error?.description.contains(complaint) == true, "\(error.map { "\($0)" } ?? "")")
+        }
+        if path == .start { _ = try folder.file(page, text) }
+        let gate = try await GatewayFixture(in: folder.root, policies: policies)
+        let first = gate.wiring.policy.current.digest
+        if path != .start { try edit() }
+        func load() async throws {
+            if path == .activate {
+                let digest = try PolicyLoading.bundle(at: policies).digest
+                _ = try await gate.ask("POST", "/v1/policy/activate", ["digest": .string(digest.text)])
+            } else {
+                await gate.wiring.reload.reload()
+            }
+        }
+        if path != .start {
+            try await load()
+            #expect(gate.wiring.policy.current.digest == first)
+            let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+            #expect(refusal.reason.contains(complaint), "\(refusal.reason)")
+        }
+        // The new words under a version of their own.
+        _ = try folder.file(page, text)
+        _ = try folder.file("Policies/notices/promo.4.en.txt", text + "And to our partners.\n")
+        try folder.edit(
+            "Policies/bundle.yaml", "  - notices/promo.3.nb.txt\n",
+            "  - notices/promo.3.nb.txt\n  - notices/promo.4.en.txt\n")
+        try await load()
+        #expect(gate.wiring.policy.current.digest != first)
+        #expect(gate.wiring.vitals.reloads.lastRefusal == nil)
+        try await gate.stop()
+    }
+
     @Test func `a gateway that asks for no signature takes a lower version, and remembers it`() async throws {
         try setVersion(4, from: 1)
         try await GatewayFixture(in: folder.root, policies: policies).stop()
@@ -269,7 +525,7 @@ import TrailDirectory
         try await GatewayFixture(in: folder.root, policies: policies).stop()
         // Whoever asks for signatures from now on starts from what was in force.
         try setVersion(2, from: 3)
-        let signing = GatewayConfiguration.PolicySigning(keys: [try sign()])
+        let signing = try signAll()
         let error = await #expect(throws: PolicyProblems.self) {
             _ = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
         }

@@ -70,6 +70,10 @@ import WireProtocol
             hop: {unix: \(folder.path("hop.sock")), users: [1]}
             listeners: [{path: \(folder.path("gate.sock"))}]
             callers: {payments: {users: [1]}}
+            policy_signing:
+              compliance: ["policy-fe6be3c5fa7bc8b6+e1b1829b+AcLslsyzf9uOSyTuim2n2cf7lwqJsWresWAvx/bo/dT7"]
+              security: ["policy-b7ba3ccfddc01ece+9adab86e+AScLanoFRYtS0h7tZKUcZ4oT/pbUDWEhTPCkU11aBELA"]
+              legal: ["policy-dd5c9ae9bac4b5a4+91e4a24e+AWnA/v/o8AtzuWLqkal205TmtYyQOy4Ui45K5rNbqFGs"]
 
             """)
         let run = try await CommandLineRun("serve", "--config", configuration)

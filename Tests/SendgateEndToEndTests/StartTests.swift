@@ -70,6 +70,8 @@ extension EndToEnd {
             ("throwaway keys", "keys: KEYS", "keys: DEVKEYS", ["dev"]),
             ("no keys", "keys: KEYS", "keys: /nonexistent", ["/nonexistent"]),
             ("no hop", "users: [LAYER]", "users: []", ["hop.users"]),
+            ("the unsigned starter", "POLICIES", Machine.policies, ["compliance.sig", "the starter bundle"]),
+            ("a role without a key", "  legal:", "  leagal:", ["`legal`", "policy_signing.legal"]),
         ]
 
         @Test func `a configuration that cannot be right is refused with its place and what to do`() throws {
@@ -155,12 +157,16 @@ struct Production {
     private let scratch: Scratch
     private let keys: String
     private let layerSocket: String
+    /// A copy of the repository's, signed by every role.
+    private let policies: String
 
     init(in scratch: Scratch, listener: String? = nil) throws {
         self.scratch = scratch
         keys = scratch.path("keys")
         layerSocket = scratch.path("delivery.sock")
         socket = scratch.path("run/gate.sock")
+        policies = scratch.path("signed")
+        try FileManager.default.copyItem(atPath: Machine.policies, toPath: policies)
         let made = try Finished.run(
             [Machine.sendgate, "keys", "init", "--directory", keys], in: scratch, within: 60)
         guard made.ending == .exit(0) else { throw HarnessError("no keys: \(made.errors)") }
@@ -181,8 +187,36 @@ struct Production {
               product:
                 groups: [4300]
             unsubscribe_url: https://example.com/u/
+            policy_signing:
+            \(try Self.sign(policies, in: scratch))
 
             """
+    }
+
+    /// Has each role sign a bundle with a key of its own.
+    ///
+    /// - Returns: The lines that pin the keys.
+    private static func sign(_ policies: String, in scratch: Scratch) throws -> String {
+        struct Signed: Decodable { var signedBy: String }
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try ["compliance", "security", "legal"].map { role in
+            let keys = scratch.path("keys-of-\(role)")
+            let made = try Finished.run(
+                [Machine.sendgate, "keys", "init", "--directory", keys], in: scratch, within: 60)
+            let key = try FileManager.default.contentsOfDirectory(atPath: keys).first {
+                $0.hasPrefix("policy-")
+            }
+            guard made.ending == .exit(0), let key else { throw HarnessError("no keys: \(made.errors)") }
+            let signed = try Finished.run(
+                [
+                    Machine.sendgate, "policy", "sign", policies, "--role", role, "--key", "\(keys)/\(key)",
+                    "--json",
+                ], in: scratch, within: 120)
+            guard signed.ending == .exit(0) else { throw HarnessError("not signed: \(signed.errors)") }
+            let name = try decoder.decode(Signed.self, from: Data(signed.output.utf8)).signedBy
+            return "  \(role): [\"\(name)\"]"
+        }.joined(separator: "\n")
     }
 
     /// - Returns: The path of the file.
@@ -190,7 +224,7 @@ struct Production {
         var text = text
         for (word, value) in [
             ("STATE", scratch.path("state")), ("TRAIL", scratch.path("trail")),
-            ("POLICIES", Machine.policies),
+            ("POLICIES", policies),
             ("KEYS", keys), ("LAYERSOCKET", layerSocket), ("LAYER", "\(geteuid())"), ("SOCKET", socket),
             ("PRODUCER", "\(Self.producerID)"),
         ] {

@@ -15,6 +15,7 @@ import Testing
                     send: .sample(number))
                 try transaction.insertOutbox(.sample(number, send: .sample(number), subject: subject))
                 try transaction.appendEvent(.sample(number, subject: subject))
+                try transaction.putDuty(.sample(number, subject: subject))
             }
         }
     }
@@ -37,6 +38,8 @@ import Testing
             #expect(try store.sends(of: gone, before: nil, limit: 9).isEmpty)
             #expect(try store.send(.sample(1)) == nil)
             #expect(try store.outbox(of: gone).isEmpty)
+            #expect(try store.duty(.sample(1), of: gone) == nil)
+            #expect(try store.overdueDuties(at: .sample(9), limit: 9).map(\.subject) == [.sample(2)])
             #expect(try store.outbox(MessageID.sample(1)) == nil)
             let counts = try store.forwardCounts(
                 of: gone, type: TypeID("promo.offer"), typeSince: .sample(-9), category: .marketing,

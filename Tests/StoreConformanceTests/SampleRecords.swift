@@ -138,6 +138,17 @@ extension StoredEntry {
     }
 }
 
+extension DutyRecord {
+    static func sample(
+        _ number: Int, subject: SubjectID = .sample(1), state: State = .owed, dueAt: Instant = .sample()
+    ) -> DutyRecord {
+        DutyRecord(
+            duty: .sample(number), subject: subject, state: state, send: .sample(number),
+            caller: CallerName("security"), type: TypeID("privacy.breach_notice"), mustGoBy: "letter",
+            within: "without undue delay", dueAt: dueAt)
+    }
+}
+
 extension StoreTransaction {
     /// A registered person with one of everything.
     func register(_ user: String, _ number: Int = 1) throws -> SubjectID {

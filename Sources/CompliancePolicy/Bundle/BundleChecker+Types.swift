@@ -213,16 +213,11 @@ extension BundleChecker {
                 file, ["mandatory", "law"], "cites no law",
                 hint: "name the article that obliges us, or remove `mandatory`")
         }
-        if !mandatory.approvedBy.contains(where: \.isLetter) {
-            problem(
-                file, ["mandatory", "approved", "by"], "names nobody",
-                hint: "write who approved it, or their office")
-        }
         if mandatory.reviewOn <= bundle.effectiveFrom {
             problem(
-                file, ["mandatory", "approved", "review"],
+                file, ["mandatory", "review"],
                 "is \(mandatory.reviewOn), and the bundle takes effect \(bundle.effectiveFrom)",
-                hint: "an approval whose review is due approves nothing; have it reviewed first")
+                hint: "a duty whose review is due is not agreed to any more; have it reviewed first")
         }
         if !MandatoryRule.waysOut.contains(mandatory.ifUnreachable) {
             problem(
@@ -230,8 +225,27 @@ extension BundleChecker {
                 "is `\(mandatory.ifUnreachable)`, which is no way to reach somebody whom no push reached",
                 hint: "one of \(MandatoryRule.waysOut.map { "`\($0)`" }.joined(separator: ", "))")
         }
-        if mandatory.approvedOn > bundle.effectiveFrom {
-            problem(file, ["mandatory", "approved", "date"], "is after the bundle takes effect")
+        if mandatory.dischargedBy.isEmpty {
+            problem(
+                file, ["mandatory", "discharged_by"], "names nothing",
+                hint: "say by which of push, sms, email, letter and phone the duty is done")
+        }
+        if Set(mandatory.dischargedBy).count < mandatory.dischargedBy.count {
+            problem(file, ["mandatory", "discharged_by"], "names one thing twice")
+        }
+        for channel in mandatory.dischargedBy.compactMap(\.channel) where type.body[channel] == .never {
+            problem(
+                file, ["mandatory", "discharged_by"],
+                "names `\(channel.rawValue)`, and the type has no body there",
+                hint: "give it one under `channels`, or leave it out")
+        }
+        if !mandatory.dischargedBy.map(\.rawValue).contains(mandatory.ifUnreachable),
+            MandatoryRule.waysOut.contains(mandatory.ifUnreachable)
+        {
+            problem(
+                file, ["mandatory", "if_unreachable"],
+                "is `\(mandatory.ifUnreachable)`, which is not in `discharged_by`",
+                hint: "the last way must do the duty too")
         }
         if Set(mandatory.passes).count < mandatory.passes.count {
             problem(file, ["mandatory", "passes"], "names one thing twice")

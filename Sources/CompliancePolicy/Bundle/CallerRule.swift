@@ -56,6 +56,8 @@ package struct CallerRule: Hashable, Sendable {
     package var sources: [PreferenceSource]
     /// What it may claim about how a consent was given.
     package var methods: [ConsentMethod]
+    /// Whose yes it records, and where it was said; with `consents.write` only.
+    package var consentsBecause: String?
     package var rationale: Rationale
 }
 
@@ -81,6 +83,7 @@ extension CallerRule {
             sources = []
             methods = []
         }
+        consentsBecause = members.optionalText("consents_because")
         rationale = members.rationaleWithoutLaw()
         members.refuseOthers()
     }

@@ -60,7 +60,7 @@ package enum DevelopmentCaller {
             CallerRule(
                 means: "The person at the keyboard of a gateway in development.", grants: .all,
                 types: TypeScope(categories: GateVocabulary.Category.allCases, only: nil, except: []),
-                sources: PreferenceSource.allCases, methods: ConsentMethod.allCases,
+                sources: PreferenceSource.allCases, methods: ConsentMethod.allCases, consentsBecause: because,
                 rationale: Rationale(because: because, law: [], reviewed: .first))
         )
     }

@@ -81,6 +81,9 @@ extension Notice {
 }
 
 extension Notice.Key {
+    /// Inside the bundle's folder.
+    package var path: String { "notices/\(id).\(version).\(language).txt" }
+
     /// - Parameter path: `notices/promo.3.nb.txt`; `nil` for a name of any other form.
     package init?(path: String) {
         guard path.hasPrefix("notices/"), path.hasSuffix(".txt") else { return nil }

@@ -13,14 +13,20 @@ package struct MandatoryRule: Hashable, Sendable {
     package var passes: [MandatoryPass]
     /// In words, as the law puts it.
     package var mustReachWithin: String
-    /// The way it must go when no destination could take it, one of ``waysOut``.
+    /// The way it must go when no destination could take it, one of ``waysOut`` and of ``dischargedBy``.
     package var ifUnreachable: String
-    package var approvedBy: String
-    package var approvedOn: CalendarDate
+    /// By which the duty is done. What goes out on another channel says that there is something to read, and the duty
+    /// stays owed.
+    package var dischargedBy: [DischargeMeans]
+    /// Hours after a send that leaves the duty owed until the alarm, 1 to ``dischargeHoursMax``.
+    package var dischargeWithinHours: Int
+    /// When the duty has to be looked at again. Who agreed to it signs the page (``ApprovalRole/legal``).
     package var reviewOn: CalendarDate
 
     /// By which somebody is reached whom no notification reached.
     package static let waysOut = ["email", "sms", "letter", "phone"]
+    /// Sixty days: nothing a law of the tables asks to be told takes longer.
+    package static let dischargeHoursMax = 1_440
 }
 
 /// What a push of a sealed type does for a device without a usable key.
@@ -138,6 +144,17 @@ extension NotificationType {
     /// Never what is of high sensitivity: that leaves no seal.
     package func isLetterOfDuty(on channel: Channel) -> Bool {
         channel == .email && mandatory != nil && body.email == .full && sensitivity != .high
+    }
+
+    /// The param that tells one event of a duty from another; `nil` when all sends of the type are one duty.
+    package var dutyParam: String? {
+        dedupeBy ?? params.filter { $0.value == ParamSchema(kind: .uuid, isOptional: false) }.keys.min()
+    }
+
+    /// Whether a message in a form does the duty on a channel: one of the page's own, in the form the page gives it. The
+    /// constant text that stands in for a sealed body, or for one that a privacy choice cut, says too little.
+    package func isDischarged(by form: BodyForm, on channel: Channel) -> Bool {
+        mandatory?.dischargedBy.contains(DischargeMeans(channel)) == true && form == body[channel]
     }
 
     /// 28 days, in seconds: the longest time FCM stores a message (FCM, "Set the lifespan of a message").
@@ -275,12 +292,18 @@ extension MandatoryRule {
         passes = members.names("passes")
         mustReachWithin = members.text("must_reach_within", byteCountMax: 256)
         ifUnreachable = members.text("if_unreachable", byteCountMax: 256)
-        let approved = members.required("approved")?.members()
-        approvedBy = approved?.text("by") ?? ""
-        approvedOn = approved?.date("date") ?? CalendarDate.first
-        reviewOn = approved?.date("review") ?? CalendarDate.first
-        if approvedOn >= reviewOn { reader.problem("must be reviewed after it was approved") }
-        approved?.refuseOthers()
+        dischargedBy = members.names("discharged_by")
+        let within = members.required("discharge_within")?.members()
+        dischargeWithinHours = within?.integer("hours", 1...Self.dischargeHoursMax) ?? 1
+        within?.refuseOthers()
+        if members.optional("approved") != nil, !reader.list.takesUnknownNames {
+            reader.problem(
+                "has `approved`, and a name in a page approves nothing",
+                hint:
+                    "keep `review`, and sign the page with `sendgate policy sign BUNDLE --role legal --key FILE`"
+            )
+        }
+        reviewOn = members.date("review")
         members.ignoreRationale()
         members.refuseOthers()
     }

@@ -41,8 +41,26 @@ struct BundleChecker {
 }
 
 extension PolicyBundle {
-    /// What is no problem and still worth a look: texts that a locale borrows from another.
-    package var remarks: [PolicyProblem] {
+    /// What is no problem and still worth a look: duties by a law that the proof does not know, and texts that a locale
+    /// borrows from another.
+    package var remarks: [PolicyProblem] { unknownDuties + borrowedTexts }
+
+    private var unknownDuties: [PolicyProblem] {
+        types.values.sorted { $0.id < $1.id }.compactMap { type in
+            guard let laws = type.mandatory?.law, !laws.contains(where: NamedTypes.isKnownDuty) else {
+                return nil
+            }
+            let file = "types/\(type.id).yaml"
+            return PolicyProblem(
+                file: file, at: location(file, ["mandatory", "law"]),
+                "`mandatory.law` cites \(laws.map { "`\($0)`" }.joined(separator: ", ")), which no table here knows as a duty to tell",
+                hint:
+                    "that it is one rests on the signature of `legal` alone, without which production takes no bundle"
+            )
+        }
+    }
+
+    private var borrowedTexts: [PolicyProblem] {
         let spoken = types.values.filter { type in
             Channel.allCases.contains { type.body[$0] == .sealed || type.body[$0] == .full }
         }

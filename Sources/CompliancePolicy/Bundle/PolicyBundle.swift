@@ -12,6 +12,8 @@ package struct PolicyBundle: Sendable {
     /// At least 1; a signed bundle only ever rises.
     package let version: Int
     package let effectiveFrom: CalendarDate
+    /// Whether it is an example to begin with, which nobody has made their own.
+    package let isStarter: Bool
     package let categories: [GateVocabulary.Category: CategoryRule]
     package let regions: RegionRules
     package let callers: [CallerName: CallerRule]
@@ -128,6 +130,7 @@ package struct PolicyBundle: Sendable {
         name = header.text("name", byteCountMax: 128)
         version = header.integer("version", 1...1_000_000_000)
         effectiveFrom = header.date("effective_from")
+        isStarter = header.boolean("starter", default: false)
         if let files = header.required("files") { Self.check(listing: files, against: documents, list) }
         header.ignoreRationale()
         header.refuseOthers()

@@ -71,7 +71,7 @@ package struct BundleProof: Sendable {
         on executor: Executor = { count, body in for index in 0..<count { body(index) } },
         progress: @escaping @Sendable (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
     ) -> ProofReport {
-        var report = ProofReport(flaws: book.flaws())
+        var report = ProofReport(flaws: book.flaws() + caseFlaws())
         let sends = sends().filter { types?.contains($0.request.type) ?? true }
         report.sendCount = sends.count
         let factSpace = FactSpace(bundle: policy.bundle)

@@ -84,6 +84,8 @@ enum NamedTypes {
         var passes: [MandatoryPass]
         /// Whether it has to say what happened, and not only that something did.
         var saysWhat = true
+        /// Whether it has to be on a durable medium, which a notification is not.
+        var isDurable = false
     }
 
     static let duties: [Duty] = [
@@ -103,8 +105,28 @@ enum NamedTypes {
             name: TypeID("security.incident_notice"),
             law: "Regulation (EU) 2022/2554 Art. 19(3), without undue delay",
             passes: [.preferences, .quietHours]),
-        Duty(name: TypeID("account.terms_change"), law: "PSD2 Art. 54(1)", passes: [.preferences]),
+        Duty(
+            name: TypeID("account.terms_change"), law: "PSD2 Arts. 51(1) and 54(1), on a durable medium",
+            passes: [.preferences], isDurable: true),
     ]
+
+    /// Laws that oblige a firm to tell its customers, as pages cite them. A duty that cites none of them is a duty by
+    /// somebody's reading of a law, which the signature of `legal` stands for.
+    static let dutyLaws = [
+        "PSD2 Art. 54(1)", "PSD2 Art. 68(3)", "PSD2 Art. 79(1)", "UK PSRs 2017 reg. 50",
+        "UK PSRs 2017 reg. 71",
+        "UK PSRs 2017 reg. 82", "UK PSRs 2017 reg. 99", "GDPR Art. 34", "UK GDPR Art. 34",
+        "Delegated Regulation (EU) 2018/389 Art. 4(4)", "UK SCA-RTS Art. 4(4)",
+        "Regulation (EU) 2022/2554 (DORA) Art. 19(3)",
+    ]
+
+    static func isKnownDuty(_ law: String) -> Bool {
+        dutyLaws.contains { known in
+            guard law.hasPrefix(known) else { return false }
+            // `Art. 34` is not `Art. 341`.
+            return law.dropFirst(known.count).first?.isNumber != true
+        }
+    }
 
     /// Seconds a notice the law obliges us to send lives at least: PSD2 Art. 79(1) gives until the end of the next
     /// business day, and a telephone is off for a night.
@@ -157,6 +179,11 @@ enum NamedTypes {
     /// summaries wait for the morning.
     static let atAnyHour = ["intervention.*"]
 
+    // MARK: Codes
+
+    /// What carries a code: what lets somebody in, or approves a payment (PSD2 Art. 97(1)).
+    static let codes: Set<TypeID> = [TypeID("2fa_code"), TypeID("security.payment_code")]
+
     // MARK: Sensitivity
 
     /// Days after which a consent ends at the latest, where a law gives it an end.
@@ -186,14 +213,6 @@ enum NamedTypes {
             "GDPR Art. 32(1): whoever holds the telephone would read where its owner signs in, or that we are on to them"
         ),
     ]
-
-    // MARK: Critical delivery
-
-    /// "Only Security can request critical-alert delivery, and only a named list is eligible" (S1).
-    static let critical: Set<TypeID> = [
-        TypeID("suspicious_login"), TypeID("account_takeover_blocked"), TypeID("2fa_code"),
-    ]
-    static let criticalCaller = CallerName("security")
 
     // MARK: Events
 

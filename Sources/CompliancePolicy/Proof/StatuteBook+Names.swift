@@ -50,6 +50,18 @@ extension StatuteBook {
                     "lacks \(missing.map { "`\($0.rawValue)`" }.joined(separator: ", ")), which would stop or delay what the law obliges us to send"
                 )
             }
+            let silent = mandatory.dischargedBy.filter { means in
+                guard let channel = means.channel else { return false }
+                return duty.isDurable && channel != .email || duty.saysWhat && type.body[channel] == .generic
+            }
+            if !silent.isEmpty {
+                add(
+                    ["mandatory", "discharged_by"],
+                    "names \(silent.map { "`\($0.rawValue)`" }.joined(separator: ", ")), which "
+                        + (duty.isDurable
+                            ? "is no durable medium" : "says that something happened, and not what")
+                )
+            }
         } else {
             add(["mandatory"], "is missing, and the law obliges us to send it")
         }
@@ -282,30 +294,49 @@ extension StatuteBook {
     // MARK: Critical delivery, and who may do what
 
     private func criticalFlaws() -> [PolicyProblem] {
-        let law = "S1, critical alerts: only Security may ask, and only for a named list"
+        let law = "S1, critical alerts: only Security may ask, and only for a named list (SG-0010)"
         var found: [PolicyProblem] = []
+        func sells(_ name: CallerName) -> Bool {
+            guard name != bundle.developmentCaller, let rule = bundle.callers[name] else { return false }
+            return rule.grants.contains(.send)
+                && bundle.types.values.contains { type in
+                    (type.category == .marketing || type.category == .social)
+                        && rule.types.covers(type.id, of: type.category)
+                }
+        }
         for (index, line) in bundle.critical.enumerated() {
-            if !NamedTypes.critical.contains(line.type) {
+            let path = ["allow", String(index)]
+            if let type = bundle.types[line.type], type.category != .security {
                 found.append(
                     flaw(
-                        "critical.yaml", ["allow", String(index), "type"],
-                        "is `\(line.type)`, which is not on S1's list", law: law))
+                        "critical.yaml", path + ["type"],
+                        "is `\(line.type)`, which is `\(type.category.rawValue)`, and only security may be critical",
+                        law: law))
             }
-            for name in line.callers
-            where name != NamedTypes.criticalCaller && name != bundle.developmentCaller {
-                found.append(
-                    flaw(
-                        "critical.yaml", ["allow", String(index), "callers"],
-                        "names `\(name)`, and only `\(NamedTypes.criticalCaller)` may ask", law: law))
+            for name in line.callers {
+                if bundle.callers[name]?.grants.contains(.sendCritical) != true {
+                    found.append(
+                        flaw(
+                            "critical.yaml", path + ["callers"],
+                            "names `\(name)`, who does not hold `send.critical`", law: law))
+                }
+                if sells(name) {
+                    found.append(
+                        flaw(
+                            "critical.yaml", path + ["callers"], "names `\(name)`, who sends what sells",
+                            law: law))
+                }
             }
         }
         let summaries = Set(bundle.categories.values.compactMap(\.summary))
         for (name, rule) in bundle.callers.sorted(by: { $0.key < $1.key })
         where name != bundle.developmentCaller {
             let path = ["callers", name.text]
-            if rule.grants.contains(.sendCritical), name != NamedTypes.criticalCaller {
+            if rule.grants.contains(.sendCritical), sells(name) {
                 found.append(
-                    flaw("callers.yaml", path + ["grants"], "holds `send.critical`", law: law))
+                    flaw(
+                        "callers.yaml", path + ["grants"], "holds `send.critical` and sends what sells",
+                        law: law))
             }
             let rules = [Grant.policyActivate, .keysRotate].filter { rule.grants.contains($0) }
             if rule.grants.contains(.send), !rules.isEmpty {

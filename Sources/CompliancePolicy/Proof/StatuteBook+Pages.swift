@@ -4,7 +4,7 @@ extension StatuteBook {
     /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
     package func flaws() -> [PolicyProblem] {
         regionFlaws() + rowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws() + mintingFlaws()
-            + summaryFlaws() + typeFlaws() + namedFlaws()
+            + summaryFlaws() + typeFlaws() + namedFlaws() + safeguardFlaws()
     }
 
     func flaw(

@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import CompliancePolicy
 import GateVocabulary
 import WireProtocol
 
@@ -61,6 +62,25 @@ extension BatchContext {
                 try deactivate(device, because: "unregistered", by: caller, at: now)
             }
         }
+        if !body.event.fate.mayHaveArrived { try failedEverywhere(send, at: now) }
         return RecordedAnswer(trail: trail)
+    }
+
+    /// A duty is not done by what a provider refused: once nothing of a mandatory send waits, and at no destination
+    /// what is known last leaves hope, the alarm is raised, once.
+    private func failedEverywhere(_ send: SendRecord, at now: Instant) throws {
+        guard let type = policy.type(send.type), type.mandatory != nil, try store.outbox(of: send.id).isEmpty,
+            !staged.contains(where: { $0.record.send == send.id })
+        else { return }
+        let events = try store.events(of: send.id)
+        guard !events.contains(where: { $0.event == .mandatoryUnreached }) else { return }
+        let refused = Set(
+            events.filter { $0.event == .failed || $0.event == .unregistered }.map(\.destination))
+        let isHopeLeft = events.contains { event in
+            event.event == .userObserved || event.event.mayHaveArrived && !refused.contains(event.destination)
+        }
+        if !isHopeLeft {
+            try raiseUnreached(type, of: send.id, by: send.caller, to: send.subject, at: now)
+        }
     }
 }

@@ -32,13 +32,23 @@ struct SendOperation: EngineOperation {
         let (person, material, drafts) = (considered.person, considered.material, considered.drafts)
         let type = batch.policy.type(request.type)
 
+        let duty = type.flatMap { type in
+            type.mandatory == nil ? nil : person?.duty(type, request.params)
+        }
+        let isUnreached = isUnreached(drafts)
+        let owed =
+            try type.map {
+                try batch.owed(
+                    after: drafts, of: $0, duty: duty, to: person?.subject.id,
+                    isInOrder: isUnreached || drafts.contains { $0.decision.outcome.isPromise })
+            } ?? []
         let entry = SendEntry(
             send: material.send, subject: person?.subject.id, caller: attested.caller,
             peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
             request: recordedRequest(for: person),
             paramsVerdict: considered.verdict.recorded(for: request.type, under: batch.policy),
             deliveries: drafts.map(\.record), policy: batch.policy.digest, tzdata: LocalTime.dataVersion,
-            replaces: considered.replaced)
+            replaces: considered.replaced, owed: owed)
         let trail = try batch.record(at: now) { index, time in try entry.encode(index: index, time: time) }
         let record = SendRecord(
             id: material.send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
@@ -50,7 +60,12 @@ struct SendOperation: EngineOperation {
             try batch.store.putTold(
                 ToldRecord(event: event, send: material.send, at: now), to: person.subject.id)
         }
-        if let type, !entry.overall.outcome.isPromise, isUnreached(drafts) {
+        if let type, let duty, let person, entry.overall.outcome.isPromise {
+            try batch.settleDuty(
+                duty, of: type, towards: person.subject.id, owing: !owed.isEmpty, send: material.send,
+                caller: attested.caller, at: now)
+        }
+        if let type, !entry.overall.outcome.isPromise, isUnreached, !owed.isEmpty {
             try batch.raiseUnreached(
                 type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
         }
@@ -174,7 +189,8 @@ extension SendAnswer {
                     destination: record.destination.map { send.name(of: $0) },
                     decision: record.decision, messageID: record.message, keyID: record.key)
             }, hidesRecipient: hides, trail: trail, isReplayed: isReplayed,
-            violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint)
+            violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint,
+            owed: entry.owed)
     }
 }
 

@@ -14,7 +14,7 @@ extension TypeAnswer {
         self.init(
             type: type.id, means: type.means, category: type.category, tier: type.tier,
             sensitivity: type.sensitivity, isEnabled: type.isEnabled, disabledHint: type.disabledHint,
-            isMandatory: type.mandatory != nil,
+            isMandatory: type.mandatory != nil, dischargedBy: type.mandatory?.dischargedBy ?? [],
             isCriticalAllowed: policy.bundle.critical.contains { $0.type == type.id },
             isPermitted: rule.map { $0.grants.contains(.send) && $0.types.covers(type.id, of: type.category) }
                 ?? false, channels: channels, purpose: type.purpose, ttlSeconds: type.ttlSeconds,

@@ -283,7 +283,8 @@ extension BatchContext {
         // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
         switch cause {
         case .erased, .acknowledged: break
-        case .cancelled: try forgetUntold(row)
+        case .cancelled:
+            if try forgetUntold(row) { try store.removeDuties(of: row.send, to: row.subject) }
         default: try cameToNothing(row, at: now)
         }
     }

@@ -38,11 +38,21 @@ extension StoreReading {
     }
 }
 
+extension StoreReading {
+    /// Notices of a bundle that have other words than were in force here under their id, version and language.
+    package func editedNotices(of bundle: PolicyBundle) throws -> [PolicyProblem] {
+        try bundle.editedNotices { try setting(wordsSetting($0)) }
+    }
+}
+
 extension StoreTransaction {
-    /// Keeps every notice of a bundle that comes into force.
+    /// Keeps every notice of a bundle that comes into force, and by which words it goes from now on.
     package func archiveNotices(of policy: CompiledPolicy) throws {
         for notice in policy.bundle.notices.values {
             guard let scope = policy.scope(of: notice.key) else { continue }
+            if try setting(wordsSetting(notice.key)) == nil {
+                try setSetting(wordsSetting(notice.key), to: notice.sha256)
+            }
             if try noticeText(notice.sha256) == nil {
                 try setSetting(textSetting(notice.sha256), to: notice.text)
             }
@@ -58,6 +68,11 @@ extension StoreTransaction {
 }
 
 private func textSetting(_ sha256: String) -> String { "notice \(sha256)" }
+
+/// Where the digest of a notice's words is kept. No digest has 7 digits, so it is no name of a text.
+private func wordsSetting(_ notice: Notice.Key) -> String {
+    "notice words of \(notice.id) \(notice.version) \(notice.language)"
+}
 
 private func scopeSetting(_ notice: Notice.Key, _ sha256: String) -> String {
     "notice \(sha256) as \(notice.id) \(notice.version) \(notice.language)"

@@ -126,20 +126,34 @@ extension BatchContext {
         at now: Instant
     ) throws {
         guard let rule = type.mandatory else { return }
+        // Raised now, it need not be raised again when its time is over.
+        if let subject { try store.removeDuties(of: send, to: subject) }
+        try raiseUnreached(
+            type.id, of: send, by: caller, to: subject, mustGoBy: rule.ifUnreachable,
+            within: rule.mustReachWithin, at: now)
+    }
+
+    /// - Parameters:
+    ///   - mustGoBy: The way it must go instead.
+    ///   - within: How soon, in the words of its law.
+    func raiseUnreached(
+        _ type: TypeID, of send: SendID, by caller: CallerName, to subject: SubjectID?, mustGoBy: String,
+        within: String, at now: Instant
+    ) throws {
         try record(
             .mandatoryUnreached, at: now,
             [
-                "send_id": .string(send.uuidText), "type": .string(type.id.text),
+                "send_id": .string(send.uuidText), "type": .string(type.text),
                 "subject": subject.map { .string($0.hexadecimal) } ?? .null,
-                "must_go_by": .string(rule.ifUnreachable), "within": .string(rule.mustReachWithin),
+                "must_go_by": .string(mustGoBy), "within": .string(within),
                 "policy": .string(policy.digest.text),
             ])
         try store.appendEvent(
             EventRecord(
                 caller: caller, send: send, subject: subject, event: .mandatoryUnreached,
-                destination: nil, at: now, reason: rule.ifUnreachable))
+                destination: nil, at: now, reason: mustGoBy))
         alarms.append(
-            "mandatory_unreached: `\(type.id)` of send \(send) reached nobody and must go by \(rule.ifUnreachable) within: \(rule.mustReachWithin)"
+            "mandatory_unreached: `\(type)` of send \(send) is not done and must go by \(mustGoBy) within: \(within)"
         )
     }
 }

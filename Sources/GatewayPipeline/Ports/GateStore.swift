@@ -135,6 +135,10 @@ package protocol StoreReading {
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
     /// Who told this person of an event, if somebody did; see ``ToldRecord``.
     func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord?
+    /// How a duty to tell this person stands, if one is on record; see ``DutyRecord``.
+    func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord?
+    /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
+    func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord]
     /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
     /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
     /// ``GateStore/damagedRows``.
@@ -211,6 +215,11 @@ package protocol StoreTransaction: StoreReading {
     /// Replaces what was on record about the same event.
     func putTold(_ record: ToldRecord, to subject: SubjectID) throws
     func removeTold(_ event: Tag, to subject: SubjectID) throws
+    /// Replaces what was on record about the same duty.
+    func putDuty(_ record: DutyRecord) throws
+    func removeDuty(_ duty: Tag, of subject: SubjectID) throws
+    /// Forgets the duties that stand on record by a send.
+    func removeDuties(of send: SendID, to subject: SubjectID) throws
     func insertOutbox(_ record: OutboxRecord) throws
     /// Replaces the row with the same message id. One that is ``OutboxRecord/isDamaged`` is refused: its content
     /// would be replaced by nothing.

@@ -433,6 +433,40 @@ package struct ToldRecord: Hashable, Sendable {
     }
 }
 
+/// A duty to tell a person something, from the first send that left it owed or the send that discharged it, until its
+/// time is over.
+package struct DutyRecord: Hashable, Sendable {
+    package enum State: Hashable, Sendable { case owed, discharged }
+
+    /// tag("event", "duty" ‖ 0x00 ‖ type ‖ 0x00 ‖ value): with the subject the key of the row.
+    package var duty: Tag
+    package var subject: SubjectID
+    package var state: State
+    package var send: SendID
+    package var caller: CallerName
+    package var type: TypeID
+    /// What the page said when the send was decided, for the alarm.
+    package var mustGoBy: String
+    package var within: String
+    /// When what is still owed raises the alarm.
+    package var dueAt: Instant
+
+    package init(
+        duty: Tag, subject: SubjectID, state: State, send: SendID, caller: CallerName, type: TypeID,
+        mustGoBy: String, within: String, dueAt: Instant
+    ) {
+        self.duty = duty
+        self.subject = subject
+        self.state = state
+        self.send = send
+        self.caller = caller
+        self.type = type
+        self.mustGoBy = mustGoBy
+        self.within = within
+        self.dueAt = dueAt
+    }
+}
+
 /// One send that counted as a forward.
 package struct ForwardRecord: Hashable, Sendable {
     package var at: Instant

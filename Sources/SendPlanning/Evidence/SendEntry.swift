@@ -6,7 +6,7 @@ import PayloadComposition
 /// The evidence of one send: who asked for what, what was known, what was decided at every destination.
 ///
 ///     {"caller","deliveries":[{"byte_count"?,"decision","destination","facts","key_id"?,"message_id"?}],"detail"?,
-///      "facts","index","kind":"send","outcome","params_verdict","peer":{"gid","pid","uid"},"policy","reason",
+///      "facts","index","kind":"send","outcome","owed"?,"params_verdict","peer":{"gid","pid","uid"},"policy","reason",
 ///      "replaces"?,"request":{…},"send_id","subject","time","tzdata","v":1}
 ///
 /// Facts that are the same at every destination stand once, in the outer `facts`; the others stand with
@@ -105,12 +105,14 @@ package struct SendEntry: Hashable, Sendable {
     package var tzdata: String
     /// The entry of the send this one replaces.
     package var replaces: UInt64?
+    /// By which a duty is still to be done after this send, one of them; empty when none is owed.
+    package var owed: [DischargeMeans]
 
     /// - Precondition: There is at least one delivery, and one without a destination stands alone.
     package init(
         send: SendID, subject: SubjectID?, caller: CallerName, peer: PeerEvidence, request: RecordedRequest,
         paramsVerdict: [JSONPointer], deliveries: [DeliveryRecord], policy: PolicyDigest, tzdata: String,
-        replaces: UInt64? = nil
+        replaces: UInt64? = nil, owed: [DischargeMeans] = []
     ) {
         precondition(
             Self.isComplete(deliveries),
@@ -125,6 +127,7 @@ package struct SendEntry: Hashable, Sendable {
         self.policy = policy
         self.tzdata = tzdata
         self.replaces = replaces
+        self.owed = owed
     }
 
     private static func isComplete(_ deliveries: [DeliveryRecord]) -> Bool {
@@ -154,6 +157,7 @@ package struct SendEntry: Hashable, Sendable {
         entry.integer("index", Int64(index))
         entry.text("kind", Self.kind)
         entry.text("outcome", overall.outcome.name)
+        if !owed.isEmpty { entry.member("owed") { appendOwed(to: &$0) } }
         entry.member("params_verdict") { appendVerdict(to: &$0) }
         entry.member("peer") { appendPeer(to: &$0) }
         entry.text("policy", policy.text)
@@ -217,6 +221,15 @@ package struct SendEntry: Hashable, Sendable {
         bytes.append(UInt8(ascii: "]"))
     }
 
+    private func appendOwed(to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "["))
+        for (position, means) in owed.enumerated() {
+            if position > 0 { bytes.append(UInt8(ascii: ",")) }
+            CanonicalJSON.append(means.rawValue, to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
     private func appendPeer(to bytes: inout [UInt8]) {
         var writer = MemberWriter(byteCapacity: 48)
         writer.integer("gid", Int64(peer.groupID))
@@ -271,6 +284,15 @@ package struct SendEntry: Hashable, Sendable {
         try cursor.expect("\"send\"")
         try members.expect("\"outcome\":", &cursor)
         let outcome = try cursor.plain()
+        var owed: [DischargeMeans] = []
+        if members.has("\"owed\":", &cursor) {
+            try cursor.array(countMax: DischargeMeans.allCases.count) { cursor, _ throws(EntryError) in
+                owed.append(try cursor.name())
+            }
+            guard !owed.isEmpty else {
+                throw cursor.failure("no `owed`, or one that names something, before it")
+            }
+        }
         try members.expect("\"params_verdict\":", &cursor)
         var verdict: [JSONPointer] = []
         try cursor.array(countMax: ParamsVerdict.recordedCountMax) { cursor, _ throws(EntryError) in
@@ -303,7 +325,7 @@ package struct SendEntry: Hashable, Sendable {
         let entry = SendEntry(
             send: send, subject: subject, caller: caller, peer: peer, request: request,
             paramsVerdict: verdict,
-            deliveries: deliveries, policy: policy, tzdata: tzdata, replaces: replaces)
+            deliveries: deliveries, policy: policy, tzdata: tzdata, replaces: replaces, owed: owed)
         let overall = entry.overall
         guard cursor.bytes[outcome].elementsEqual(overall.outcome.name.utf8) else {
             throw .contradictory(what: "outcome")

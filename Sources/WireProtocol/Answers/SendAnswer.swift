@@ -132,6 +132,8 @@ package struct SendAnswer: Hashable, Sendable {
     package var violations: [Violation]
     /// What the registry says about a type that is switched off.
     package var hint: String?
+    /// By which a duty to tell is still to be done after this send, any one of them; empty when none is owed.
+    package var owed: [DischargeMeans]
 
     /// - Parameters:
     ///   - deliveries: At least one; the one that ``Delivery/precedes(_:)`` all others gives the top level.
@@ -140,7 +142,8 @@ package struct SendAnswer: Hashable, Sendable {
     ///     then says nothing about the recipient, or a caller without rights could ask who has devices.
     package init(
         id: RequestID, sendID: SendID, policy: PolicyDigest, deliveries: [Delivery], hidesRecipient: Bool,
-        trail: TrailReference, isReplayed: Bool = false, violations: [Violation] = [], hint: String? = nil
+        trail: TrailReference, isReplayed: Bool = false, violations: [Violation] = [], hint: String? = nil,
+        owed: [DischargeMeans] = []
     ) {
         guard let best = deliveries.min(by: { $0.precedes($1) }) else {
             preconditionFailure("the send \(sendID) was answered without a single decision")
@@ -158,6 +161,7 @@ package struct SendAnswer: Hashable, Sendable {
         self.isReplayed = isReplayed
         self.violations = violations
         self.hint = hint
+        self.owed = owed
     }
 
     /// Whether the send itself was refused, whoever it was for: gates 1 to 3.
@@ -177,6 +181,7 @@ package struct SendAnswer: Hashable, Sendable {
             "hint": hintText.map { .string($0) },
             "id": .string(id.text),
             "outcome": .string(outcome.name),
+            "owed": owed.isEmpty ? nil : .array(owed.map { .string($0.rawValue) }),
             "policy": .string(policy.text),
             "reason": .string(reason.rawValue),
             "replayed": isReplayed ? true : nil,
@@ -215,6 +220,10 @@ package struct SendAnswer: Hashable, Sendable {
             "detail", .nullable(.choice(of: Detail.self)),
             "What exactly was missing; `null` when the reason says it all."),
         .optional("hint", .anyText, "What to do next, in words."),
+        .optional(
+            "owed", .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count),
+            "A mandatory notice that this send does not discharge: it must go by one of these too, or an alarm is raised."
+        ),
         .required("who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
         .required("policy", .sha256, "Digest of the bundle that decided."),
         .required(

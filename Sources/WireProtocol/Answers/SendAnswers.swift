@@ -266,6 +266,8 @@ package struct TypeAnswer: Hashable, Sendable {
     /// What to do instead, for a disabled type.
     package var disabledHint: String?
     package var isMandatory: Bool
+    /// Of a mandatory type: by which the duty is done.
+    package var dischargedBy: [DischargeMeans]
     /// Whether the type is on the critical allow-list.
     package var isCriticalAllowed: Bool
     /// Whether the caller that asks may send it.
@@ -283,7 +285,8 @@ package struct TypeAnswer: Hashable, Sendable {
     package init(
         type: TypeID, means: String, category: Category, tier: Tier, sensitivity: Sensitivity,
         isEnabled: Bool,
-        disabledHint: String?, isMandatory: Bool, isCriticalAllowed: Bool, isPermitted: Bool,
+        disabledHint: String?, isMandatory: Bool, dischargedBy: [DischargeMeans], isCriticalAllowed: Bool,
+        isPermitted: Bool,
         channels: [Channel: BodyForm], purpose: Purpose?, ttlSeconds: Int64, params: JSONObject,
         example: JSONObject
     ) {
@@ -295,6 +298,7 @@ package struct TypeAnswer: Hashable, Sendable {
         self.isEnabled = isEnabled
         self.disabledHint = disabledHint
         self.isMandatory = isMandatory
+        self.dischargedBy = dischargedBy
         self.isCriticalAllowed = isCriticalAllowed
         self.isPermitted = isPermitted
         self.channels = channels
@@ -310,7 +314,9 @@ package struct TypeAnswer: Hashable, Sendable {
             "type": .string(type.text), "means": .string(means), "category": .string(category.rawValue),
             "tier": .string(tier.rawValue), "sensitivity": .string(sensitivity.rawValue),
             "enabled": .boolean(isEnabled), "disabled_hint": disabledHint.map { .string($0) },
-            "mandatory": .boolean(isMandatory), "critical_allowed": .boolean(isCriticalAllowed),
+            "mandatory": .boolean(isMandatory),
+            "discharged_by": isMandatory ? .array(dischargedBy.map { .string($0.rawValue) }) : nil,
+            "critical_allowed": .boolean(isCriticalAllowed),
             "permitted": .boolean(isPermitted),
             "channels": .object(JSONObject(channels.map { ($0.key.rawValue, .string($0.value.rawValue)) })),
             "purpose": purpose.map { .string($0.text) },
@@ -334,6 +340,10 @@ package struct TypeAnswer: Hashable, Sendable {
         .required("enabled", .boolean, "A disabled type is refused as `type_disabled`."),
         .optional("disabled_hint", .anyText, "What to do instead."),
         .required("mandatory", .boolean, "A cited law obliges us to send it."),
+        .optional(
+            "discharged_by",
+            .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count),
+            "Of a mandatory type: any of these does the duty, what goes by another channel does not."),
         .required("critical_allowed", .boolean, "It is on the critical allow-list."),
         .required("permitted", .boolean, "The asking caller may send it."),
         .required(

@@ -81,7 +81,7 @@ enum Samples {
     static let type = TypeAnswer(
         type: TypeID("transaction.remittance_sent"), means: "Money the customer sent abroad is on its way.",
         category: .transactional, tier: .important, sensitivity: .high, isEnabled: true, disabledHint: nil,
-        isMandatory: false, isCriticalAllowed: false, isPermitted: true,
+        isMandatory: false, dischargedBy: [], isCriticalAllowed: false, isPermitted: true,
         channels: [.push: .sealed, .email: .generic], purpose: nil, ttlSeconds: 86_400,
         params: [
             "type": "object", "additionalProperties": false, "required": ["transaction_id"],

@@ -142,7 +142,7 @@ struct PolicyShow: GateCommand {
 
     func run() async throws {
         let policy = CompiledPolicy(try PolicyLoading.bundle(at: policies))
-        guard let type else { return show(policy) }
+        guard let type else { return try show(policy) }
         guard let found = policy.type(TypeID(type)) else {
             throw CommandFailure(
                 "the rule book has no type `\(type)`",
@@ -160,15 +160,19 @@ struct PolicyShow: GateCommand {
         }
     }
 
-    private func show(_ policy: CompiledPolicy) {
+    private func show(_ policy: CompiledPolicy) throws {
         let bundle = policy.bundle
+        let claims = try PolicySignature.claims(on: bundle, in: policies)
         if output.json {
             var object = bundle.summary
+            object["signatures"] = .object(
+                JSONObject(claims.map { ($0.role.rawValue, .object($0.claim.json)) }))
             object["type_names"] = .array(policy.types.map { .string($0.id.text) })
             return Terminal.print(object)
         }
         Terminal.print(bundle.headline)
         Terminal.print("in effect from \(bundle.effectiveFrom)")
+        for (role, claim) in claims { Terminal.print("\(role.rawValue): \(claim.words)") }
         Terminal.print("")
         var table = Table("type", "category", "tier", "sensitivity", "push", "")
         for type in policy.types {
@@ -184,9 +188,29 @@ struct PolicyShow: GateCommand {
     }
 }
 
+extension PolicySignature.Claim {
+    fileprivate var words: String {
+        switch self {
+        case .unsigned: "unsigned"
+        case .signed(let keys):
+            "signed by \(keys.joined(separator: ", ")); only a gateway knows whether it pins the key"
+        case .otherContents: "unsigned as it is now; what was signed were other contents"
+        }
+    }
+
+    fileprivate var json: JSONObject {
+        switch self {
+        case .unsigned: ["state": "unsigned"]
+        case .signed(let keys): ["state": "signed", "keys": .array(keys.map { .string($0) })]
+        case .otherContents: ["state": "other_contents"]
+        }
+    }
+}
+
 extension PolicyBundle {
     var headline: String {
-        "\(name) version \(version), \(types.count) types, \(callers.count) callers, \(cases.count) cases, \(notices.count) notices\ndigest \(digest)"
+        (isStarter ? "a starter, an example to begin with: " : "")
+            + "\(name) version \(version), \(types.count) types, \(callers.count) callers, \(cases.count) cases, \(notices.count) notices\ndigest \(digest)"
     }
 
     var summary: JSONObject {
@@ -194,7 +218,7 @@ extension PolicyBundle {
             "name": .string(name), "version": .integer(Int64(version)), "digest": .string(digest.text),
             "effective_from": .string("\(effectiveFrom)"), "types": .integer(Int64(types.count)),
             "callers": .integer(Int64(callers.count)), "cases": .integer(Int64(cases.count)),
-            "notices": .integer(Int64(notices.count)),
+            "notices": .integer(Int64(notices.count)), "starter": .boolean(isStarter),
         ]
     }
 }

@@ -8,12 +8,12 @@ import PolicyFiles
 struct PolicyDiff: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff",
-        abstract: "Says which sends two rule books decide differently.",
+        abstract: "Says what two rule books say and decide differently.",
         usage: "sendgate policy diff OLD NEW [--json]",
         discussion: """
             Both decide the same sends, from everything in favour to two circumstances against; a difference is told \
-            with the fewest. Texts, times to live and sending hours change no decision on equal facts; the pages they are \
-            on are named. Ends with 3 when anything differs.
+            with the fewest. After the decisions comes every value that was edited: texts, times to live, sending hours, \
+            grants and notices too. Ends with 3 when there is any difference.
             """)
 
     static let example = "sendgate policy diff /srv/policies/2026-11 Policies"
@@ -33,29 +33,53 @@ struct PolicyDiff: GateCommand {
             Terminal.print([
                 "changes": .array(difference.changes.map { .object($0.json) }),
                 "decided": .integer(Int64(difference.stateCount)),
+                "edited_notices": .array(difference.editedNotices.map { .object($0.json) }),
+                "edits": .array(difference.edits.map { .object($0.json) }),
                 "pages": .array(difference.pages.map { .string($0) }),
             ])
         } else {
             show(difference)
         }
-        if !difference.changes.isEmpty || !difference.pages.isEmpty { throw ExitStatus.foundDifference }
+        if !difference.edits.isEmpty { throw ExitStatus.foundDifference }
     }
 
     private func show(_ difference: PolicyDifference) {
         for change in difference.changes.prefix(Self.lineCountMax) {
             Terminal.print(Terminal.printable(change.sentence))
         }
-        let hidden = difference.changes.count - Self.lineCountMax
-        if hidden > 0 { Terminal.print("and \(hidden) more; --json has all of them") }
+        hide(difference.changes.count)
+        for edit in difference.edits.prefix(Self.lineCountMax) {
+            Terminal.print(Terminal.printable(edit.sentence))
+        }
+        hide(difference.edits.count)
+        for problem in difference.editedNotices {
+            Terminal.error(Terminal.printable(problem.placed(in: new)), hint: problem.hint)
+        }
         func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
         let changes = counted(difference.changes.count, "difference")
         let decisions = counted(Int(difference.stateCount), "decision")
-        Terminal.note("\(changes) in \(decisions); \(counted(difference.pages.count, "page")) changed")
-        if difference.changes.isEmpty {
-            for page in difference.pages.prefix(Self.lineCountMax) {
-                Terminal.note("  \(Terminal.printable(page)) changed, and no decision on equal facts with it")
-            }
+        Terminal.note(
+            "\(changes) in \(decisions); \(counted(difference.edits.count, "edit")) on \(counted(difference.pages.count, "page"))"
+        )
+        if difference.changes.isEmpty, !difference.edits.isEmpty {
+            Terminal.note("no decision on equal facts changes with them")
         }
+    }
+
+    private func hide(_ count: Int) {
+        let hidden = count - Self.lineCountMax
+        if hidden > 0 { Terminal.print("and \(hidden) more; --json has all of them") }
+    }
+}
+
+extension PolicyEdit {
+    fileprivate var json: JSONObject {
+        var object: JSONObject = [
+            "file": .string(file), "path": .array(path.map { .string($0) }), "sentence": .string(sentence),
+        ]
+        if let before { object["before"] = before }
+        if let after { object["after"] = after }
+        return object
     }
 }
 

@@ -8,23 +8,25 @@ import KeyLifecycle
 import OpenSSLCrypto
 import PolicyFiles
 
-/// `sendgate policy sign`: vouches for a bundle as it lies in its folder.
+/// `sendgate policy sign`: approves a role's part of a bundle as it lies in its folder.
 struct PolicySign: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign",
-        abstract: "Signs a rule book that passes its checks and its proof.",
-        usage: "sendgate policy sign DIR --key FILE [--json]",
+        abstract: "Signs a role's part of a bundle that passes its checks and its proof.",
+        usage: "sendgate policy sign DIR --role compliance|security|legal --key FILE [--json]",
         discussion: """
-            Writes `bundle.sig` into the folder, beside the signatures of others over the same contents. Prints the \
-            verifier key, which a gateway pins under `policy_signing.keys`.
+            `compliance` signs the whole bundle, `security` critical.yaml, `legal` the pages of mandatory types. Writes \
+            `ROLE.sig` into the folder, beside the signatures of others over the same contents. Prints the verifier key, \
+            which a gateway pins under `policy_signing.ROLE`.
             """)
 
     static let example = """
         sendgate keys init --directory /tmp/policy-keys
-        sendgate policy sign Policies --key /tmp/policy-keys/policy-*.key
+        sendgate policy sign Policies --role compliance --key /tmp/policy-keys/policy-*.key
         """
 
     @Argument(help: ArgumentHelp("The bundle's folder.", valueName: "dir")) var folder: String
+    @Option(help: ArgumentHelp("Whose approval it is.", valueName: "role")) var role: ApprovalRole
     @Option(help: ArgumentHelp("A private key of the purpose `policy`.", valueName: "file")) var key: String
     @OptionGroup var output: OutputOptions
 
@@ -41,18 +43,23 @@ struct PolicySign: GateCommand {
         let bundle = try PolicyLoading.bundle(at: folder)
         // Nobody vouches for what no gateway would put in force.
         try PolicyProof.demand(CompiledPolicy(bundle))
-        try PolicySignature.sign(
-            PolicySignature.Statement(of: bundle, digest: bundle.digest), in: folder, by: signer)
+        try PolicySignature.sign(role, of: bundle, in: folder, by: signer)
+        let pages = bundle.pages(signedAs: role)
         if output.json {
             var object = bundle.summary
+            object["role"] = .string(role.rawValue)
             object["signed_by"] = .string(signer.verifierKey.text)
+            if let pages { object["pages"] = .array(pages.map { .string($0) }) }
             Terminal.print(object)
         } else {
             Terminal.print(bundle.headline)
-            Terminal.print("signed by \(signer.verifierKey)")
+            for page in pages ?? [] { Terminal.print("  \(page)") }
+            Terminal.print("signed as \(role.rawValue) by \(signer.verifierKey)")
         }
     }
 }
+
+extension ApprovalRole: ExpressibleByArgument {}
 
 /// `sendgate policy activate`: puts the configured bundle in force, if it is the one that was reviewed.
 struct PolicyActivate: GateCommand {

@@ -58,7 +58,11 @@ struct TypePage {
             add("mandatory", rule.law.joined(separator: "; "))
             add("  passes", rule.passes.map(\.rawValue).joined(separator: ", "))
             add("  must reach", "within \(rule.mustReachWithin), else by \(rule.ifUnreachable)")
-            add("  approved", "by \(rule.approvedBy) on \(rule.approvedOn), review \(rule.reviewOn)")
+            add("  discharged by", rule.dischargedBy.map(\.rawValue).joined(separator: ", "))
+            add(
+                "  alarm",
+                "\(Self.duration(Int64(rule.dischargeWithinHours) * 3_600)) after a send that leaves it owed")
+            add("  review", "\(rule.reviewOn); the page needs the signature of `legal`")
         }
         if let rule = type.ownRequest {
             add("at own request", "passes \(rule.passes.map(\.rawValue).joined(separator: ", "))")

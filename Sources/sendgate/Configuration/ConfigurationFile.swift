@@ -143,12 +143,6 @@ struct ConfigurationFile: Sendable {
         if setting.isList {
             let words = words(setting.rawValue, node, place)
             settings[setting] = Word(text: words.map(\.text).joined(separator: ","), place: place)
-        } else if setting.isTruthValue {
-            guard case .boolean(let isTrue) = node.value else {
-                return refuse(
-                    "`\(setting.rawValue)` must be true or false, and is \(node.shapeName)", at: place)
-            }
-            settings[setting] = Word(text: isTrue ? "true" : "false", place: place)
         } else if let word = word(setting.rawValue, node, place) {
             settings[setting] = word
         }

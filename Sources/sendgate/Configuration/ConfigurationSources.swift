@@ -110,19 +110,6 @@ struct ConfigurationSources {
         return number
     }
 
-    /// `true` or `false`; `nil` when no source has it.
-    mutating func truth(_ setting: Setting) -> Bool? {
-        switch text(setting) {
-        case nil: return nil
-        case "true": return true
-        case "false": return false
-        case let text?:
-            refuse(
-                "`\(setting.rawValue)` is `\(text)`, and must be true or false", at: place(of: setting))
-            return nil
-        }
-    }
-
     /// Decimal digits only: no sign, no space, no leading zero.
     static func digits(_ text: String) -> Int? {
         guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),

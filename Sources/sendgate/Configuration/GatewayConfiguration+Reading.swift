@@ -1,4 +1,5 @@
 import AuditTrail
+import CompliancePolicy
 import Foundation
 import GateVocabulary
 import GatewayPipeline
@@ -99,41 +100,52 @@ extension GatewayConfiguration {
         return .unix(path: path, serverUserIDs: users)
     }
 
-    private static func policySigning(_ sources: inout ConfigurationSources) -> PolicySigning? {
-        let isRequired = sources.truth(.policySigningRequired)
-        let place = sources.place(of: .policySigningKeys)
-        let words = (sources.text(.policySigningKeys) ?? "").split(separator: ",").map(String.init)
-        let keys = words.compactMap { word -> NoteVerifierKey? in
-            guard let key = NoteVerifierKey(parsing: word), key.algorithm == .ed25519 else {
-                sources.refuse(
-                    "`\(word)` is no verifier key", at: place,
-                    hint: "`sendgate policy sign` prints the key that signs, as name+id+key")
-                return nil
-            }
-            guard !PrivateKeyFile.isThrowaway(id: key.name) else {
-                sources.refuse(
-                    "`\(key.name)` is a throwaway key", at: place, hint: "pin a key of `sendgate keys init`")
-                return nil
-            }
-            return key
-        }
-        switch isRequired {
-        case true?:
+    /// The keys of each role. All roles have some, and no key has two roles: one person's key would approve what
+    /// two were to look at.
+    private static func policySigning(_ sources: inout ConfigurationSources) -> PolicySigning {
+        var keys: [ApprovalRole: [NoteVerifierKey]] = [:]
+        var roles: [NoteVerifierKey: ApprovalRole] = [:]
+        for role in ApprovalRole.allCases {
+            let setting = role.setting
+            let place = sources.place(of: setting)
+            let words = (sources.text(setting) ?? "").split(separator: ",").map(String.init)
             if words.isEmpty {
                 sources.refuse(
-                    "`policy_signing.keys` is not set, so no bundle could ever come into force", at: nil,
-                    hint: "pin the verifier keys of those who sign the rule book")
+                    "`\(setting.rawValue)` is not set, so no bundle could ever come into force", at: place,
+                    hint:
+                        "pin the verifier keys that sign as `\(role.rawValue)`; `sendgate policy sign` prints them"
+                )
             }
-            return PolicySigning(keys: keys)
-        case false?, nil:
-            // Keys that check nothing look like protection and are none.
-            if !words.isEmpty {
-                sources.refuse(
-                    "`policy_signing.keys` pins keys that nothing is checked against", at: place,
-                    hint: "set `policy_signing.required: true`, or remove the keys")
+            for word in words {
+                guard let key = verifierKey(word, at: place, &sources) else { continue }
+                let other = roles.updateValue(role, forKey: key)
+                if let other, other != role {
+                    sources.refuse(
+                        "`\(key.name)` is pinned for `\(other.rawValue)` and for `\(role.rawValue)`",
+                        at: place,
+                        hint: "give each role a key of its own")
+                }
+                keys[role, default: []].append(key)
             }
+        }
+        return PolicySigning(keys: keys)
+    }
+
+    private static func verifierKey(
+        _ word: String, at place: String?, _ sources: inout ConfigurationSources
+    ) -> NoteVerifierKey? {
+        guard let key = NoteVerifierKey(parsing: word), key.algorithm == .ed25519 else {
+            sources.refuse(
+                "`\(word)` is no verifier key", at: place,
+                hint: "`sendgate policy sign` prints the key that signs, as name+id+key")
             return nil
         }
+        guard !PrivateKeyFile.isThrowaway(id: key.name) else {
+            sources.refuse(
+                "`\(key.name)` is a throwaway key", at: place, hint: "pin a key of `sendgate keys init`")
+            return nil
+        }
+        return key
     }
 
     // MARK: Sockets and callers
@@ -293,5 +305,16 @@ extension GatewayConfiguration {
         endpoint.connections.reserved = reserved(endpoint.connections.total)
         endpoint.inFlight.reserved = reserved(endpoint.inFlight.total)
         endpoint.bufferedBytes.reserved = reserved(endpoint.bufferedBytes.total)
+    }
+}
+
+extension ApprovalRole {
+    /// Where the role's keys are pinned.
+    var setting: Setting {
+        switch self {
+        case .compliance: .policySigningCompliance
+        case .security: .policySigningSecurity
+        case .legal: .policySigningLegal
+        }
     }
 }

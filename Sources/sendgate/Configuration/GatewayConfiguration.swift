@@ -1,4 +1,5 @@
 import AuditTrail
+import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
 import Logging
@@ -22,8 +23,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     var hop: NextHop
     /// Where a one-tap unsubscribe lands; the message id is appended.
     var unsubscribeURL: String
-    /// Set when only signed bundles may come into force; stands here and not in the bundle, because a bundle must
-    /// not be able to excuse itself.
+    /// Whose signatures a bundle needs to come into force; stands here and not in the bundle, because a bundle must
+    /// not be able to excuse itself. `nil` with `serve --dev` only.
     var policySigning: PolicySigning?
     var logLevel = Logger.Level.info
     /// Set by `serve --dev` only: throwaway keys and root as a caller are accepted, and this caller, which the
@@ -65,8 +66,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     }
 
     struct PolicySigning: Hashable, Sendable {
-        /// At least one; a signature by any of them is enough.
-        var keys: [NoteVerifierKey]
+        /// Of each role at least one; a signature by any of a role's keys is enough for the role.
+        var keys: [ApprovalRole: [NoteVerifierKey]]
     }
 
     struct CallerBinding: Hashable, Sendable {

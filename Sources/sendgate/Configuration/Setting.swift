@@ -15,8 +15,9 @@ enum Setting: String, CaseIterable, Sendable {
     case sealers
     case hopUnix = "hop.unix"
     case hopUsers = "hop.users"
-    case policySigningRequired = "policy_signing.required"
-    case policySigningKeys = "policy_signing.keys"
+    case policySigningCompliance = "policy_signing.compliance"
+    case policySigningSecurity = "policy_signing.security"
+    case policySigningLegal = "policy_signing.legal"
     case queuedOperations = "limits.queued_operations"
     case queuedOperationsPerCaller = "limits.queued_operations_per_caller"
     case outboxMessages = "limits.outbox_messages"
@@ -58,16 +59,18 @@ enum Setting: String, CaseIterable, Sendable {
         // Repeating an id is answered with the first answer for at least 31 days.
         case .retentionDays: 31...3_660
         case .state, .trail, .policies, .keys, .rootKey, .origin, .unsubscribeURL, .logLevel, .hopUnix,
-            .hopUsers, .policySigningRequired, .policySigningKeys:
+            .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal:
             nil
         }
     }
 
     /// Whether the value is several texts: a list in the file, separated by commas elsewhere.
-    var isList: Bool { self == .hopUsers || self == .policySigningKeys }
-
-    /// Whether the value is `true` or `false`.
-    var isTruthValue: Bool { self == .policySigningRequired }
+    var isList: Bool {
+        switch self {
+        case .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal: true
+        default: false
+        }
+    }
 
     /// Bytes of one text: the longest path Linux takes (`PATH_MAX`).
     static let textByteCountMax = 4096

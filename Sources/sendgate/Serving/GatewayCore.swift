@@ -18,12 +18,14 @@ struct GatewayCore: Service {
     /// Records what was counted; asked every minute, and with `true` before the stop.
     let recordCounts: @Sendable (_ isLast: Bool) -> Void
     let retentionMilliseconds: Int64
+    /// Duties of the bundle in force whose review is due now.
+    let lapsedReviews: @Sendable () -> [PolicyProblem]
     let logger: Logger
 
-    /// How often counts whose minute is over are recorded.
-    private static let countInterval = Duration.seconds(60)
-    /// How many of these pass between two looks for rows past their retention: an hour.
-    private static let countIntervalsPerPrune = 60
+    /// How often overdue duties are looked for, and counts whose minute is over are recorded.
+    private static let housekeepingInterval = Duration.seconds(60)
+    /// How many of these pass between two looks for rows past their retention and reviews past their day: an hour.
+    private static let intervalsPerHour = 60
 
     /// Runs what writes, and records that the gateway started.
     ///
@@ -46,14 +48,21 @@ struct GatewayCore: Service {
         }
     }
 
-    /// Prunes now and then until the group shuts down, then records the stop and drains.
+    /// Prunes, and raises the alarm for lapsed reviews, every hour until the group shuts down, then records the stop and drains.
     func run() async throws {
         await cancelWhenGracefulShutdown {
             var interval = 0
             while !Task.isCancelled {
-                if interval % Self.countIntervalsPerPrune == 0 { await prune() }
+                await raiseOverdueDuties()
+                if interval % Self.intervalsPerHour == 0 {
+                    await prune()
+                    // Every hour anew: a review that is not done does not become less of an alarm by being told.
+                    for problem in lapsedReviews() {
+                        logger.critical("review_lapsed: \(problem.placed); \(problem.hint ?? "")")
+                    }
+                }
                 interval += 1
-                try? await Task.sleep(for: Self.countInterval)
+                try? await Task.sleep(for: Self.housekeepingInterval)
                 recordCounts(false)
             }
         }
@@ -67,6 +76,14 @@ struct GatewayCore: Service {
         }
         await stopThreads()
         logger.info("stopped", metadata: ["published": "\(publisher.publishedSize)"])
+    }
+
+    /// What cannot be raised now is raised in the next round.
+    private func raiseOverdueDuties() async {
+        let failure = await submitted { finished in
+            HouseOperation(finished: finished) { batch, now in _ = try batch.raiseOverdueDuties(at: now) }
+        }
+        if let failure { logger.error("overdue duties cannot be looked for: \(failure)") }
     }
 
     private func prune() async {

@@ -6,11 +6,21 @@ import OpenSSLCrypto
 import UnixSocketEndpoint
 import WireProtocol
 
+extension PolicyBundle {
+    /// What is said of a bundle in force that no role approved.
+    var unsignedRemark: String {
+        isStarter
+            ? "the bundle is the unsigned starter: an example that nobody has approved"
+            : "the bundle is unsigned: nobody has approved it"
+    }
+}
+
 /// What readiness and metrics say of the parts around the engine.
 struct GatewayVitals: Sendable {
     let store: any GateStore
     let publisher: TrailPublisher
     let policy: PolicyInForce
+    let clock: any Clock
     let health: RelayHealth
     let reloads: ReloadLedger
     var limits: EngineLimits
@@ -104,11 +114,21 @@ struct GatewayVitals: Sendable {
         return .init(name: "outbox", isPassed: !isFull, detail: detail)
     }
 
+    /// Passes whatever it says: a bundle that nobody approved, or a review that is due, stops no send by itself.
     private var policyCheck: ReadinessAnswer.Check {
-        let refusal = reloads.lastRefusal.map {
-            "a bundle was refused at \($0.at.rfc3339) and the old one stays: \($0.reason)"
+        var details: [String] = []
+        if let refusal = reloads.lastRefusal {
+            details.append(
+                "a bundle was refused at \(refusal.at.rfc3339) and the old one stays: \(refusal.reason)")
         }
-        return .init(name: "policy", isPassed: true, detail: refusal)
+        let policy = policy.current
+        if policy.approvals.isEmpty { details.append(policy.bundle.unsignedRemark) }
+        let lapsed = policy.bundle.lapsedReviews(at: clock.now())
+        if let first = lapsed.first {
+            details.append("\(lapsed.count) reviews are due, the first: \(first.placed)")
+        }
+        return .init(
+            name: "policy", isPassed: true, detail: details.isEmpty ? nil : details.joined(separator: "; "))
     }
 
     /// More lines for `/metrics`, in the Prometheus text format.
@@ -126,9 +146,14 @@ struct GatewayVitals: Sendable {
             "policy_refused", "gauge", "Whether the last reload was refused.",
             reloads.lastRefusal == nil ? 0 : 1)
         text += "# HELP sendgate_policy_info The bundle in force.\n# TYPE sendgate_policy_info gauge\n"
-        let bundle = policy.current.bundle
+        let policy = policy.current
+        let bundle = policy.bundle
+        let roles = Set(policy.approvals.map(\.role.rawValue)).sorted().joined(separator: ",")
         text +=
-            "sendgate_policy_info{digest=\"\(bundle.digest)\",reviewed=\"\(PolicyLoading.reviewedDigest(of: bundle))\"} 1\n"
+            "sendgate_policy_info{digest=\"\(bundle.digest)\",reviewed=\"\(bundle.reviewedDigest)\",approved=\"\(roles)\"} 1\n"
+        add(
+            "policy_reviews_lapsed", "gauge", "Mandatory types whose review is due.",
+            bundle.lapsedReviews(at: clock.now()).count)
         add("damaged_rows", "gauge", "Stored rows found unreadable since the start.", store.damagedRows.count)
         add("data_key_seals", "gauge", "Rows the current data key has sealed.", store.dataKeyUse.sealCount)
         add(

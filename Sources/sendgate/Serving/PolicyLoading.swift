@@ -43,22 +43,23 @@ enum PolicyLoading {
         return problems
     }
 
-    /// The bundle a gateway may put in force: read, checked, signed where the configuration asks for it, compiled and
-    /// proved. Every way of putting one in force comes through here.
+    /// The bundle a gateway may put in force: read, checked, signed by every role, compiled and proved. Every way of
+    /// putting one in force comes through here. Only a gateway in development asks for no signatures.
     static func configured(_ configuration: GatewayConfiguration) throws(PolicyProblems)
         -> PolicySource.Loaded
     {
         let folder = configuration.policiesDirectory
         try refuseOpenPages(of: folder)
         let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
-        let reviewed = reviewedDigest(of: bundle)
+        var approvals: [Approval] = []
         if let signing = configuration.policySigning {
-            try PolicySignature.verify(
-                PolicySignature.Statement(of: bundle, digest: reviewed), in: folder, by: signing.keys)
+            approvals = try PolicySignature.verify(bundle, in: folder, by: signing.keys)
+        } else if !configuration.isDevelopment {
+            preconditionFailure("a configuration for production without keys that sign the bundle")
         }
-        let policy = CompiledPolicy(bundle)
+        let policy = CompiledPolicy(bundle, approvals: approvals)
         try PolicyProof.demand(policy)
-        return PolicySource.Loaded(policy: policy, reviewedDigest: reviewed)
+        return PolicySource.Loaded(policy: policy, reviewedDigest: bundle.reviewedDigest)
     }
 
     /// Refuses a bundle that everybody may write: who may put it in force would be anybody.
@@ -77,20 +78,18 @@ enum PolicyLoading {
             })
     }
 
-    /// What is wrong with putting a bundle in force now: it was reviewed and proved for the law from its own day on.
-    ///
-    /// - Returns: `nil` when its day has come.
-    static func earliness(of bundle: PolicyBundle, at now: Instant) -> PolicyProblem? {
-        guard bundle.effectiveFrom.instant > now else { return nil }
-        return PolicyProblem(
-            file: "bundle.yaml", at: bundle.location("bundle.yaml", ["effective_from"]),
-            "`effective_from` is \(bundle.effectiveFrom), and that day has not come (it is \(now.rfc3339))",
-            hint: "put it in force on that day, and keep the one before in the folder until then")
-    }
-
-    /// Signing is about the pages as they lie there, whatever development adds to them.
-    static func reviewedDigest(of bundle: PolicyBundle) -> PolicyDigest {
-        bundle.developmentCaller == nil
-            ? bundle.digest : PolicyBundle.digest(of: DevelopmentCaller.removed(from: bundle.documents))
+    /// What is wrong with putting a bundle in force now: its day has not come, or what it says has not been looked at
+    /// when it should have been. It was reviewed and proved for the law from its own day on.
+    static func untimeliness(of bundle: PolicyBundle, at now: Instant) -> [PolicyProblem] {
+        var problems = bundle.lapsedReviews(at: now)
+        if bundle.effectiveFrom.instant > now {
+            problems.insert(
+                PolicyProblem(
+                    file: "bundle.yaml", at: bundle.location("bundle.yaml", ["effective_from"]),
+                    "`effective_from` is \(bundle.effectiveFrom), and that day has not come (it is \(now.rfc3339))",
+                    hint: "put it in force on that day, and keep the one before in the folder until then"),
+                at: 0)
+        }
+        return problems
     }
 }
