@@ -61,11 +61,12 @@ extension EntrySchema {
                 "policy": digest, "reason": code,
                 "request": .object(
                     EntryMembers(
-                        required: ["channel": code, "critical": .boolean, "type": typeName],
+                        required: ["channel": code, "critical": .boolean],
                         optional: [
                             "collapse_tag": tag, "deep_link_tag": tag, "destination_tag": tag,
                             "fallback_for": .uuid, "id_tag": tag, "locale": .text(byteCountMax: 35),
-                            "ttl_seconds": count,
+                            "ttl_seconds": count, "type": typeName, "type_byte_count": count,
+                            "type_tag": tag,
                         ])),
                 "send_id": .uuid, "subject": .nullable(tag), "tzdata": .text(byteCountMax: 32),
             ],
@@ -164,8 +165,8 @@ extension EntrySchema {
     private static let uid = EntryShape.integer(0...4_294_967_295)
     /// A name out of one of our own closed lists.
     private static let code = EntryShape.name
-    /// A type as it was asked for, known or not. At most 128 bytes (`WireProtocol`).
-    private static let typeName = EntryShape.text(byteCountMax: 128)
+    /// A type of the registry, or a category.
+    private static let typeName = EntryShape.name
     private static let region = EntryShape.object(
         EntryMembers(required: [
             "code": .text(byteCountMax: 6), "observed_at": moment, "source": code,

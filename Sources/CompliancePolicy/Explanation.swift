@@ -126,7 +126,8 @@ package enum Explanation {
             case .acceptedByProvider: "the provider took it\(at)"
             case .failed: "the provider refused it\(at)\(reason.map { " (\($0))" } ?? "")"
             case .unregistered: "the provider no longer knew `\(place ?? "the device")`"
-            case .userObserved: "the recipient saw it\(place.map { " on `\($0)`" } ?? "")"
+            case .userObserved:
+                "the recipient saw it\(place.map { " on `\($0)`" } ?? "")\(reason.map { " (\($0))" } ?? "")"
             }
         return "On \(words(moment)) \(what)."
     }

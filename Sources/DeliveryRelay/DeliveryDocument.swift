@@ -16,7 +16,7 @@ package enum DeliveryDocument {
             "token": .string(delivery.token),
             "headers": .object(delivery.headers),
             "body": try CanonicalJSON.read(delivery.body),
-            "expires_at": .string(delivery.expiresAt.rfc3339),
+            "expires_at": .string(delivery.statedExpiry.rfc3339),
         ]
         if let platform = delivery.platform { object["platform"] = .string(platform.rawValue) }
         if let app = delivery.app { object["app"] = .string(app) }

@@ -53,4 +53,5 @@ package enum TagKind: String, Sendable {
     case deepLink = "deep_link"
     case consent
     case event
+    case type
 }

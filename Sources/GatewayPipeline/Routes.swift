@@ -121,7 +121,9 @@ extension Gateway {
         case .suspendKey(let key):
             context.readingOptional(EmptyBody.self) { _ in changeKey(key, .suspend, context) }
         case .revokeKey(let key):
-            context.reading(KeyRevokeBody.self) { _ in changeKey(key, .revoke, context) }
+            context.reading(KeyRevokeBody.self) { body in
+                changeKey(key, body.cause == .compromised ? .revoke : .deactivate, context)
+            }
         case .destroyKey(let key):
             context.readingOptional(EmptyBody.self) { _ in changeKey(key, .destroy, context) }
         case .activatePolicy:

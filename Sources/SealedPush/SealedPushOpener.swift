@@ -1,6 +1,12 @@
 import Crypto
 import SealedFormat
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// One message that came from the gateway, to this app on this device, and was not changed.
 public struct SealedMessage: Sendable, Hashable {
     /// What the gateway sealed: JSON in UTF-8, at most 1,974 bytes.
@@ -150,9 +156,12 @@ public struct SealedPushOpener: Sendable {
     private func openNotification(_ envelope: SealedEnvelope, now: UInt64) throws(SealedPushError) -> Opening
     {
         let (content, _) = try openSeal(envelope, purpose: .notification, now: now)
+        // The envelope's own expiry is a class that many messages share; the exact one is in the content.
+        let exact = (try? JSONDecoder().decode(StatedExpiry.self, from: Data(content)))?.expiresAt
+        let expiresAt = exact.map { min(UInt64(max(0, $0)) / 1000, envelope.expiresAt) } ?? envelope.expiresAt
+        guard now < expiresAt else { throw .expired(expiredAt: expiresAt) }
         let message = SealedMessage(
-            content: content, messageID: IdentifierText.uuid(envelope.messageID),
-            expiresAt: envelope.expiresAt)
+            content: content, messageID: IdentifierText.uuid(envelope.messageID), expiresAt: expiresAt)
         // Only what is proved genuine is recorded, or a stranger could use up message ids.
         let known: SeenMessage
         do {
@@ -166,6 +175,13 @@ public struct SealedPushOpener: Sendable {
         case .same: return .alreadyOpened(message)
         case .different: throw .repeatedMessageID(messageID: message.messageID)
         }
+    }
+
+    private struct StatedExpiry: Decodable {
+        /// Unix milliseconds.
+        var expiresAt: Int64
+
+        private enum CodingKeys: String, CodingKey { case expiresAt = "expires_at" }
     }
 
     /// Everything that must hold before a content is believed.

@@ -35,6 +35,7 @@ public struct Send: Hashable, Sendable {
     public var ttlSeconds: Int64?
     /// Sends of one key replace each other on the device.
     public var collapseKey: String?
+    /// Where a tap leads: below a place the type declares. The type's own place when `nil`.
     public var deepLink: String?
     /// A BCP 47 language tag; the recipient's when `nil`.
     public var locale: String?

@@ -206,7 +206,15 @@ extension BadLine {
         BadLine("types/payment.yaml", ["alert_type"], 12, "must be 1 to 11"),
         BadLine("types/payment.yaml", ["purpose"], "marketing", "the name of a category"),
         BadLine("types/payment.yaml", ["sub_of"], "gift", "no other type of the registry"),
+        BadLine("types/sealed_only.yaml", ["sub_of"], "statement", "told by each of them"),
+        BadLine("types/payment.yaml", ["alert_record"], true, "without `alert_type`"),
+        BadLine(
+            "types/payment.yaml", "no `alertId` to look the row up by",
+            after: [
+                ("types/payment.yaml", ["alert_type"], 3), ("types/payment.yaml", ["alert_record"], true),
+            ]),
         BadLine("types/payment.yaml", ["interruption"], "critical", "only a permitted send"),
+        BadLine("types/payment.yaml", ["interruption"], "passive", "tells it from every other of its tier"),
         BadLine("types/payment.yaml", ["teir"], "important", "did you mean `tier`?"),
         BadLine("types/payment.yaml", ["means"], " \u{A0} ", "is blank"),
         BadLine("types/duty.yaml", ["mandatory", "law"], [" "], "is blank"),
@@ -225,6 +233,14 @@ extension BadLine {
         BadLine("types/payment.yaml", ["deep_link"], "javascript://alert(1)", "no place in the app"),
         BadLine("types/payment.yaml", ["deep_link"], "drop://tx/{id}", "no place in the app"),
         BadLine("types/payment.yaml", ["deep_link"], "drop:send", "no place in the app"),
+        BadLine("types/payment.yaml", ["deep_link_prefixes"], ["drop://a/../b"], "no place in the app"),
+        BadLine("types/payment.yaml", ["params", "link"], "url", "a link to anywhere"),
+        BadLine(
+            "types/payment.yaml", ["params", "link"], ["url": ["under": ["https://"]]], "no place on the web"),
+        BadLine("types/payment.yaml", ["params", "link"], ["url": ["under": []]], "names no place"),
+        BadLine(
+            "types/payment.yaml", ["params", "name"], ["text": ["allows": ["links"]]],
+            "must be one of `line_breaks`, `domain_names`"),
         BadLine("types/promo.yaml", ["tier"], "critical", "nobody waits for marketing"),
         BadLine("types/promo.yaml", ["interruption"], "time_sensitive", "breaks through nothing"),
         BadLine(
@@ -250,6 +266,20 @@ extension BadLine {
         BadLine("messages/en.yaml", ["payment", "body"], "}", "a brace that does not belong"),
         BadLine("messages/en.yaml", ["payment", "body"], "{}", "a brace that does not belong"),
         BadLine("messages/en.yaml", ["payment", "public_body"], "{amount}", "where anybody may see it"),
+        BadLine("messages/en.yaml", ["payment", "body"], "See https://{amount}", "must have no link"),
+        BadLine("messages/en.yaml", ["payment", "body"], "Pay at {amount}.com", "must have no link"),
+        BadLine("messages/en.yaml", ["payment", "title"], "tel:+4790000000", "must have no link"),
+        BadLine("messages/en.yaml", ["payment", "title"], "One\nand another", "and a title has one"),
+        BadLine(
+            "messages/en.yaml", "which may have several lines",
+            after: [
+                ("types/payment.yaml", ["params", "note"], ["text": ["allows": ["line_breaks"]]]),
+                ("messages/en.yaml", ["payment", "title"], "{note}"),
+            ]),
+        BadLine(
+            "messages/en.yaml", ["payment", "title"], "b\u{200B}ank", "must have no invisible characters"),
+        BadLine(
+            "messages/nb.yaml", ["payment", "body"], "100\u{202E}000", "must have no invisible characters"),
         BadLine("messages/en.yaml", ["payment", "body"], ["amount": ["other": "x"]], "which is no integer"),
         BadLine("messages/en.yaml", ["payment", "body"], ["amount": ["one": "x"]], "lacks `other`"),
         BadLine("messages/en.yaml", ["generic", "important"], nil, "lacks `important`"),

@@ -5,7 +5,7 @@ import GateVocabulary
 extension TestBundle {
     static var pages: [String: JSONValue] {
         [
-            "bundle.yaml": ["name": "test", "version": 1, "effective_from": "2026-01-01"],
+            "bundle.yaml": ["name": "test", "version": 1, "effective_from": "2026-01-01", "brand": "Test"],
             "categories.yaml": categories,
             "regions.yaml": regions,
             "callers.yaml": ["callers": callers],
@@ -267,6 +267,7 @@ extension TestBundle {
         ] {
             page[id] = ["title": .string(id), "body": "Look."]
         }
+        page["comments_summary"] = ["title": "comments_summary", "body": "{count}"]
         return .object(page)
     }
 }

@@ -69,6 +69,29 @@ import Testing
         try #require(reply.status < 300, "\(reply.json)")
     }
 
+    @Test func `a reply that the bundle knows as a word of withdrawal is one, and another is not`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        func answer(_ reply: String) async throws -> GatewayHarness.Reply {
+            try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/consents/c1/withdraw", ["reply": .string(reply)])
+        }
+        let question = try await answer("STOP calling it an offer")
+        #expect(question.status == 422, "\(question.json)")
+        #expect(question.json["violations"]?.arrayValue?.first?["pointer"]?.stringValue == "/reply")
+        #expect(
+            try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p1", to: "u_1")).status == 202)
+        gate.clock.advance(seconds: 1)
+        #expect(try await answer(" Stop! ").status == 200)
+        let sent = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p2", to: "u_1"))
+        #expect(sent.status == 403 && sent["detail"] == "withdrawn", "\(sent.json)")
+        let ledger = try await gate.call("product", "GET", "/v1/recipients/u_1/consents")
+        #expect("\(ledger.json)".contains("sms_keyword"), "\(ledger.json)")
+    }
+
     @Test func `what somebody had consented to on a day is told with the very words they saw`() async throws {
         let gate = try GatewayHarness(at: "2025-11-01T10:00:00Z")
         try await gate.register("u_1")

@@ -54,6 +54,46 @@ import Testing
         #expect(try await events(gate, send) == [event, "accepted_by_provider"])
     }
 
+    @Test func `what the recipient did and what the provider said are told with the event`() async throws {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        func report(_ event: String, _ more: JSONObject) async throws -> Int {
+            var body: JSONObject = [
+                "send": .string(send), "destination": "d_1", "event": .string(event),
+                "at": .string(gate.clock.now().rfc3339),
+            ]
+            for (key, value) in more { body[key] = value }
+            return try await gate.call("product", "POST", "/v1/receipts", body).status
+        }
+        #expect(try await report("user_observed", ["action": "opened"]) == 200)
+        #expect(try await report("failed", ["reason": "BadDeviceToken"]) == 200)
+        let status = try await gate.call("payments", "GET", "/v1/sends/\(send)")
+        let told = try #require(status.json["events"]?.arrayValue).map {
+            [$0["event"]?.stringValue, $0["reason"]?.stringValue]
+        }
+        #expect(told == [["handed_over", nil], ["user_observed", "opened"], ["failed", "BadDeviceToken"]])
+        let history = try await gate.call("product", "GET", "/v1/recipients/u_1/decisions")
+        #expect("\(history.json)".contains("the recipient saw it on `d_1` (opened)"), "\(history.json)")
+        // What would not be told is refused.
+        #expect(try await report("failed", ["action": "opened"]) == 422)
+        #expect(try await report("user_observed", ["reason": "x"]) == 422)
+        #expect(try await report("accepted_by_provider", ["reason": "x"]) == 422)
+    }
+
+    @Test(arguments: [("compromised", "compromised"), ("lost", "deactivated"), ("retired", "deactivated")])
+    func `a key ends as the cause of its revocation says`(cause: String, state: String) async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let (_, key) = try await gate.addKey("u_1")
+        let reply = try await gate.call(
+            "keys-team", "POST", "/v1/keys/\(key)/revoke", ["cause": .string(cause)])
+        #expect(reply.status == 200 && reply["state"] == state, "\(reply.json)")
+        // Either way nothing more is sealed to it.
+        let send = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        #expect(send["reason"] == "generic_only", "\(send.json)")
+    }
+
     @Test func `a receipt from before its send is refused`() async throws {
         let gate = try GatewayHarness()
         let send = try await handOver(gate, .accepted(status: 200))

@@ -153,6 +153,27 @@ import WireProtocol
         #expect(try await gate.call("payments", "POST", "/v1/sends/acknowledge", other).status == 404)
     }
 
+    @Test func `a large transfer is told in place of the transfer, whichever comes first`() async throws {
+        let gate = try await gate()
+        func transfer(_ type: String, _ id: String, _ transaction: String) async throws
+            -> GatewayHarness.Reply
+        {
+            var send = GatewayHarness.remittance(id, to: "u_1")
+            send["type"] = .string(type)
+            send["params"] = [
+                "amount": ["minor": 500_000, "currency": "NOK"], "recipient_name": "Ahmad Karimi",
+                "transaction_id": .string(transaction),
+            ]
+            return try await gate.call("payments", "POST", "/v1/sends", send)
+        }
+        let (one, other) = ("0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a11")
+        #expect(try await transfer("transfer.large", "a", one).status == 202)
+        let again = try await transfer("transfer.sent", "b", one)
+        #expect(again.status == 403 && again["detail"] == "already_sent", "\(again.json)")
+        #expect(try await transfer("transfer.sent", "c", other).status == 202)
+        #expect(try await transfer("transfer.large", "d", other).status == 403)
+    }
+
     @Test func `what came to nothing may be told again`() async throws {
         let gate = try await gate()
         let sent = try await gate.call("payments", "POST", "/v1/sends", processing("a"))

@@ -43,7 +43,9 @@ struct Sample {
         content = NotificationContent(
             send: SendID(uuidText: "0b0f7f3a-6a3e-4b0e-9d5e-111111111111")!,
             message: MessageID(uuidText: "5c1e9f64-2f0e-4a53-8b7a-222222222222")!,
-            type: TypeID("transaction.remittance_sent"), number: 7, category: .transactional,
+            type: TypeID("transaction.remittance_sent"), number: 7, hasAlertRecord: true,
+            category: .transactional,
+            tier: .important, brand: "Drop",
             texts: try! texts.filled(with: values),
             constantText: isNorwegian
                 ? .init(title: "Nytt varsel", body: "Åpne appen for å se det.")
@@ -52,7 +54,9 @@ struct Sample {
             deepLink: "drop://transactions/77", thread: "transaction", sound: "coins.caf",
             actionCategory: "TRANSACTION_ALERT", androidChannel: "transactional", badge: 3,
             interruption: interruption, privacy: privacy, sentAt: Instant(seconds: 1_795_237_200),
+            composedAt: Instant(seconds: 1_795_237_200),
             expiresAt: Instant(seconds: 1_795_240_800), collapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),
+            closedCollapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),
             unsubscribeLink: unsubscribeLink)
     }
 

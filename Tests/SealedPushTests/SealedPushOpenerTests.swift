@@ -154,6 +154,29 @@ import Testing
         }
     }
 
+    @Test func `a message whose own time is over does not open, although its envelope lives on`() throws {
+        let scene = try Scene(.p256)
+        // Given a message that ends a minute before what its envelope says.
+        let end = Scene.expiresAt - 60
+        let content = Array(
+            #"{"body":"\"expires_at\":9","expires_at":\#(end * 1000 + 999),"params":{"expires_at":1}}"#.utf8)
+        let envelope = try scene.seal(content)
+        let opened = try scene.opener().open(envelope, now: end - 1)
+        #expect(opened.message.expiresAt == end && opened.message.content == content)
+        for now in [end, end + 1, Scene.expiresAt - 1] {
+            #expect(throws: SealedPushError.expired(expiredAt: end)) {
+                try scene.opener().open(envelope, now: now)
+            }
+        }
+        // One that claims more than its envelope has no more, and one that says nothing has the envelope's.
+        for content in [#"{"expires_at":99999999999999}"#, #"{"expires_at":-1000}"#, "[]", "x"] {
+            let envelope = try scene.seal(Array(content.utf8))
+            let isOpened = (try? scene.opener().open(envelope, now: Scene.expiresAt - 1)) != nil
+            #expect(isOpened == !content.contains("-"), "\(content)")
+            #expect(throws: SealedPushError.self) { try scene.opener().open(envelope, now: Scene.expiresAt) }
+        }
+    }
+
     @Test func `an expiry moved into the future does not open`() throws {
         let scene = try Scene(.p256)
         let text = String(decoding: try scene.seal([1]), as: UTF8.self)

@@ -61,6 +61,7 @@ import Testing
             material, recipientLocale: nil, utcOffsetSeconds: 3600, under: TestBook.policy)
         let plan = ContentPlan(
             material, saying: content, to: situation.destination, as: Sample.message,
+            ownCollapse: Sample.tag(98),
             unsubscribeLink: "https://drop.example/u/opaque", facts: &facts, under: TestBook.policy)
         return (plan, decide(material.request, given: facts, under: TestBook.policy), facts, material)
     }
@@ -130,15 +131,150 @@ import Testing
         #expect(order.app == "no.getdrop.app")
         #expect(order.purpose == .notification)
         #expect(order.message == Sample.message)
-        #expect(order.expiresAt == UInt64(material.expiresAt.seconds))
+        // Outside a class of the tier, inside the exact time.
+        #expect(order.expiresAt == UInt64(Sample.now.seconds) + 172_800)
         #expect(delivery.key == KeyID(high: 7, low: 8))
         let inside = try CanonicalJSON.readCanonical(order.content)
         #expect(inside["type"] == "transaction.remittance_sent")
+        #expect(inside["expires_at"] == .integer(material.expiresAt.milliseconds))
         #expect(inside["params"] == .object(material.params))
         #expect(inside["deep_link"] == "drop://kanari-link")
         #expect(inside["body"] == "Du sendte 77\u{A0}318\u{A0}773,18\u{A0}kr til Zyxwvut kanari.")
         #expect(inside["category"] == "transactional")
         #expect(inside["thread"] == "transaction")
+    }
+
+    /// What somebody outside sees of one message of a type, but for what is random and how long the content is.
+    private static func outside(
+        _ type: NotificationType, _ situation: Situation, life: Int64, collapse: GateVocabulary.Tag?
+    ) throws -> String? {
+        var material = Sample.material(type, on: situation.channel)
+        material.expiresAt = Sample.now.advanced(bySeconds: life)
+        material.collapse = collapse
+        var facts = Sample.facts
+        facts.expiry = material.expiresAt
+        facts.deviceKey = situation.key
+        facts.platform = situation.platform
+        let content = try SendContent(
+            material, recipientLocale: "en", utcOffsetSeconds: 0, under: TestBook.policy)
+        let plan = ContentPlan(
+            material, saying: content, to: situation.destination, as: Sample.message,
+            ownCollapse: Sample.tag(98), unsubscribeLink: nil, facts: &facts, under: TestBook.policy)
+        let decision = decide(material.request, given: facts, under: TestBook.policy)
+        guard let delivery = plan.delivery(for: decision), delivery.form != .full else { return nil }
+        let seen = [
+            delivery.headerBytes.text, delivery.body.beforeEnvelope.text, delivery.body.afterEnvelope.text,
+            "\(delivery.order?.expiresAt ?? 0)",
+        ].joined(separator: "\n")
+        // A tag is random to whoever sees it; that there is one is not.
+        return [98, 99].reduce(seen) { $0.replacing(Sample.tag($1).hexadecimal, with: "TAG") }
+    }
+
+    @Test(arguments: situations.filter { $0.channel == .push })
+    func `outside, all sealed types of one platform and tier are one class`(_ situation: Situation) throws {
+        var classes: [Tier: Set<String>] = [:]
+        var types: [Tier: Set<TypeID>] = [:]
+        for type in TestBook.policy.types where type.body.push == .sealed && type.isEnabled {
+            // The type's own life and what a send may make of it, with a collapse key and without.
+            for life in [type.ttlSeconds, 60, type.ttlSeconds / 2] {
+                for collapse in [nil, Sample.tag(99)] {
+                    guard let seen = try Self.outside(type, situation, life: life, collapse: collapse) else {
+                        continue
+                    }
+                    classes[type.tier, default: []].insert(seen)
+                    types[type.tier, default: []].insert(type.id)
+                }
+            }
+        }
+        #expect(types.values.reduce(0) { $0 + $1.count } > 20, "\(types)")
+        for (tier, seen) in classes {
+            #expect(types[tier]!.count > 1)
+            #expect(
+                seen.count == 1, "\(tier) is \(seen.count) classes:\n\(seen.joined(separator: "\n---\n"))")
+        }
+        #expect(Set(classes.values.map { $0.first! }).count == classes.count, "two tiers look alike")
+    }
+
+    @Test func `a message that waited is told outside as if it had just come`() throws {
+        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        for situation in Self.situations where situation.channel == .push {
+            let material = Sample.material(type, on: .push)
+            var facts = Sample.facts
+            let later = Sample.now.advanced(bySeconds: 1_800)
+            facts.now = later
+            facts.deviceKey = situation.key
+            facts.platform = situation.platform
+            let content = try SendContent(
+                material, recipientLocale: "en", utcOffsetSeconds: 0, under: TestBook.policy)
+            let plan = ContentPlan(
+                material, saying: content, to: situation.destination, as: Sample.message,
+                ownCollapse: Sample.tag(98), unsubscribeLink: nil, facts: &facts, under: TestBook.policy)
+            let delivery = try #require(
+                plan.delivery(for: decide(material.request, given: facts, under: TestBook.policy)))
+            if let order = delivery.order { #expect(order.expiresAt == UInt64(later.seconds) + 172_800) }
+            if situation.platform == .ios {
+                #expect(delivery.headers["apns-expiration"] == .string(String(later.seconds + 172_800)))
+            }
+        }
+    }
+
+    @Test func `a tier that is silent is silent on an iPhone, whatever its type`() throws {
+        for type in TestBook.policy.types where type.isEnabled {
+            for situation in Self.situations where situation.platform == .ios {
+                let (plan, decision, _, _) = try Self.plan(type, situation)
+                guard let delivery = plan.delivery(for: decision) else { continue }
+                let body = try CanonicalJSON.readCanonical(
+                    try delivery.filled(with: try delivery.order.map(Self.envelope)))
+                let sound = body["aps"]?["sound"]
+                if delivery.form == .full {
+                    #expect(
+                        sound?.stringValue == (type.interruption == .passive ? nil : type.sound), "\(type.id)"
+                    )
+                } else {
+                    #expect((sound != nil) == (type.interruption == .timeSensitive), "\(type.id)")
+                }
+            }
+        }
+    }
+
+    @Test func `a text message, a subject and a generic push say who writes`() throws {
+        for type in TestBook.policy.types where type.isEnabled {
+            for situation in Self.situations {
+                let (plan, decision, _, _) = try Self.plan(type, situation)
+                guard let delivery = plan.delivery(for: decision) else { continue }
+                let body = try CanonicalJSON.readCanonical(
+                    try delivery.filled(with: try delivery.order.map(Self.envelope)))
+                let message = body["message"]
+                let shown: JSONValue? =
+                    switch situation.channel {
+                    case .sms: body["text"]
+                    case .email: body["subject"]
+                    case .push where delivery.form == .full: nil
+                    case .push:
+                        body["aps"]?["alert"]?["title"] ?? message?["data"]?["title"]
+                            ?? message?["android"]?["notification"]?["title"]
+                    }
+                guard let text = shown?.stringValue else {
+                    #expect(delivery.form == .full && situation.channel == .push)
+                    continue
+                }
+                #expect(
+                    text.hasPrefix("\(TestBook.policy.bundle.brand): "),
+                    "\(type.id) by \(situation.name): \(text)")
+            }
+        }
+    }
+
+    @Test func `no type asks for a param that no text says and no payload carries`() {
+        let bundle = TestBook.policy.bundle
+        // A sealed push carries every param, a full one references.
+        for type in bundle.types.values where type.body.push != .sealed {
+            let said = Set(bundle.messages.values.flatMap { $0.texts[type.messageKey]?.params ?? [] })
+            for (name, schema) in type.params where !said.contains(name) && name != type.dedupeBy {
+                let isCarried = schema.kind == .totals || schema.kind == .uuid && type.body.push == .full
+                #expect(isCarried, "{\(name)} of \(type.id) goes nowhere")
+            }
+        }
     }
 
     @Test func `S2's number travels beside the type, in the seal when there is one`() throws {
@@ -193,6 +329,7 @@ import Testing
                 material, recipientLocale: nil, utcOffsetSeconds: nil, under: TestBook.policy)
             let plan = ContentPlan(
                 material, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
+                ownCollapse: Sample.tag(98),
                 unsubscribeLink: nil,
                 facts: &facts, under: TestBook.policy)
             let decision = decide(material.request, given: facts, under: TestBook.policy)
@@ -212,7 +349,8 @@ import Testing
         facts.params = .invalid
         facts.sizes = PayloadSizes(sealed: 1, generic: 1, full: 1)
         let plan = ContentPlan(
-            material, saying: nil, to: Sample.device(.ios, .p256), as: Sample.message, unsubscribeLink: nil,
+            material, saying: nil, to: Sample.device(.ios, .p256), as: Sample.message,
+            ownCollapse: Sample.tag(98), unsubscribeLink: nil,
             facts: &facts, under: TestBook.policy)
         #expect(facts.sizes == nil)
         let decision = decide(material.request, given: facts, under: TestBook.policy)
@@ -346,7 +484,7 @@ import Testing
         let verdict = ParamsVerdict(params, of: Self.type, under: TestBook.policy)
         #expect(verdict.fact == .invalid)
         let recorded = verdict.recorded(for: Self.type, under: TestBook.policy).map(\.text)
-        #expect(recorded == ["", "/amount", "/recipient_name"])
+        #expect(recorded == ["/params", "/params/amount", "/params/recipient_name"])
     }
 }
 

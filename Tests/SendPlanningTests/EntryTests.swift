@@ -163,6 +163,32 @@ import Testing
         #expect(replay(bytes, policies: TestBook.digests) == .same)
     }
 
+    @Test func `a type that was not in the registry is a tag and a length, and is decided again`() throws {
+        let request = AttestedRequest(
+            caller: CallerName("payments"), type: TypeID("kanari.fugl"), channel: .push, critical: false)
+        let facts = Sample.facts
+        let decision = decide(request, given: facts, under: TestBook.policy)
+        #expect(decision.reason == .unknownType)
+        for hasTag in [true, false] {
+            var entry = Sample.entry(
+                [.init(destination: nil, message: nil, facts: facts, decision: decision)], request: request)
+            if !hasTag { entry.request.typeTag = nil }
+            let bytes = try entry.encode(index: 3, time: Sample.now)
+            #expect(!bytes.text.contains("kanari"))
+            #expect(bytes.text.contains(#""type_byte_count":11"#))
+            #expect(bytes.text.contains(#""type_tag":""#) == hasTag)
+            #expect(try SendEntry.read(bytes).entry == entry)
+            #expect(EntrySchema.version1.violation(in: try TrailEntry(reading: bytes)) == nil)
+            #expect(replay(bytes, policies: TestBook.digests) == .same)
+            // Neither both nor none of them.
+            for wrong in [#""type":"a.b","type_byte_count":11"#, #""type_byte_count":"11""#] {
+                #expect(throws: EntryError.self) {
+                    try SendEntry.read(bytes.replacing(#""type_byte_count":11"#, with: wrong))
+                }
+            }
+        }
+    }
+
     @Test func `an entry with every optional member reads back`() throws {
         var entry = Self.severalDevices()
         entry.request = .init(
@@ -170,7 +196,7 @@ import Testing
             destinationTag: Sample.tag(2),
             fallbackFor: Sample.send, ttlSeconds: 60, collapseTag: Sample.tag(3), deepLinkTag: Sample.tag(4),
             locale: "nb-NO")
-        entry.paramsVerdict = [JSONPointer(["amount"]), JSONPointer(["amount", "minor"])]
+        entry.paramsVerdict = [JSONPointer(["deep_link"]), JSONPointer(["params", "amount", "minor"])]
         entry.replaces = 12
         #expect(try SendEntry.read(try entry.encode(index: 20, time: Sample.now)).entry == entry)
     }

@@ -54,12 +54,12 @@ enum Canary {
                     case .uuid: "8a8a8a8a-8a8a-4a8a-8a8a-8a8a8a8a8a8a"
                     case .money: ["currency": "NOK", "minor": 7_731_877_318]
                     case .totals: [["currency": "NOK", "minor": 7_731_877_318]]
-                    case .text(let most): .string(String("Zyxwvut kanari".prefix(most)))
+                    case .text(let most, _): .string(String("Zyxwvut kanari".prefix(most)))
                     case .integer(let least, let most): .integer(max(least, min(most, 77_318)))
                     case .timestamp: "2026-07-31T08:07:31Z"
                     case .country: "AQ"
                     case .code: "773187"
-                    case .url: "https://kanari.example/77318"
+                    case .url(let places): .string(places[0].text)
                     case .oneOf(let values): .string(values[0])
                     }
                 return (name, value)
@@ -160,10 +160,13 @@ enum Sample {
     )
         -> SendEntry
     {
-        SendEntry(
+        let isRegistered = TestBook.policy.type(request.type) != nil
+        return SendEntry(
             send: send, subject: subject, caller: request.caller, peer: peer,
             request: .init(
-                type: request.type, channel: request.channel, critical: request.critical, idTag: tag(7),
+                type: isRegistered ? request.type : nil, typeTag: isRegistered ? nil : tag(8),
+                typeByteCount: isRegistered ? nil : request.type.text.utf8.count, channel: request.channel,
+                critical: request.critical, idTag: tag(7),
                 ttlSeconds: 3600, locale: "nb"),
             paramsVerdict: [], deliveries: deliveries, policy: TestBook.policy.digest, tzdata: "2026b")
     }

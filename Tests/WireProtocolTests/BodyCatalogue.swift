@@ -38,6 +38,21 @@ struct BodyCase: CustomStringConvertible, Sendable {
     static let accepted: [(body: String, value: JSONValue)] = [
         ("Address", ["kind": "email", "value": "a@b.no", "verified_at": nil]),
         ("Address", ["kind": "sms", "value": "+1234567"]),
+        (
+            "Receipt",
+            [
+                "send": "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "destination": "d_1", "event": "failed",
+                "reason": "BadDeviceToken", "at": "2026-11-21T05:00:00Z",
+            ]
+        ),
+        (
+            "Receipt",
+            [
+                "send": "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "destination": "d_1",
+                "event": "accepted_by_provider", "at": "2026-11-21T05:00:00Z",
+            ]
+        ),
+        ("ConsentWithdrawal", ["reply": "STOP"]),
         ("Consent", consent(["channel": "sms", "address": "a_1", "expires_at": "2027-01-01T00:00:00Z"])),
         ("Consent", consent(["channel": "email", "address": "a_1", "state": "refused"])),
         (

@@ -61,12 +61,23 @@ extension BundleChecker {
         ]
         for (name, text, isPublic) in parts {
             guard let text else { continue }
+            if name.hasSuffix("title"), text.templates.contains(where: \.hasLineBreak) {
+                problem(file, [key, name], "has several lines, and a title has one")
+            }
             for param in text.params.sorted() {
                 guard let schema = type.params[param] else {
                     problem(
                         file, [key, name], "names {\(param)}, which is no param of `\(type.id)`",
                         hint: "its params: \(type.params.keys.sorted().joined(separator: ", "))")
                     continue
+                }
+                if name.hasSuffix("title"), case .text(_, let rule) = schema.kind,
+                    rule.allowances.contains(.lineBreaks)
+                {
+                    problem(
+                        file, [key, name],
+                        "names {\(param)}, which may have several lines, and a title has one",
+                        hint: "say it in the body: a line break in a subject would begin another header")
                 }
                 // Totals stand at the end of what is complete without them.
                 if schema.isOptional, schema.kind != .totals {

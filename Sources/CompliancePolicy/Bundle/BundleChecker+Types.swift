@@ -61,6 +61,11 @@ extension BundleChecker {
                 problem(
                     file, ["sub_of"], "is `\(broader)`, which is in the end a variant of `\(type.id)`",
                     hint: "one of them is the broader one; remove its `sub_of`")
+            } else if type.dedupeBy == nil || type.dedupeBy != bundle.types[broader]?.dedupeBy {
+                problem(
+                    file, ["sub_of"],
+                    "is `\(broader)`, and without one `dedupe_by` of both an event would be told by each of them",
+                    hint: "name the param that both have in `dedupe_by` of both pages")
             }
         }
         if let purpose = type.purpose, GateVocabulary.Category(rawValue: purpose.text) != nil {
@@ -88,6 +93,7 @@ extension BundleChecker {
                     : "what the law obliges us to send is not the recipient's to mute")
         }
         checkPresentation(of: type, file)
+        checkAlert(of: type, file)
         if type.timing != nil, type.category == .security || type.mandatory != nil {
             problem(
                 file, ["timing"], "makes a notification wait that must not wait",
@@ -105,14 +111,27 @@ extension BundleChecker {
         }
     }
 
-    /// Where a tap leads, and how loudly a notification comes.
-    private func checkPresentation(of type: NotificationType, _ file: String) {
-        if let link = type.deepLink, !isDeepLink(link) {
+    /// A number of the alerts table, and whether the app finds a row of it.
+    private func checkAlert(of type: NotificationType, _ file: String) {
+        guard type.hasAlertRecord else { return }
+        if type.alertType == nil {
             problem(
-                file, ["deep_link"], "is `\(link)`, which is no place in the app",
-                hint:
-                    "the app's own scheme and a path, the same for everybody, such as drop://send; no web page and no {param}"
-            )
+                file, ["alert_record"], "is said of a type without `alert_type`",
+                hint: "the app looks up numbered types only; add the number or remove the line")
+        } else if type.params["alertId"]?.kind != .uuid {
+            problem(
+                file, ["alert_record"], "is true, and the app has no `alertId` to look the row up by",
+                hint: "params: {alertId: uuid}")
+        }
+    }
+
+    /// How loudly a notification comes.
+    private func checkPresentation(of type: NotificationType, _ file: String) {
+        if type.body.push == .sealed, type.interruption != NotificationType.interruption(of: type.tier) {
+            problem(
+                file, ["interruption"],
+                "is `\(type.interruption.rawValue)`, which outside the seal tells it from every other of its tier",
+                hint: "remove the line; a sealed notification is as urgent as its tier")
         }
         guard type.category == .marketing else { return }
         if type.tier == .critical || type.tier == .important {
@@ -139,25 +158,6 @@ extension BundleChecker {
                 file, ["android_channel"], "is `\(channel)`, the channel of `\(alarm.id)`",
                 hint: "whoever mutes the offers would mute the alarm")
         }
-    }
-
-    /// `scheme://path` in visible ASCII without braces, of a scheme that no browser, telephone or system answers to.
-    private func isDeepLink(_ text: String) -> Bool {
-        let others: Set<String> = [
-            "http", "https", "javascript", "data", "file", "ftp", "intent", "content", "about", "blob", "tel",
-            "sms", "mailto", "itms", "itms-apps", "market", "ws", "wss",
-        ]
-        guard let end = text.firstRange(of: "://")?.lowerBound else { return false }
-        let scheme = text[..<end]
-        guard let first = scheme.utf8.first, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(first),
-            !others.contains(String(scheme)),
-            scheme.utf8.allSatisfy({ byte in
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "-")
-                    || byte == UInt8(ascii: "+") || byte == UInt8(ascii: ".")
-            })
-        else { return false }
-        return text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x7B && $0 != 0x7D }
     }
 
     /// Whether following `sub_of` comes back to where it began.

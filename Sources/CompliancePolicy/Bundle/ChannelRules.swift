@@ -36,9 +36,19 @@ package struct SendingHours: Hashable, Sendable {
 package struct RevocationRule: Hashable, Sendable {
     package var honouredWithinBusinessDays: Int
     package var confirmationWithinMinutes: Int
-    /// Compared without case, white space around them ignored.
+    /// Compared by their letters, without case.
     package var words: [String]
     package var rationale: Rationale
+
+    /// Whether a reply is one of the words: `Stop!` and `OPT-OUT` are.
+    package func contains(_ reply: String) -> Bool {
+        let said = Self.letters(of: reply)
+        return words.contains { Self.letters(of: $0) == said }
+    }
+
+    private static func letters(of text: String) -> String {
+        text.lowercased().split { !$0.isLetter && !$0.isNumber }.joined(separator: " ")
+    }
 }
 
 /// The channels (`channels.yaml`).

@@ -14,6 +14,10 @@ package struct MessageTemplate: Hashable, Sendable {
         parts.compactMap { if case .param(let name) = $0 { name } else { nil } }
     }
 
+    var hasLineBreak: Bool {
+        parts.contains { if case .text(let text) = $0 { text.contains(where: \.isNewline) } else { false } }
+    }
+
     /// - Returns: `nil` for a brace without its partner or a place without a name.
     package init?(_ text: String) {
         parts = []
@@ -63,6 +67,13 @@ package enum MessageText: Hashable, Sendable {
     /// `.other` is always present.
     case plural(param: String, forms: [PluralForm: MessageTemplate])
 
+    var templates: [MessageTemplate] {
+        switch self {
+        case .plain(let template): [template]
+        case .plural(_, let forms): Array(forms.values)
+        }
+    }
+
     package var params: [String] {
         switch self {
         case .plain(let template): template.params
@@ -78,6 +89,11 @@ package struct MessageTexts: Hashable, Sendable {
     /// What may be seen by whoever sees the screen; the generic text of the tier stands in when absent.
     package var publicTitle: MessageText?
     package var publicBody: MessageText?
+
+    /// The params any of them names.
+    package var params: [String] {
+        [title, body, publicTitle, publicBody].compactMap { $0 }.flatMap(\.params)
+    }
 }
 
 /// The one text per tier that is true of every notification and so tells nothing.
@@ -114,9 +130,12 @@ extension LocaleMessages {
             if (title + body).contains("{") {
                 text.reader.problem("names a param, and a generic text must be the same for everybody")
             }
-            if Self.hasLink(title) || Self.hasLink(body) {
+            for part in [title, body] {
+                guard let violation = MessageTexts.rule.violation(in: part) else { continue }
                 text.reader.problem(
-                    "has a link, and a generic text says nothing but that there is something",
+                    LinkSearch(part).findsLink
+                        ? "has a link, and a generic text says nothing but that there is something"
+                        : violation.replacing("expected", with: "must have"),
                     hint: "the notification opens the app by itself; a link of a type is its `deep_link`")
             }
             generic[tier] = GenericText(title: title, body: body)
@@ -126,14 +145,12 @@ extension LocaleMessages {
         texts = [:]
         for (key, value) in members.others() { texts[key] = MessageTexts(value) }
     }
-
-    private static func hasLink(_ text: String) -> Bool {
-        let words = text.lowercased()
-        return words.contains("://") || words.contains("www.")
-    }
 }
 
 extension MessageTexts {
+    /// What is written in a bundle keeps the rule that params keep; a longer text has paragraphs.
+    static let rule = PlainTextRule(allowing: [.lineBreaks])
+
     init(_ reader: NodeReader) {
         let members = reader.members()
         let empty = MessageText.plain(MessageTemplate("")!)
@@ -172,6 +189,15 @@ extension MessageText {
         guard let template = MessageTemplate(reader.text(byteCountMax: 1024)) else {
             reader.problem("has a brace that does not belong to a place such as {amount}")
             return MessageTemplate("")!
+        }
+        // A letter stands for each param, so that `https://{name}` and `{name}.com` are links as well.
+        let filled = template.parts.map { part in if case .text(let text) = part { text } else { "x" } }
+            .joined()
+        if !filled.isEmpty, let violation = MessageTexts.rule.violation(in: filled) {
+            reader.problem(
+                violation.replacing("expected", with: "must have"),
+                hint: "a place in the app is the type's `deep_link`, one on the web a param of the kind `url`"
+            )
         }
         return template
     }

@@ -98,6 +98,8 @@ package struct NotificationType: Hashable, Sendable {
     package var timing: SendTime?
     package var ownRequest: OwnRequestRule?
     package var deepLink: String?
+    /// Where a send's own link may lead: below ``deepLink``, and the places the page adds.
+    package var linkPrefixes: [LinkPrefix]
     package var androidChannel: String?
     package var apnsCategory: String?
     package var sound: String?
@@ -117,8 +119,10 @@ package struct NotificationType: Hashable, Sendable {
     package var purpose: Purpose?
     /// Whether it is kept from minors although its category is not.
     package var refusesMinors: Bool
-    /// A broader type it is a variant of; says nothing to a decision.
+    /// A broader type it is sent in place of: an event that one of them told is not told by the other.
     package var subOf: TypeID?
+    /// What its events are told under: the broadest type it is a variant of, or itself.
+    package internal(set) var eventScope: TypeID
     package var interruption: Interruption
     /// The key of its texts in `messages/`.
     package var messageKey: String
@@ -134,8 +138,8 @@ extension NotificationType {
     /// What the value of ``dedupeBy`` in a send of a caller's is compared under.
     package func dedupeNamespace(of caller: CallerName) -> String {
         switch dedupeScope {
-        case .caller: "\(id.text)\0\(caller.text)"
-        case .type: "\(id.text)\0"
+        case .caller: "\(eventScope.text)\0\(caller.text)"
+        case .type: "\(eventScope.text)\0"
         }
     }
 
@@ -218,7 +222,11 @@ extension NotificationType {
         (ttlSeconds, ttlCountsFrom) = Self.ttl(members.required("ttl"))
         timing = members.optional("timing").flatMap { SendTime($0) }
         ownRequest = members.optional("own_request").map { OwnRequestRule($0) }
-        deepLink = members.optionalText("deep_link", byteCountMax: 512)
+        let link = members.optional("deep_link")
+        deepLink = link?.text(byteCountMax: LinkPrefix.byteCountMax)
+        linkPrefixes = (members.optional("deep_link_prefixes")?.elements(countMax: 64) ?? [])
+            .reduce(into: link.map { [$0] } ?? []) { $0.append($1) }
+            .compactMap { Self.place($0) }
         androidChannel = members.optionalText("android_channel", byteCountMax: 128)
         apnsCategory = members.optionalText("apns_category", byteCountMax: 128)
         sound = members.optionalText("sound", byteCountMax: 128)
@@ -233,6 +241,7 @@ extension NotificationType {
         let minors: MinorsRule? = members.optionalName("minors")
         refusesMinors = minors == .refuse
         subOf = members.optionalText("sub_of", byteCountMax: 128).map { TypeID($0) }
+        eventScope = id
         interruption = members.optionalName("interruption") ?? Self.interruption(of: tier)
         messageKey = members.optionalText("messages", byteCountMax: 128) ?? id.text
         members.ignoreRationale()
@@ -249,6 +258,19 @@ extension NotificationType {
         members.ignoreRationale()
         members.refuseOthers()
         return form
+    }
+
+    private static func place(_ reader: NodeReader) -> LinkPrefix? {
+        let text = reader.text(byteCountMax: LinkPrefix.byteCountMax)
+        let place = LinkPrefix(inApp: text)
+        if place == nil {
+            reader.problem(
+                "is `\(text)`, which is no place in the app",
+                hint:
+                    "the app's own scheme and a path, the same for everybody, such as drop://send; no web page and no {param}"
+            )
+        }
+        return place
     }
 
     private static func ttl(_ reader: NodeReader?) -> (seconds: Int64, from: TTLStart) {

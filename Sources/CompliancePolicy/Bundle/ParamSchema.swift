@@ -12,8 +12,8 @@ package struct ParamSchema: Hashable, Sendable {
         case money
         /// One amount per currency, at most ``ParamSchema/totalCountMax``: what a summary adds up.
         case totals
-        /// UTF-8 without control characters, 1 to so many bytes.
-        case text(byteCountMax: Int)
+        /// UTF-8, 1 to so many bytes, that keeps the rule for texts.
+        case text(byteCountMax: Int, PlainTextRule)
         case integer(min: Int64, max: Int64)
         /// RFC 3339 in UTC, ending in `Z`.
         case timestamp
@@ -21,8 +21,8 @@ package struct ParamSchema: Hashable, Sendable {
         case country
         /// 4 to 8 decimal digits that let somebody in. Never outside a seal.
         case code
-        /// `https://…`, at most 512 bytes of ASCII.
-        case url
+        /// `https://…` under one of these places, which the page names.
+        case url([LinkPrefix])
         /// One of a closed list.
         case oneOf([String])
     }
@@ -47,6 +47,9 @@ extension ParamSchema {
         self.init(kind: Self.kind(reader), isOptional: false)
     }
 
+    private static let urlHint =
+        "write where it may lead, with the whole host: {url: {under: [https://tracking.example.com/parcels]}}"
+
     private static func kind(_ reader: NodeReader) -> Kind {
         switch reader.node.value {
         case .text(let name):
@@ -54,13 +57,15 @@ extension ParamSchema {
             case "uuid": return .uuid
             case "money": return .money
             case "totals": return .totals
-            case "text": return .text(byteCountMax: textByteCountDefault)
+            case "text": return .text(byteCountMax: textByteCountDefault, PlainTextRule())
             case "integer":
                 return .integer(min: -9_007_199_254_740_991, max: 9_007_199_254_740_991)
             case "timestamp": return .timestamp
             case "country": return .country
             case "code": return .code
-            case "url": return .url
+            case "url":
+                reader.problem("is a link to anywhere", hint: urlHint)
+                return .url([])
             default: break
             }
         case .list:
@@ -71,10 +76,23 @@ extension ParamSchema {
         case .mapping:
             let members = reader.members()
             if let text = members.optional("text")?.members() {
-                let most = text.integer("bytes_max", 1...textByteCountMax)
+                let most = text.optional("bytes_max")?.integer(1...textByteCountMax) ?? textByteCountDefault
+                let allowances: [TextAllowance] = text.optional("allows")?.elements().map { $0.name() } ?? []
                 text.refuseOthers()
                 members.refuseOthers()
-                return .text(byteCountMax: most)
+                return .text(byteCountMax: most, PlainTextRule(allowing: Set(allowances)))
+            }
+            if let url = members.optional("url")?.members() {
+                let places = url.required("under")?.elements(countMax: 16) ?? []
+                let prefixes = places.compactMap { place in
+                    let prefix = LinkPrefix(onWeb: place.text(byteCountMax: LinkPrefix.byteCountMax))
+                    if prefix == nil { place.problem("is no place on the web", hint: urlHint) }
+                    return prefix
+                }
+                if places.isEmpty { reader.problem("names no place, so no link could fit it", hint: urlHint) }
+                url.refuseOthers()
+                members.refuseOthers()
+                return .url(prefixes)
             }
             if let integer = members.optional("integer")?.members() {
                 let bounds = -9_007_199_254_740_991...9_007_199_254_740_991
@@ -90,7 +108,7 @@ extension ParamSchema {
         reader.problem(
             "is no kind of param",
             hint:
-                "known: uuid, money, totals, text, {text: {bytes_max: n}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, url, a list of values, {optional: …}"
+                "known: uuid, money, totals, text, {text: {bytes_max: n, allows: [line_breaks, domain_names]}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, {url: {under: [https://…]}}, a list of values, {optional: …}"
         )
         return .uuid
     }

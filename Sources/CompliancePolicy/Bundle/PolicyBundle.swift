@@ -14,6 +14,8 @@ package struct PolicyBundle: Sendable {
     package let effectiveFrom: CalendarDate
     /// Whether it is an example to begin with, which nobody has made their own.
     package let isStarter: Bool
+    /// Who writes, as recipients know the company.
+    package let brand: String
     package let categories: [GateVocabulary.Category: CategoryRule]
     package let regions: RegionRules
     package let callers: [CallerName: CallerRule]
@@ -131,6 +133,11 @@ package struct PolicyBundle: Sendable {
         version = header.integer("version", 1...1_000_000_000)
         effectiveFrom = header.date("effective_from")
         isStarter = header.boolean("starter", default: false)
+        let brand = header.required("brand", hint: "the company's name, as its customers know it")
+        self.brand = brand?.text(byteCountMax: 32) ?? ""
+        if let brand, let violation = PlainTextRule(allowing: [.domainNames]).violation(in: self.brand) {
+            brand.problem(violation.replacing("expected", with: "must have"))
+        }
         if let files = header.required("files") { Self.check(listing: files, against: documents, list) }
         header.ignoreRationale()
         header.refuseOthers()
@@ -214,6 +221,14 @@ package struct PolicyBundle: Sendable {
             {
                 list.add(PolicyProblem(file: file, message: "is no file a bundle has"))
             }
+        }
+        for id in types.keys {
+            var (scope, length) = (id, 0)
+            // No chain is longer than there are types; one that leads back is a problem of its page.
+            while let broader = types[scope]?.subOf, length < types.count {
+                (scope, length) = (broader, length + 1)
+            }
+            types[id]?.eventScope = scope
         }
         self.types = types
         self.notices = notices

@@ -169,6 +169,17 @@ extension BatchContext {
         guard let person = try RecipientSnapshot.load(user, from: store),
             let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
         else { throw Problem(.notFound, detail: "no consent of this id is recorded") }
+        if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
+            let words = policy.bundle.channels.smsRevocation?.words ?? []
+            throw Problem(
+                .invalidRequest,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["reply"])),
+                        "expected \(words.joined(separator: ", ")); if another word meant it, withdraw without `reply`"
+                    )
+                ])
+        }
         let eventTime = body.eventTime ?? now
         guard eventTime <= now else { throw Problem(.eventInFuture, detail: "`event_time` is in the future") }
         let withdrawal = self.withdrawal(

@@ -38,7 +38,8 @@ struct ConsideredSend {
         let policy = context.policy
         let type = policy.type(request.type)
         let person = try RecipientSnapshot.load(request.user, from: store)
-        let verdict = ParamsVerdict(request.params, of: request.type, under: policy)
+        let verdict = ParamsVerdict(
+            request.params, deepLink: request.deepLink, of: request.type, under: policy)
         // Gate 0 comes first and would say what the recipient was told and when it is quiet where they are. Who may
         // not send this at all is not to learn either.
         let isAdmitted = policy.admits(attested, params: verdict.fact)
@@ -85,7 +86,7 @@ struct ConsideredSend {
         }
         return SendMaterial(
             send: send, request: attested, params: request.params,
-            deepLink: request.deepLink ?? type?.deepLink, locale: request.locale,
+            deepLink: request.deepLink, locale: request.locale,
             collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
             expiresAt: now.advanced(bySeconds: seconds),
             ttlFromDueSeconds: type?.ttlCountsFrom == .due ? seconds : nil)

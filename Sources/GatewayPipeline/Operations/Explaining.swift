@@ -33,7 +33,9 @@ extension Gateway {
                         destination: nil, facts: facts, decision: decision,
                         sentence: Explanation.text(decision))
                 ],
-                paramsViolations: policy.paramsViolations(body.params, of: body.type).map(\.pointer.text))
+                paramsViolations: policy.paramsViolations(
+                    body.params, deepLink: body.deepLink, of: body.type
+                ).map(\.pointer.text))
             return context.answer(Answer(json: answer.json))
         }
         guard let send = body.send else {

@@ -84,6 +84,7 @@ struct SendComposer {
         let message = try message ?? identifiers.newMessageID()
         let plan = ContentPlan(
             material, saying: content ?? nil, to: try destination.profile(key: key), as: message,
+            ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
             unsubscribeLink: unsubscribeLink(for: message), facts: &facts, under: policy)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
@@ -211,7 +212,8 @@ extension BatchContext {
         }
         var composer = SendComposer(
             deciding(at: now), person: person, material: material,
-            verdict: ParamsVerdict(material.params, of: row.request.type, under: policy),
+            verdict: ParamsVerdict(
+                material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try store.repetition(of: row.event, to: row.subject, besides: row.send),
             due: due ?? now)

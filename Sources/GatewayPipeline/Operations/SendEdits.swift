@@ -53,7 +53,8 @@ extension BatchContext {
         try store.appendEvent(
             EventRecord(
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.fate,
-                destination: tag, at: body.at, reason: body.reason))
+                destination: tag, at: body.at, reason: body.event == .userObserved ? body.action : body.reason
+            ))
         if body.event == .unregistered, let subject = send.subject {
             // The provider speaks of what it saw at its own time, and the report may be late: a token that the app has
             // registered since stays.

@@ -45,7 +45,7 @@ struct SendOperation: EngineOperation {
         let entry = SendEntry(
             send: material.send, subject: person?.subject.id, caller: attested.caller,
             peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
-            request: recordedRequest(for: person),
+            request: recordedRequest(considered, isRegistered: type != nil),
             paramsVerdict: considered.verdict.recorded(for: request.type, under: batch.policy),
             deliveries: drafts.map(\.record), policy: batch.policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
@@ -131,10 +131,12 @@ struct SendOperation: EngineOperation {
         guard entry.overall.reason == .invalidParams else { return [] }
         guard entry.policy == policy.digest else {
             return entry.paramsVerdict.map {
-                Violation(.body(JSONPointer(["params"] + $0.tokens)), "did not fit the type at the time")
+                Violation(.body($0), "did not fit the type at the time")
             }
         }
-        return ParamsVerdict(request.params, of: request.type, under: policy).answered
+        return ParamsVerdict(
+            request.params, deepLink: request.deepLink, of: request.type, under: policy
+        ).answered
     }
 
     /// Whether the send was in order, and it is for want of a way to the recipient that nobody gets it.
@@ -145,17 +147,25 @@ struct SendOperation: EngineOperation {
         }
     }
 
-    private func recordedRequest(for person: RecipientSnapshot?) -> SendEntry.RecordedRequest {
+    /// Only what a registry or the gateway itself named is written as it is.
+    private func recordedRequest(
+        _ considered: ConsideredSend, isRegistered: Bool
+    ) -> SendEntry.RecordedRequest {
+        let person = considered.person
         func tag(_ kind: TagKind, _ text: String?) -> Tag? {
             text.flatMap { text in person?.subject.tag(kind, text) }
         }
         return SendEntry.RecordedRequest(
-            type: request.type, channel: request.channel, critical: request.critical,
+            type: isRegistered ? request.type : nil,
+            typeTag: isRegistered ? nil : tag(.type, request.type.text),
+            typeByteCount: isRegistered ? nil : request.type.text.utf8.count,
+            channel: request.channel, critical: request.critical,
             idTag: tag(.request, request.id.text),
             destinationTag: request.destination.flatMap { id in
                 person?.destination(id, on: request.channel)?.tag ?? tag(.device, id.text)
             },
-            fallbackFor: request.fallbackFor, ttlSeconds: request.ttlSeconds,
+            fallbackFor: considered.replaced == nil ? nil : request.fallbackFor,
+            ttlSeconds: request.ttlSeconds,
             collapseTag: tag(.collapseKey, request.collapseKey),
             deepLinkTag: tag(.deepLink, request.deepLink), locale: request.locale)
     }
@@ -197,6 +207,6 @@ extension SendAnswer {
 extension ParamsVerdict {
     /// For the producer, seen from the body of the send.
     fileprivate var answered: [Violation] {
-        violations.map { Violation(.body(JSONPointer(["params"] + $0.pointer.tokens)), $0.message) }
+        violations.map { Violation(.body($0.pointer), $0.message) }
     }
 }

@@ -18,7 +18,8 @@ extension TypeAnswer {
             isCriticalAllowed: policy.bundle.critical.contains { $0.type == type.id },
             isPermitted: rule.map { $0.grants.contains(.send) && $0.types.covers(type.id, of: type.category) }
                 ?? false, channels: channels, purpose: type.purpose, ttlSeconds: type.ttlSeconds,
-            params: Self.schema(of: type.params), example: Self.example(of: type))
+            linkPrefixes: type.linkPrefixes.map(\.text), params: Self.schema(of: type.params),
+            example: Self.example(of: type))
     }
 
     /// JSON Schema (2020-12) of a type's params.
@@ -63,18 +64,22 @@ extension ParamSchema.Kind {
                 "type": "array", "maxItems": .integer(Int64(ParamSchema.totalCountMax)),
                 "items": .object(Self.money.jsonSchema),
             ]
-        case .text(let most):
+        case .text(let most, let rule):
             // JSON Schema counts characters, so what it lets through may still be too long.
             [
                 "type": "string", "minLength": 1, "maxLength": .integer(Int64(most)),
-                "description": .string("1 to \(most) bytes of UTF-8 without control characters."),
+                "description": .string("1 to \(most) bytes of UTF-8: \(rule.words)."),
             ]
         case .integer(let least, let most):
             ["type": "integer", "minimum": .integer(least), "maximum": .integer(most)]
         case .timestamp: ["type": "string", "format": "date-time"]
         case .country: ["type": "string", "pattern": "^[A-Z]{2}$"]
         case .code: ["type": "string", "pattern": "^[0-9]{4,8}$"]
-        case .url: ["type": "string", "format": "uri", "maxLength": 512]
+        case .url(let places):
+            [
+                "type": "string", "format": "uri", "maxLength": .integer(Int64(LinkPrefix.byteCountMax)),
+                "description": .string("A link under \(places.map(\.text).joined(separator: " or "))."),
+            ]
         case .oneOf(let values): ["enum": .array(values.map { .string($0) })]
         }
     }
@@ -85,12 +90,12 @@ extension ParamSchema.Kind {
         case .uuid: "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
         case .money: ["minor": 500_000, "currency": "NOK"]
         case .totals: [["minor": 500_000, "currency": "NOK"]]
-        case .text(let most): .string(Self.exampleText(of: name, byteCountMax: most))
+        case .text(let most, _): .string(Self.exampleText(of: name, byteCountMax: most))
         case .integer(let least, _): .integer(max(least, 0))
         case .timestamp: "2026-11-21T05:00:00Z"
         case .country: "RS"
         case .code: "246810"
-        case .url: "https://example.com/"
+        case .url(let places): .string(places[0].text)
         case .oneOf(let values): .string(values[0])
         }
     }

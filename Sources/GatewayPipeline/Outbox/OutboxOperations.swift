@@ -184,7 +184,7 @@ extension BatchContext {
             return nil
         }
         try store.markAttempt(row.message, at: now)
-        return try Self.delivery(row, to: destination)
+        return try Self.delivery(row, to: destination, at: now)
     }
 
     /// Looks again at one waiting row and does what the verdict says.
@@ -289,7 +289,9 @@ extension BatchContext {
         }
     }
 
-    private static func delivery(_ row: OutboxRecord, to destination: Destination) throws -> Delivery {
+    private static func delivery(
+        _ row: OutboxRecord, to destination: Destination, at now: Instant
+    ) throws -> Delivery {
         guard case .object(let headers) = try CanonicalJSON.read(row.headers) else {
             throw StoreError.damaged(table: "outbox", "the headers are not an object")
         }
@@ -301,7 +303,12 @@ extension BatchContext {
         return Delivery(
             message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
             platform: destination.device?.platform, app: destination.device?.app, token: token,
-            headers: headers, body: row.body, expiresAt: row.expiresAt, attemptCount: row.attemptCount)
+            headers: headers, body: row.body, expiresAt: row.expiresAt,
+            statedExpiry: row.form == .full
+                ? row.expiresAt
+                : now.advanced(
+                    bySeconds: ExpiryClass.seconds(until: row.expiresAt, from: now, tier: row.tier)),
+            attemptCount: row.attemptCount)
     }
 }
 

@@ -93,8 +93,8 @@ extension BatchContext {
             let rows = group.map(\.row)
             guard let destination = person.destination(tagged: tag, on: channel) else { continue }
             let material = SendMaterial(
-                send: send, request: request, params: Self.params(of: rows), deepLink: type.deepLink,
-                sentAt: now, expiresAt: now.advanced(bySeconds: type.ttlSeconds),
+                send: send, request: request, params: Self.params(of: rows), sentAt: now,
+                expiresAt: now.advanced(bySeconds: type.ttlSeconds),
                 ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
             let composer = SendComposer(
                 deciding(at: now), person: person, material: material,

@@ -16,13 +16,17 @@ package struct Delivery: Sendable, Hashable {
     package var headers: JSONObject
     /// The provider's body, canonical JSON.
     package var body: [UInt8]
+    /// The gateway hands nothing over after it.
     package var expiresAt: Instant
+    /// What the next hop is told: a class of the tier where the body tells nothing, ``expiresAt`` where it tells all.
+    package var statedExpiry: Instant
     /// Hand-overs tried before this one.
     package var attemptCount: Int
 
     package init(
         message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
-        app: String?, token: String, headers: JSONObject, body: [UInt8], expiresAt: Instant, attemptCount: Int
+        app: String?, token: String, headers: JSONObject, body: [UInt8], expiresAt: Instant,
+        statedExpiry: Instant? = nil, attemptCount: Int
     ) {
         self.message = message
         self.send = send
@@ -34,6 +38,7 @@ package struct Delivery: Sendable, Hashable {
         self.headers = headers
         self.body = body
         self.expiresAt = expiresAt
+        self.statedExpiry = statedExpiry ?? expiresAt
         self.attemptCount = attemptCount
     }
 }

@@ -7,7 +7,7 @@ enum APNsPayload {
     static func compose(
         _ content: NotificationContent, topic: String, suite: SealingSuite?, as form: BodyForm
     ) throws(CompositionError) -> ComposedPayload {
-        let headers = headers(content, topic: topic)
+        let headers = headers(content, topic: topic, isClosed: form != .full)
         switch form {
         case .sealed:
             guard let suite else { throw .sealedWithoutKey }
@@ -22,16 +22,22 @@ enum APNsPayload {
         }
     }
 
-    private static func headers(_ content: NotificationContent, topic: String) -> JSONObject {
-        let expiry = min(
-            content.expiresAt.seconds, content.sentAt.seconds + CompositionLimits.apnsStorageSecondsMax)
+    /// - Parameter isClosed: Whether the body tells nothing, so that the headers must not either.
+    private static func headers(_ content: NotificationContent, topic: String, isClosed: Bool) -> JSONObject {
+        let start = content.composedAt.seconds
+        let expiry =
+            isClosed
+            ? start + content.closedLifeSeconds
+            : min(content.expiresAt.seconds, start + CompositionLimits.apnsStorageSecondsMax)
         var headers: JSONObject = [
             "apns-expiration": .string(String(expiry)), "apns-id": .string(content.message.uuidText),
             "apns-priority": content.interruption.isUrgent ? "10" : "5", "apns-push-type": "alert",
             "apns-topic": .string(topic),
         ]
         // 32 hexadecimal digits; Apple takes at most 64 bytes.
-        if let collapse = content.collapse { headers["apns-collapse-id"] = .string(collapse.hexadecimal) }
+        if let collapse = isClosed ? content.closedCollapse : content.collapse {
+            headers["apns-collapse-id"] = .string(collapse.hexadecimal)
+        }
         return headers
     }
 
@@ -62,11 +68,12 @@ enum APNsPayload {
     private static func constantAlert(_ content: NotificationContent) -> JSONObject {
         var aps: JSONObject = [
             "alert": [
-                "body": .string(content.constantText.body), "title": .string(content.constantText.title),
+                "body": .string(content.constantText.body), "title": .string(content.closedTitle),
             ],
             "interruption-level": .string(content.interruption.apnsName),
         ]
-        aps["sound"] = sound(named: nil, content.interruption)
+        // Which sound would tell the type; whether one is heard is the tier's.
+        aps["sound"] = sound(named: content.interruption.isUrgent ? "default" : nil, content.interruption)
         return aps
     }
 
@@ -84,19 +91,22 @@ enum APNsPayload {
             "aps": .object(aps), "category": .string(content.category.rawValue),
             "send_id": .string(content.send.uuidText), "type": .string(content.type.text),
         ]
-        if let number = content.number { body["number"] = .integer(Int64(number)) }
+        if let number = content.number {
+            body["number"] = .integer(Int64(number))
+            body["alert_record"] = .boolean(content.hasAlertRecord)
+        }
         if !content.references.isEmpty { body["params"] = .object(content.references) }
         if let deepLink = content.deepLink { body["deep_link"] = .string(deepLink) }
         if let link = content.unsubscribeLink { body["unsubscribe"] = .string(link) }
         return body
     }
 
-    /// The dictionary form is the only one that sounds through silence (DESIGN section 14.12); a passive
-    /// notification makes no sound at all.
+    /// The dictionary form is the only one that sounds through silence (Apple, "Generating a remote notification", table 2).
+    /// A type without a sound is silent, as a passive notification always is; a critical one is never.
     private static func sound(named name: String?, _ interruption: Interruption) -> JSONValue? {
         switch interruption {
         case .passive: nil
-        case .active, .timeSensitive: .string(name ?? "default")
+        case .active, .timeSensitive: name.map { .string($0) }
         case .critical: ["critical": 1, "name": .string(name ?? "default"), "volume": 1]
         }
     }

@@ -6,11 +6,11 @@ enum EmailPayload {
     static func compose(
         _ content: NotificationContent, as form: BodyForm
     ) throws(CompositionError) -> ComposedPayload {
-        let (subject, text): (String, String)
+        let (title, text): (String, String)
         switch form {
         case .sealed: throw .sealedWithoutKey
-        case .generic: (subject, text) = (content.constantText.title, content.constantText.body)
-        case .full: (subject, text) = (content.texts.title, content.texts.body)
+        case .generic: (title, text) = (content.constantText.title, content.constantText.body)
+        case .full: (title, text) = (content.texts.title, content.texts.body)
         case .never: throw .formNever
         }
         var headers: JSONObject = [:]
@@ -21,7 +21,7 @@ enum EmailPayload {
             headers["list-unsubscribe-post"] = "List-Unsubscribe=One-Click"
             full += "\n\n\(link)"
         }
-        let body: JSONObject = ["subject": .string(subject), "text": .string(full)]
+        let body: JSONObject = ["subject": .string("\(content.brand): \(title)"), "text": .string(full)]
         return ComposedPayload(headers: headers, body: PayloadBody(CanonicalJSON.write(body)))
     }
 }

@@ -29,12 +29,12 @@ enum FCMPayload {
         _ content: NotificationContent, _ package: String, _ inner: [UInt8], _ suite: SealingSuite
     ) -> PayloadBody {
         var before = Array(#"{"message":{"android":"#.utf8)
-        CanonicalJSON.append(.object(android(content, package, isUrgent: true)), to: &before)
+        CanonicalJSON.append(.object(android(content, package, isUrgent: true, isClosed: true)), to: &before)
         before.append(contentsOf: #","data":{"body":"#.utf8)
         CanonicalJSON.append(content.constantText.body, to: &before)
-        before.append(contentsOf: #","sendgate":""#.utf8)
+        before.append(contentsOf: #","collapse":"\#(content.closedCollapse.hexadecimal)","sendgate":""#.utf8)
         var after = Array(#"","title":"#.utf8)
-        CanonicalJSON.append(content.constantText.title, to: &after)
+        CanonicalJSON.append(content.closedTitle, to: &after)
         after.append(contentsOf: "}}}".utf8)
         return PayloadBody(
             before: before, after: after,
@@ -42,13 +42,13 @@ enum FCMPayload {
     }
 
     private static func generic(_ content: NotificationContent, _ package: String) -> JSONObject {
-        var android = android(content, package, isUrgent: content.interruption.isUrgent)
+        var android = android(content, package, isUrgent: content.interruption.isUrgent, isClosed: true)
         // The channel tells the type apart, so there is one per urgency, which the app has to create.
         android["notification"] = [
             "body": .string(content.constantText.body),
             "channelId": .string("sendgate_\(content.interruption.rawValue)"),
             "notificationPriority": .string(content.interruption.androidName),
-            "title": .string(content.constantText.title),
+            "tag": .string(content.closedCollapse.hexadecimal), "title": .string(content.closedTitle),
             "visibility": content.privacy == .hidden ? "SECRET" : "PRIVATE",
         ]
         var data: JSONObject = ["send_id": .string(content.send.uuidText)]
@@ -57,7 +57,7 @@ enum FCMPayload {
     }
 
     private static func full(_ content: NotificationContent, _ package: String) -> JSONObject {
-        var android = android(content, package, isUrgent: content.interruption.isUrgent)
+        var android = android(content, package, isUrgent: content.interruption.isUrgent, isClosed: false)
         let shown = content.shownTexts
         var notification: JSONObject = [
             "body": .string(shown.body), "notificationPriority": .string(content.interruption.androidName),
@@ -74,25 +74,35 @@ enum FCMPayload {
             "category": .string(content.category.rawValue), "send_id": .string(content.send.uuidText),
             "type": .string(content.type.text),
         ]
-        if let number = content.number { data["number"] = .string(String(number)) }
+        if let number = content.number {
+            data["number"] = .string(String(number))
+            data["alert_record"] = content.hasAlertRecord ? "true" : "false"
+        }
         if !content.references.isEmpty { data["params"] = .string(content.references.description) }
         if let deepLink = content.deepLink { data["deep_link"] = .string(deepLink) }
         if let link = content.unsubscribeLink { data["unsubscribe"] = .string(link) }
         return ["android": .object(android), "data": .object(data)]
     }
 
-    private static func android(_ content: NotificationContent, _ package: String, isUrgent: Bool)
-        -> JSONObject
-    {
+    /// - Parameter isClosed: Whether the body tells nothing. It then has no `collapseKey`: FCM keeps messages of four keys
+    ///   a device and drops the others of one that is offline (FCM, "Collapsible and non-collapsible messages"), so not
+    ///   every message can have one. Its keyed tag is always there for the app instead, as `data.collapse` or as the
+    ///   notification's own `tag`.
+    private static func android(
+        _ content: NotificationContent, _ package: String, isUrgent: Bool, isClosed: Bool
+    ) -> JSONObject {
         // Rounded up: a message that has some life left must not be told to have none, which FCM reads as
         // "now or never".
-        let lifeMilliseconds = content.expiresAt.milliseconds - content.sentAt.milliseconds
-        let life = max(0, min((lifeMilliseconds + 999) / 1000, CompositionLimits.fcmStorageSecondsMax))
+        let lifeMilliseconds = content.expiresAt.milliseconds - content.composedAt.milliseconds
+        let exact = max(0, min((lifeMilliseconds + 999) / 1000, CompositionLimits.fcmStorageSecondsMax))
+        let life = isClosed ? content.closedLifeSeconds : exact
         var android: JSONObject = [
             "priority": isUrgent ? "HIGH" : "NORMAL", "restrictedPackageName": .string(package),
             "ttl": .string("\(life)s"),
         ]
-        if let collapse = content.collapse { android["collapseKey"] = .string(collapse.hexadecimal) }
+        if !isClosed, let collapse = content.collapse {
+            android["collapseKey"] = .string(collapse.hexadecimal)
+        }
         return android
     }
 }

@@ -9,7 +9,12 @@ package struct NotificationContent: Sendable {
     package var type: TypeID
     /// S2's number for the type, if it has one.
     package var number: Int?
+    /// Whether S2's alerts table has a row that the app can look up by `alertId`; told beside ``number``.
+    package var hasAlertRecord: Bool
     package var category: Category
+    package var tier: Tier
+    /// Who writes: in front of every text message, of every subject, and of what a generic text says.
+    package var brand: String
     package var texts: NotificationTexts
     /// The one text per app and tier that is true of every notification.
     package var constantText: ConstantText
@@ -28,9 +33,13 @@ package struct NotificationContent: Sendable {
     package var interruption: Interruption
     package var privacy: PrivacyLevel
     package var sentAt: Instant
+    /// When this payload is made: later than ``sentAt`` for a message that waited.
+    package var composedAt: Instant
     package var expiresAt: Instant
     /// A keyed tag: the caller's collapse key never leaves the gateway.
     package var collapse: Tag?
+    /// ``collapse``, or a keyed tag of this message alone: whether something collapses would tell the type.
+    package var closedCollapse: Tag
     /// Mutes the category without a login; inside every marketing and social message (S1).
     package var unsubscribeLink: String?
 
@@ -45,18 +54,23 @@ package struct NotificationContent: Sendable {
     }
 
     package init(
-        send: SendID, message: MessageID, type: TypeID, number: Int? = nil, category: Category,
-        texts: NotificationTexts, constantText: ConstantText, params: JSONObject = [:],
+        send: SendID, message: MessageID, type: TypeID, number: Int? = nil,
+        hasAlertRecord: Bool = false, category: Category, tier: Tier,
+        brand: String, texts: NotificationTexts, constantText: ConstantText, params: JSONObject = [:],
         references: JSONObject = [:],
         deepLink: String? = nil, thread: String? = nil, sound: String? = nil, actionCategory: String? = nil,
         androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
-        sentAt: Instant, expiresAt: Instant, collapse: Tag? = nil, unsubscribeLink: String? = nil
+        sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag,
+        unsubscribeLink: String? = nil
     ) {
         self.send = send
         self.message = message
         self.type = type
         self.number = number
+        self.hasAlertRecord = hasAlertRecord
         self.category = category
+        self.tier = tier
+        self.brand = brand
         self.texts = texts
         self.constantText = constantText
         self.params = params
@@ -70,8 +84,10 @@ package struct NotificationContent: Sendable {
         self.interruption = interruption
         self.privacy = privacy
         self.sentAt = sentAt
+        self.composedAt = composedAt
         self.expiresAt = expiresAt
         self.collapse = collapse
+        self.closedCollapse = closedCollapse
         self.unsubscribeLink = unsubscribeLink
     }
 
@@ -82,21 +98,35 @@ package struct NotificationContent: Sendable {
         return (texts.publicTitle ?? texts.title, texts.publicBody ?? texts.body)
     }
 
+    /// The constant text with who writes it.
+    var closedTitle: String { "\(brand): \(constantText.title)" }
+
+    /// Seconds from ``composedAt`` that anybody outside a seal is told.
+    package var closedLifeSeconds: Int64 {
+        ExpiryClass.seconds(until: expiresAt, from: composedAt, tier: tier)
+    }
+
     /// What goes inside the seal: canonical JSON, for the app's eyes only.
     ///
-    ///     {action_category?, android_channel?, badge?, body, category, deep_link?, interruption, number?, params,
-    ///      privacy, public_body?, public_title?, send_id, sent_at, sound?, thread?, title, type, unsubscribe?}
+    ///     {action_category?, alert_record?, android_channel?, badge?, body, category, deep_link?, expires_at,
+    ///      interruption, number?, params, privacy, public_body?, public_title?, send_id, sent_at, sound?, thread?,
+    ///      title, type, unsubscribe?}
     ///
-    /// `sent_at` is in milliseconds since 1970; `category` is the consent axis, which an app mutes by.
+    /// `sent_at` and `expires_at` are in milliseconds since 1970, and nothing is shown after the second; `category` is
+    /// the consent axis, which an app mutes by.
     package func sealedContent(for platform: Platform) -> [UInt8] {
         var content: JSONObject = [
             "body": .string(texts.body), "category": .string(category.rawValue),
-            "interruption": .string(interruption.rawValue), "params": .object(params),
+            "expires_at": .integer(expiresAt.milliseconds), "interruption": .string(interruption.rawValue),
+            "params": .object(params),
             "privacy": .string(privacy.rawValue), "send_id": .string(send.uuidText),
             "sent_at": .integer(sentAt.milliseconds), "title": .string(texts.title),
             "type": .string(type.text),
         ]
-        if let number { content["number"] = .integer(Int64(number)) }
+        if let number {
+            content["number"] = .integer(Int64(number))
+            content["alert_record"] = .boolean(hasAlertRecord)
+        }
         if let title = texts.publicTitle { content["public_title"] = .string(title) }
         if let body = texts.publicBody { content["public_body"] = .string(body) }
         if let deepLink { content["deep_link"] = .string(deepLink) }

@@ -13,7 +13,9 @@ enum SMSPayload {
         case .full: text = content.texts.body
         case .never: throw .formNever
         }
-        let full = SMSEncoding.plainSpaces(content.unsubscribeLink.map { "\(text)\n\($0)" } ?? text)
+        // Whoever gets a text message sees a number; it says itself who writes (47 CFR 64.1200(b)(1) and (d)(4)).
+        let named = "\(content.brand): \(text)"
+        let full = SMSEncoding.plainSpaces(content.unsubscribeLink.map { "\(named)\n\($0)" } ?? named)
         let encoding = SMSEncoding(full)
         let body: JSONObject = [
             "encoding": .string(encoding.alphabet.rawValue),

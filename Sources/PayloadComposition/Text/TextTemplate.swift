@@ -4,6 +4,8 @@ package import GateVocabulary
 package enum ParamValue: Hashable, Sendable {
     /// Free text, ids, countries and links. Cleaned by ``PlainText`` when it is shown.
     case text(String)
+    /// Free text of several lines, each cleaned alone.
+    case paragraphs(String)
     case integer(Int64)
     /// In the smallest unit of an ISO 4217 currency.
     case money(minor: Int64, currency: String)
@@ -43,6 +45,9 @@ package struct ParamValues: Sendable {
     func text(_ name: String) throws(CompositionError) -> String {
         switch self[name] {
         case .text(let text): return PlainText.line(text)
+        case .paragraphs(let text):
+            return text.split(separator: "\n", omittingEmptySubsequences: false)
+                .map { PlainText.line(String($0)) }.joined(separator: "\n")
         case .integer(let number): return NumberConventions(language).text(number)
         case .money(let minor, let currency): return try text(minor, currency)
         case .totals(let amounts):
@@ -78,7 +83,7 @@ package struct TextTemplate: Hashable, Sendable {
         self.parts = parts
     }
 
-    /// Fills the places. The template's own line breaks stay; a param never brings one.
+    /// Fills the places. The template's own line breaks stay, and those of ``ParamValue/paragraphs(_:)``.
     func filled(with params: ParamValues) throws(CompositionError) -> String {
         if parts.count == 1, case .text(let text) = parts[0] { return text }
         var filled = ""

@@ -11,6 +11,7 @@ package struct ContentPlan: Sendable {
     package let sizes: PayloadSizes
     /// How strongly the decision will ask to interrupt, should it let the send pass.
     package let interruption: Interruption
+    /// Of an envelope: a class of its tier, the exact time being inside.
     private let expiresAt: Instant
     private let payloads: [(form: BodyForm, payload: ComposedPayload)]
 
@@ -19,15 +20,20 @@ package struct ContentPlan: Sendable {
     /// - Parameters:
     ///   - content: `nil` when nothing can be said (an unknown type, params that do not fit): then no size
     ///     becomes known and gate 12 fails, after the gate that says why.
+    ///   - ownCollapse: A keyed tag of this message alone, for one that collapses with no other.
     ///   - facts: Complete but for `sizes`.
     ///   - unsubscribeLink: Put in where the category asks for one (S1).
     package init(
         _ material: SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
-        as message: MessageID, unsubscribeLink: String?, facts: inout Facts, under policy: CompiledPolicy
+        as message: MessageID, ownCollapse: Tag, unsubscribeLink: String?, facts: inout Facts,
+        under policy: CompiledPolicy
     ) {
         self.message = message
         self.destination = destination
-        expiresAt = material.expiresAt
+        let now = facts.now ?? material.sentAt
+        let tier = policy.type(material.request.type)?.tier ?? .informational
+        expiresAt = now.advanced(
+            bySeconds: ExpiryClass.seconds(until: material.expiresAt, from: now, tier: tier))
         // Urgency is part of the payload, so it must be known before the payload's size. The decision itself
         // is asked what it would carry if only the size were right: gate 12 is the one gate that looks at it.
         var fitting = facts
@@ -41,7 +47,8 @@ package struct ContentPlan: Sendable {
         var sizes = PayloadSizes()
         if let content, let needs = policy.needs(for: material.request) {
             let notification = content.notification(
-                material, message: message, interruption: interruption, privacy: facts.privacy,
+                material, message: message, closedCollapse: material.collapse ?? ownCollapse,
+                interruption: interruption, privacy: facts.privacy, composedAt: now,
                 unsubscribeLink: unsubscribeLink)
             for form in Self.forms(of: needs, as: preview, facts) {
                 let (target, canBeSent) = destination.target(for: form)
@@ -85,7 +92,6 @@ package struct ContentPlan: Sendable {
         guard case .device(let device, _, let app, .some(let key)) = destination.kind else {
             preconditionFailure("a sealed payload was composed for a destination without a key")
         }
-        // Rounded down, so that a message never opens longer than it was meant to live.
         return SealOrder(
             key: key, app: app, device: device, purpose: .notification, message: message,
             expiresAt: UInt64(max(0, expiresAt.seconds)), content: content)

@@ -2,13 +2,16 @@ package import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 
-/// Whether the params fit their type's schema, and where they do not.
+/// Whether the params and the link fit their type, and where they do not.
 package struct ParamsVerdict: Hashable, Sendable {
     /// Each with its sentence, for the answer to the producer. Never a value.
     package let violations: [ParamsViolation]
 
-    package init(_ params: JSONObject, of type: TypeID, under policy: CompiledPolicy) {
-        violations = policy.paramsViolations(params, of: type)
+    /// - Parameter deepLink: The send's own; the type's default is no caller's to choose.
+    package init(
+        _ params: JSONObject, deepLink: String? = nil, of type: TypeID, under policy: CompiledPolicy
+    ) {
+        violations = policy.paramsViolations(params, deepLink: deepLink, of: type)
     }
 
     package var fact: ParamsFact { violations.isEmpty ? .valid : .invalid }
@@ -19,14 +22,19 @@ package struct ParamsVerdict: Hashable, Sendable {
     /// What the trail keeps: pointers as far as the registry knows their names, each once.
     ///
     /// A name the type does not have was chosen by the caller and could be anybody's; a pointer ends before
-    /// it, and an unknown param at the top is the whole document.
+    /// it, and an unknown param is all of `/params`.
     package func recorded(for type: TypeID, under policy: CompiledPolicy) -> [JSONPointer] {
         let known = policy.type(type)?.params ?? [:]
         var pointers: [JSONPointer] = []
         for violation in violations {
             var tokens: [String] = []
             for (depth, token) in violation.pointer.tokens.enumerated() {
-                let isOurs = depth == 0 ? known[token] != nil : token == "minor" || token == "currency"
+                let isOurs =
+                    switch depth {
+                    case 0: token == "params" || token == "deep_link"
+                    case 1: known[token] != nil
+                    default: token == "minor" || token == "currency"
+                    }
                 guard isOurs else { break }
                 tokens.append(token)
             }

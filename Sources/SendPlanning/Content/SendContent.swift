@@ -9,6 +9,7 @@ package struct SendContent: Sendable {
     let category: CategoryRule
     let texts: NotificationTexts
     let constantText: NotificationContent.ConstantText
+    let brand: String
     let references: JSONObject
     package let language: LanguageTag
 
@@ -37,6 +38,7 @@ package struct SendContent: Sendable {
         self.type = type
         category = policy.category(type.category)
         texts = try TemplateTexts(found.texts).filled(with: values)
+        brand = policy.bundle.brand
         constantText = .init(title: generic.title, body: generic.body)
         references = JSONObject(
             material.params.filter { type.params[$0.key]?.kind == .uuid }.map { ($0.key, $0.value) })
@@ -63,6 +65,8 @@ package struct SendContent: Sendable {
                 guard let moment = Instant(rfc3339: text) else { continue }
                 values.append((name, .moment(moment)))
             case (.integer, .integer(let number)): values.append((name, .integer(number)))
+            case (.text(_, let rule), .string(let text)) where rule.allowances.contains(.lineBreaks):
+                values.append((name, .paragraphs(text)))
             case (_, .string(let text)): values.append((name, .text(text)))
             default: continue
             }
@@ -79,17 +83,19 @@ package struct SendContent: Sendable {
 
     /// Everything the notification could say and show at one destination.
     func notification(
-        _ material: SendMaterial, message: MessageID, interruption: Interruption, privacy: PrivacyLevel?,
-        unsubscribeLink: String?
+        _ material: SendMaterial, message: MessageID, closedCollapse: Tag, interruption: Interruption,
+        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: String?
     ) -> NotificationContent {
         NotificationContent(
             send: material.send, message: message, type: type.id, number: type.alertType,
-            category: type.category,
+            hasAlertRecord: type.hasAlertRecord,
+            category: type.category, tier: type.tier, brand: brand,
             texts: texts, constantText: constantText, params: material.params, references: references,
             deepLink: material.deepLink ?? type.deepLink, thread: Self.thread(of: type.id), sound: type.sound,
             actionCategory: type.apnsCategory, androidChannel: type.androidChannel, badge: type.badge,
             interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
-            expiresAt: material.expiresAt, collapse: material.collapse,
+            composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
+            closedCollapse: closedCollapse,
             unsubscribeLink: category.hasUnsubscribeLink ? unsubscribeLink : nil)
     }
 

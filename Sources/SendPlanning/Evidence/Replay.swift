@@ -149,13 +149,16 @@ private func haveSameTexts(
     _ type: NotificationType, in policy: CompiledPolicy, as oldType: NotificationType,
     in oldPolicy: CompiledPolicy
 ) -> Bool {
-    let shown = { (type: NotificationType) in
+    let shown = { (type: NotificationType) -> [String?] in
         [
             type.deepLink, type.androidChannel, type.apnsCategory, type.sound, type.badge.map(String.init),
-            type.alertType.map(String.init), type.interruption.rawValue, "\(type.collapses)",
+            type.alertType.map(String.init), "\(type.hasAlertRecord)", type.interruption.rawValue,
+            "\(type.collapses)",
+            type.linkPrefixes.map(\.text).joined(separator: " "),
         ]
     }
     guard shown(type) == shown(oldType), type.tier == oldType.tier,
+        policy.bundle.brand == oldPolicy.bundle.brand,
         Set(policy.bundle.messages.keys) == Set(oldPolicy.bundle.messages.keys)
     else { return false }
     for (locale, messages) in policy.bundle.messages {

@@ -29,7 +29,12 @@ package struct SendEntry: Hashable, Sendable {
 
     /// What was asked for, as far as the trail may know.
     package struct RecordedRequest: Hashable, Sendable {
-        package var type: TypeID
+        /// `nil` for a type that was not in the registry: its name is a text of the caller's.
+        package var type: TypeID?
+        /// tag("type", name) of a type that was not in the registry; `nil` when the recipient is unknown too.
+        package var typeTag: Tag?
+        /// UTF-8 bytes of the name of a type that was not in the registry.
+        package var typeByteCount: Int?
         package var channel: Channel
         package var critical: Bool
         /// tag("request", id); `nil` when the recipient is unknown and so has no key to make tags with.
@@ -46,12 +51,15 @@ package struct SendEntry: Hashable, Sendable {
         package let locale: String?
 
         package init(
-            type: TypeID, channel: Channel, critical: Bool, idTag: Tag? = nil, destinationTag: Tag? = nil,
+            type: TypeID?, typeTag: Tag? = nil, typeByteCount: Int? = nil, channel: Channel, critical: Bool,
+            idTag: Tag? = nil, destinationTag: Tag? = nil,
             fallbackFor: SendID? = nil, ttlSeconds: Int64? = nil, collapseTag: Tag? = nil,
             deepLinkTag: Tag? = nil,
             locale: String? = nil
         ) {
             self.type = type
+            self.typeTag = typeTag
+            self.typeByteCount = typeByteCount
             self.channel = channel
             self.critical = critical
             self.idTag = idTag
@@ -134,10 +142,12 @@ package struct SendEntry: Hashable, Sendable {
         !deliveries.isEmpty && (deliveries.count == 1 || deliveries.allSatisfy { $0.destination != nil })
     }
 
-    /// What the decisions were made for.
+    /// What the decisions were made for. A type that was not in the registry stands as a name no registry has: every such
+    /// name is decided alike.
     package var attested: AttestedRequest {
         AttestedRequest(
-            caller: caller, type: request.type, channel: request.channel, critical: request.critical)
+            caller: caller, type: request.type ?? TypeID(""), channel: request.channel,
+            critical: request.critical)
     }
 
     /// The decision that speaks for the whole send.
@@ -249,7 +259,9 @@ package struct SendEntry: Hashable, Sendable {
         writer.hexadecimal("id_tag", request.idTag)
         if let locale = request.locale { writer.text("locale", locale) }
         if let ttl = request.ttlSeconds { writer.integer("ttl_seconds", ttl) }
-        writer.text("type", request.type.text)
+        if let type = request.type { writer.text("type", type.text) }
+        if let count = request.typeByteCount { writer.integer("type_byte_count", Int64(count)) }
+        writer.hexadecimal("type_tag", request.typeTag)
         bytes.append(contentsOf: writer.end())
     }
 
@@ -413,11 +425,17 @@ extension SendEntry.RecordedRequest {
         let idTag: Tag? = members.has("\"id_tag\":", &cursor) ? try cursor.hexadecimal() : nil
         let locale = members.has("\"locale\":", &cursor) ? try cursor.text(byteCountMax: 35) : nil
         let ttlSeconds = members.has("\"ttl_seconds\":", &cursor) ? try cursor.integer() : nil
-        try members.expect("\"type\":", &cursor)
-        let type: TypeID = try cursor.identifier()
+        let type: TypeID? = members.has("\"type\":", &cursor) ? try cursor.identifier() : nil
+        let typeByteCount: Int? =
+            members.has("\"type_byte_count\":", &cursor) ? try cursor.unsigned() : nil
+        let typeTag: Tag? = members.has("\"type_tag\":", &cursor) ? try cursor.hexadecimal() : nil
+        guard (type == nil) == (typeByteCount != nil), type == nil || typeTag == nil else {
+            throw cursor.failure("either a registered `type` or the length of another before it")
+        }
         try members.end(&cursor)
         self.init(
-            type: type, channel: channel, critical: critical, idTag: idTag, destinationTag: destinationTag,
+            type: type, typeTag: typeTag, typeByteCount: typeByteCount, channel: channel, critical: critical,
+            idTag: idTag, destinationTag: destinationTag,
             fallbackFor: fallbackFor, ttlSeconds: ttlSeconds, collapseTag: collapseTag,
             deepLinkTag: deepLinkTag,
             locale: locale)

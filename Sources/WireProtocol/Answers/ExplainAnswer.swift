@@ -131,7 +131,9 @@ package struct ExplainAnswer: Hashable, Sendable {
                         .required("channel", .choice(of: Channel.self), "The channel."),
                         .required("critical", .boolean, "Whether critical delivery is asked for."),
                     ]), "What was asked."),
-            .required("params_violations", .all(.anyText), "Pointers of params that do not fit the type."),
+            .required(
+                "params_violations", .all(.anyText),
+                "Pointers into the body, to what of `params` and `deep_link` does not fit the type."),
             .required(
                 "deliveries", .list(of: delivery, countMin: 1, countMax: WireLimits.destinationCountMax),
                 "One per destination."),

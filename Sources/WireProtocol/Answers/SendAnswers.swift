@@ -94,7 +94,7 @@ package struct SendEvent: Hashable, Sendable {
                 "reason", .anyText,
                 """
                 Of a withdrawal, why; of a summary, its `send_id`; of a notice that reached nobody, the way it must \
-                go; of a failure, the provider's word.
+                go; of a failure, the provider's word; of what the recipient did, the app's.
                 """),
         ])
 }
@@ -277,6 +277,8 @@ package struct TypeAnswer: Hashable, Sendable {
     /// The special consent purpose it needs beside its category's.
     package var purpose: Purpose?
     package var ttlSeconds: Int64
+    /// Below which a send's own `deep_link` has to lie; none where it may have none.
+    package var linkPrefixes: [String]
     /// JSON Schema of `params`.
     package var params: JSONObject
     /// A body of `POST /v1/sends` that fits.
@@ -286,9 +288,8 @@ package struct TypeAnswer: Hashable, Sendable {
         type: TypeID, means: String, category: Category, tier: Tier, sensitivity: Sensitivity,
         isEnabled: Bool,
         disabledHint: String?, isMandatory: Bool, dischargedBy: [DischargeMeans], isCriticalAllowed: Bool,
-        isPermitted: Bool,
-        channels: [Channel: BodyForm], purpose: Purpose?, ttlSeconds: Int64, params: JSONObject,
-        example: JSONObject
+        isPermitted: Bool, channels: [Channel: BodyForm], purpose: Purpose?, ttlSeconds: Int64,
+        linkPrefixes: [String], params: JSONObject, example: JSONObject
     ) {
         self.type = type
         self.means = means
@@ -304,6 +305,7 @@ package struct TypeAnswer: Hashable, Sendable {
         self.channels = channels
         self.purpose = purpose
         self.ttlSeconds = ttlSeconds
+        self.linkPrefixes = linkPrefixes
         self.params = params
         self.example = example
     }
@@ -326,6 +328,7 @@ package struct TypeAnswer: Hashable, Sendable {
     package var json: JSONObject {
         var object = summary
         object["ttl_seconds"] = .integer(ttlSeconds)
+        object["deep_link_prefixes"] = .array(linkPrefixes.map { .string($0) })
         object["params"] = .object(params)
         object["example"] = .object(example)
         return object
@@ -357,6 +360,9 @@ package struct TypeAnswer: Hashable, Sendable {
         "Type", "One notification type, with what its params must be.",
         members + [
             .required("ttl_seconds", .count, "Its time to live when the send gives none."),
+            .required(
+                "deep_link_prefixes", .all(.anyText),
+                "Where a send's own `deep_link` may lead: there, and below."),
             .required("params", .foreign, "JSON Schema of `params`."),
             .required("example", .foreign, "A body of `POST /v1/sends` that fits."),
         ])

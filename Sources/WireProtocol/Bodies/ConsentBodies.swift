@@ -135,6 +135,8 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
     package var eventTime: Instant?
     /// `nil` means as it was given.
     package var method: ConsentMethod?
+    /// The text message that says so, such as `STOP`; it has to be one of the bundle's words.
+    package var reply: String?
     /// An objection (GDPR Art. 21(2)): the purpose ends on every channel and for every address.
     package var isForEveryChannel: Bool
 
@@ -147,6 +149,10 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
                     .optional("event_time", .instant, "When the person spoke; now when absent."),
                     .optional("method", .choice(of: ConsentMethod.self), "How; as it was given when absent."),
                     .optional(
+                        "reply", .identifier,
+                        "What the person answered to a text message. One of the words of `channels.yaml` ends the consent (`sms_keyword`); anything else is 422, and whoever reads it decides what was meant."
+                    ),
+                    .optional(
                         "every_channel", .boolean, default: false,
                         "An objection (GDPR Art. 21): the purpose ends on every channel and for every address."
                     ),
@@ -156,7 +162,8 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
 
     package init(checked members: CheckedMembers) {
         eventTime = members.instant("event_time")
-        method = members.name("method")
+        method = members.name("method") ?? (members.text("reply") == nil ? nil : .smsKeyword)
+        reply = members.text("reply")
         isForEveryChannel = members.flag("every_channel") ?? false
     }
 }

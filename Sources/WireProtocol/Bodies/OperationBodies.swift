@@ -27,9 +27,9 @@ package struct ReceiptBody: WireBody, Hashable {
     package var send: SendID
     package var destination: DestinationID
     package var event: Event
-    /// What the person did, in the app's words, e.g. `opened`.
+    /// What the person did, in the app's words, e.g. `opened`; only of ``Event/userObserved``.
     package var action: String?
-    /// The provider's name for the error.
+    /// The provider's name for the error; only of ``Event/failed`` and ``Event/unregistered``.
     package var reason: String?
     /// When it was observed; for `unregistered`, the provider's own timestamp, which decides whether a
     /// token registered since is kept.
@@ -37,17 +37,41 @@ package struct ReceiptBody: WireBody, Hashable {
 
     package static let shape = Shape.named(
         "Receipt",
-        .object(
-            ObjectShape(
-                "Something observed of a send at one destination.",
+        .variants(
+            VariantShape(
+                "event", "What was observed of a send at one destination.",
                 [
-                    .required("send", .uuid, "The `send_id`."),
-                    .required("destination", .identifier, "The device or address."),
-                    .required("event", .choice(of: Event.self), "What was observed."),
-                    .optional("action", .identifier, "What the person did, in the app's words."),
-                    .optional("reason", .text(.providerReason), "The provider's name for an error."),
-                    .required("at", .instant, "When it was observed."),
+                    (
+                        [Event.acceptedByProvider.rawValue],
+                        ObjectShape("The provider took it, which says nothing of the person.", members)
+                    ),
+                    (
+                        [Event.failed.rawValue, Event.unregistered.rawValue],
+                        ObjectShape(
+                            "The provider refused it for good, or does not know the token any more.",
+                            members + [
+                                .optional(
+                                    "reason", .text(.providerReason),
+                                    "The provider's name for the error; told with the event.")
+                            ])
+                    ),
+                    (
+                        [Event.userObserved.rawValue],
+                        ObjectShape(
+                            "The person saw it or acted on it.",
+                            members + [
+                                .optional(
+                                    "action", .identifier,
+                                    "What the person did, in the app's words; told with the event.")
+                            ])
+                    ),
                 ])))
+
+    private static let members: [ObjectShape.Member] = [
+        .required("send", .uuid, "The `send_id`."),
+        .required("destination", .identifier, "The device or address."),
+        .required("at", .instant, "When it was observed."),
+    ]
 
     package static let example: JSONValue = [
         "send": "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "destination": "d_1", "event": "user_observed",
@@ -119,7 +143,8 @@ package struct KeyRevokeBody: WireBody, Hashable {
                 [
                     .required(
                         "cause", .choice(of: Cause.self),
-                        "`compromised` marks everything it signed or opened as doubtful.")
+                        "`compromised` marks everything it opened as doubtful: state `compromised`. `lost` and `retired` end its use: state `deactivated`."
+                    )
                 ])))
 
     package static let example: JSONValue = ["cause": "compromised"]

@@ -44,7 +44,10 @@ enum SendMembers {
         .optional(
             "collapse_key", .identifier,
             "Sends of one key replace each other on the device. Leaves the gateway only as a keyed tag."),
-        .optional("deep_link", .text(.deepLink), "Where a tap leads."),
+        .optional(
+            "deep_link", .text(.deepLink),
+            "Where a tap leads; the type's own place when absent. It has to lie under a place the type declares, in plain letters without `%`, `@` and `..`; otherwise the send is refused as `invalid_params`."
+        ),
         .optional("locale", .text(.locale), "The language of the text; the recipient's when absent."),
     ]
 }
@@ -103,6 +106,7 @@ package struct ExplainBody: WireBody, Hashable {
     package var channel: Channel
     package var critical: Bool
     package var params: JSONObject
+    package var deepLink: String?
     /// The send to ask about on a stored recipient, unless ``facts`` are given. Its id binds nothing.
     package var send: SendRequest?
     /// Facts to decide on instead of what the store knows.
@@ -164,6 +168,7 @@ package struct ExplainBody: WireBody, Hashable {
         channel = members.name("channel") ?? .push
         critical = members.flag("critical") ?? false
         params = members.object["params"]?.objectValue ?? [:]
+        deepLink = members.text("deep_link")
         send = members.members("recipient").map { recipient in
             SendRequest(
                 id: RequestID(members.text("id") ?? "explain"), content: members,

@@ -83,6 +83,7 @@ enum Samples {
         category: .transactional, tier: .important, sensitivity: .high, isEnabled: true, disabledHint: nil,
         isMandatory: false, dischargedBy: [], isCriticalAllowed: false, isPermitted: true,
         channels: [.push: .sealed, .email: .generic], purpose: nil, ttlSeconds: 86_400,
+        linkPrefixes: ["drop://"],
         params: [
             "type": "object", "additionalProperties": false, "required": ["transaction_id"],
             "properties": ["transaction_id": ["type": "string", "format": "uuid"]],

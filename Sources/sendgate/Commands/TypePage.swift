@@ -84,6 +84,7 @@ struct TypePage {
         }
         add("dedupe by", type.dedupeBy.map { "\($0), for each \(type.dedupeScope.rawValue)" })
         add("deep link", type.deepLink)
+        add("links lie under", type.linkPrefixes.map(\.text).joined(separator: ", "))
         for (locale, messages) in policy.bundle.messages.sorted(by: { $0.key < $1.key }) {
             guard let texts = messages.texts[type.messageKey] else { continue }
             lines.append("text in \(locale)")
@@ -207,12 +208,12 @@ extension ParamSchema {
         case .uuid: "a UUID"
         case .totals: "amounts, one per currency"
         case .money: "money: {\"minor\": 500000, \"currency\": \"NOK\"}"
-        case .text(let most): "a text of 1 to \(most) bytes"
+        case .text(let most, let rule): "a text of 1 to \(most) bytes: \(rule.words)"
         case .integer(let least, let most): "a whole number, \(least) to \(most)"
         case .timestamp: "a moment, RFC 3339 in UTC"
         case .country: "a country, ISO 3166-1 alpha-2"
         case .code: "a code of 4 to 8 digits"
-        case .url: "a URL, https"
+        case .url(let places): "a link under \(places.map(\.text).joined(separator: " or "))"
         case .oneOf(let values): "one of \(values.joined(separator: ", "))"
         }
     }

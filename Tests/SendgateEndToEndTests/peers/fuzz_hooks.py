@@ -32,6 +32,8 @@ BEYOND_THE_SCHEMA = {
 LATER_THAN = {
     ("/at", "expected a time at or after the send's own"),
     ("/expires_at", "expected a time after `event_time`"),
+    ("/reply", "expected stop, quit, end, revoke, opt out, cancel, unsubscribe, stopp; "
+               "if another word meant it, withdraw without `reply`"),
 }
 
 

@@ -1,10 +1,10 @@
 package import CanonicalJSON
 package import GateVocabulary
 
-/// One param that does not fit its type. Says where and what was expected, never what was found: params
+/// One param, or the link, that does not fit the type. Says where and what was expected, never what was found: params
 /// carry what the recipient must not lose, and violations are recorded.
 package struct ParamsViolation: Hashable, Sendable {
-    /// From the params' own root, e.g. `/amount/currency`.
+    /// In the body of the send, e.g. `/params/amount/currency`.
     package var pointer: JSONPointer
     /// Lower-case, without a full stop.
     package var message: String
@@ -16,15 +16,21 @@ package struct ParamsViolation: Hashable, Sendable {
 }
 
 extension CompiledPolicy {
-    /// How `params` fall short of the schema of `type`; empty when they fit.
+    /// How `params` and `deepLink` fall short of what `type` declares; empty when they fit.
     ///
     /// At most one violation per param, in the order of the names; a type that is not in the registry has
     /// no schema and so no violations (gate 1 says so by itself).
-    package func paramsViolations(_ params: JSONObject, of type: TypeID) -> [ParamsViolation] {
-        guard let schemas = self.type(type)?.params else { return [] }
+    package func paramsViolations(
+        _ params: JSONObject, deepLink: String? = nil, of type: TypeID
+    ) -> [ParamsViolation] {
+        guard let type = self.type(type) else { return [] }
+        let (schemas, root) = (type.params, JSONPointer(["params"]))
         var violations: [ParamsViolation] = []
+        if let deepLink, !type.linkPrefixes.contains(where: { $0.covers(deepLink) }) {
+            violations.append(ParamsViolation(JSONPointer(["deep_link"]), type.linkExpectation))
+        }
         for (name, value) in params {
-            let pointer = JSONPointer.root.appending(name)
+            let pointer = root.appending(name)
             guard let schema = schemas[name] else {
                 violations.append(ParamsViolation(pointer, "the type has no such param"))
                 continue
@@ -32,7 +38,7 @@ extension CompiledPolicy {
             if let violation = schema.kind.violation(value, at: pointer) { violations.append(violation) }
         }
         for (name, schema) in schemas where !schema.isOptional && params[name] == nil {
-            violations.append(ParamsViolation(JSONPointer.root.appending(name), "the param is missing"))
+            violations.append(ParamsViolation(root.appending(name), "the param is missing"))
         }
         return violations.sorted { CodeUnits.precedes($0.pointer.text, $1.pointer.text) }
     }
@@ -63,15 +69,12 @@ extension ParamSchema.Kind {
                 }
             }
             return nil
-        case .text(let byteCountMax):
+        case .text(let byteCountMax, let rule):
             guard let text = value.stringValue else { return ParamsViolation(pointer, "expected a text") }
-            let utf8 = text.utf8
-            guard (1...byteCountMax).contains(utf8.count) else {
+            guard (1...byteCountMax).contains(text.utf8.count) else {
                 return ParamsViolation(pointer, "expected 1 to \(byteCountMax) bytes of UTF-8")
             }
-            return unless(
-                text.unicodeScalars.allSatisfy { Self.isVisible($0) },
-                "expected no control characters and no characters that turn the direction of text")
+            return rule.violation(in: text).map { ParamsViolation(pointer, $0) }
         case .integer(let least, let most):
             return unless(
                 value.integerValue.map { (least...most).contains($0) } ?? false,
@@ -90,10 +93,10 @@ extension ParamSchema.Kind {
                 value.stringValue.map { code in
                     (4...8).contains(code.utf8.count) && code.utf8.allSatisfy { Self.isDigit($0) }
                 } ?? false, "expected 4 to 8 digits as a text")
-        case .url:
+        case .url(let places):
             return unless(
-                value.stringValue.map { Self.isURL($0) } ?? false,
-                "expected https:// and a host, at most 512 bytes of ASCII without spaces")
+                value.stringValue.map { link in places.contains { $0.covers(link) } } ?? false,
+                "expected a link under \(places.map(\.text).joined(separator: " or "))")
         case .oneOf(let values):
             return unless(
                 value.stringValue.map { text in values.contains { CodeUnits.equal($0, text) } } ?? false,
@@ -132,30 +135,13 @@ extension ParamSchema.Kind {
         }
         return true
     }
+}
 
-    private static func isURL(_ text: String) -> Bool {
-        let prefix = Array("https://".utf8)
-        let bytes = Array(text.utf8)
-        guard bytes.count <= 512, bytes.starts(with: prefix), bytes.count > prefix.count else { return false }
-        let first = bytes[prefix.count]
-        let hasHost = isDigit(first) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(first | 0x20)
-        // 0x21 to 0x7E: visible ASCII. Credentials before an `@` and a backslash, which browsers read as
-        // `/`, make a link look like it led elsewhere.
-        return hasHost
-            && bytes.allSatisfy {
-                (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "@") && $0 != UInt8(ascii: "\\")
-            }
-    }
-
-    /// Not C0, C1, DEL, a line or paragraph separator, or one of Unicode's bidirectional controls (UAX 9),
-    /// with which an amount or a name can be made to read differently from what it is. A line feed stays:
-    /// longer notices have paragraphs.
-    private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0x0A: true
-        case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF:
-            false
-        default: true
-        }
+extension NotificationType {
+    /// What a send is told whose `deep_link` leads elsewhere.
+    fileprivate var linkExpectation: String {
+        linkPrefixes.isEmpty
+            ? "expected no link: the type declares none"
+            : "expected a link under \(linkPrefixes.map(\.text).joined(separator: " or ")), of letters, digits and -._~/?&=#"
     }
 }
