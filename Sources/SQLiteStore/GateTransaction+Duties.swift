@@ -44,7 +44,7 @@ extension GateReading {
         let type = TypeID(try words.text(of: row.integer(), in: gate))
         return DutyRecord(
             duty: duty, subject: subject, state: state, send: send, caller: caller, type: type,
-            mustGoBy: row.text(), within: row.text(), dueAt: row.instant())
+            mustGoBy: row.text(), within: row.text(), dueAt: try row.instant())
     }
 }
 

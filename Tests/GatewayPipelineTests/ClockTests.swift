@@ -3,6 +3,7 @@ import CanonicalJSON
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import SQLiteStore
 import Testing
 
 /// A clock that steps, forwards or backwards, and what becomes of the gateway.

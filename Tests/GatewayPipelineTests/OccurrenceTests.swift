@@ -1,6 +1,7 @@
 import CanonicalJSON
 import Foundation
 import GateVocabulary
+import SQLiteStore
 import Testing
 
 @testable import GatewayPipeline

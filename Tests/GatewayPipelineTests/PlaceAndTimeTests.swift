@@ -1,5 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
+import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
@@ -127,9 +128,13 @@ import Testing
                             params: .valid)
                     })
                 else { continue }
-                let reply = try await gate.call(
-                    caller, "POST", "/v1/sends",
-                    try await gate.example(type.id.text, "\(type.id)", to: "u_1", as: caller))
+                var body = try await gate.example(type.id.text, "\(type.id)", to: "u_1", as: caller)
+                // Each send is about an event of its own, also where two types tell of one.
+                if let name = type.dedupeBy, var params = body["params"]?.objectValue {
+                    if case .string? = params[name] { params[name] = .string(UUID().uuidString.lowercased()) }
+                    body["params"] = .object(params)
+                }
+                let reply = try await gate.call(caller, "POST", "/v1/sends", body)
                 let window = LocalTime.quietHours(
                     QuietHours(startMinute: 780, endMinute: minutes(end)), at: gate.clock.now(),
                     zones: ["Europe/Berlin"])

@@ -244,6 +244,6 @@ import Testing
             title: "", body: "Åse Øvrebø fikk 5\u{A0}000,00\u{A0}kr, saldo \u{2212}1")
         let body = try CanonicalJSON.readCanonical(try compose(content, for: .sms, as: .full).filledForTest())
         #expect(body["encoding"] == "gsm7")
-        #expect(body["text"] == "Åse Øvrebø fikk 5 000,00 kr, saldo -1")
+        #expect(body["text"] == "Drop: Åse Øvrebø fikk 5 000,00 kr, saldo -1")
     }
 }

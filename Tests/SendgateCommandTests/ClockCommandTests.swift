@@ -1,3 +1,4 @@
+import CompliancePolicy
 import AuditTrail
 import CanonicalJSON
 import GateVocabulary

@@ -64,7 +64,7 @@ extension EndToEnd {
             let idle = try gate.connect()
             #expect(try idle.request("GET", "/healthz").status == 200)
             gate.signal(SIGINT)
-            #expect(try gate.waitForEnd(within: 4) == .exit(0))
+            #expect(try gate.waitForEnd(within: 30) == .exit(0))
             #expect(try idle.isClosed())
         }
     }
