@@ -20,7 +20,7 @@ final class OccurrenceMeter<Key: Hashable & Sendable>: Sendable {
         /// Uptime at which the last entry was begun; `nil` before the first.
         var recordedAt: Int64?
         var pending = 0
-        /// In an entry whose commit is not known yet. While there is one no other is begun.
+        /// In entries whose commit is not known yet.
         var underWay = 0
     }
     private let tallies = Mutex<[Key: Tally]>([:])
@@ -56,7 +56,9 @@ final class OccurrenceMeter<Key: Hashable & Sendable>: Sendable {
             let due = Array(tallies.keys).compactMap { key in
                 Self.take(key, of: &tallies, at: uptime, isLast: isLast)
             }
-            tallies = tallies.filter { !Self.isOver($0.value, at: uptime) || $0.value.pending > 0 }
+            tallies = tallies.filter {
+                $0.value.underWay > 0 || $0.value.pending > 0 || !Self.isOver($0.value, at: uptime)
+            }
             return due
         }
     }
@@ -90,6 +92,6 @@ final class OccurrenceMeter<Key: Hashable & Sendable>: Sendable {
 
     private static func isOver(_ tally: Tally, at uptime: Int64) -> Bool {
         guard let recordedAt = tally.recordedAt else { return true }
-        return tally.underWay == 0 && uptime - recordedAt >= intervalMilliseconds
+        return uptime - recordedAt >= intervalMilliseconds
     }
 }

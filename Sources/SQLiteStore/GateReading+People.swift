@@ -35,13 +35,15 @@ extension GateReading {
         let code = mappings.code(ofToken: identity)
         let place = try gate.first(Self.tokenPlace, { $0.add(code) }, read: Self.place)
         guard let place else { return nil }
-        let record = try DeviceRecord(
-            sealedFields: try place.held.open(of: place.subject, with: cipher), subject: place.subject,
-            tag: try tag(of: place.held))
-        guard record.isActive, record.tokenIdentity == identity else {
-            throw StoreError.damaged(table: "push_token", "the index leads to another device")
+        return try opened(place.held, of: place.subject) { fields in
+            let record = try DeviceRecord(
+                sealedFields: fields, subject: place.subject, tag: try tag(of: place.held))
+            guard record.isActive, record.tokenIdentity == identity else {
+                throw StoreError.damaged(
+                    table: "push_token", row: "\(place.held.id)", "the index leads to another device")
+            }
+            return record
         }
-        return record
     }
 
     final func addresses(of subject: SubjectID) throws -> [AddressRecord] {

@@ -7,7 +7,10 @@ import Testing
     /// The `VmFlags` of the mapping an address lies in.
     private func flags(of address: UInt) throws -> Set<Substring> {
         var isInside = false
-        for line in try String(contentsOfFile: "/proc/self/smaps", encoding: .utf8).split(separator: "\n") {
+        // The file has no size, so it is read to its end.
+        let file = try #require(FileHandle(forReadingAtPath: "/proc/self/smaps"))
+        let text = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
+        for line in text.split(separator: "\n") {
             let range = line.prefix { $0 != " " }.split(separator: "-")
             if range.count == 2, let low = UInt(range[0], radix: 16), let high = UInt(range[1], radix: 16) {
                 isInside = (low..<high).contains(address)

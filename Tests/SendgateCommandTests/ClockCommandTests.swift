@@ -1,6 +1,6 @@
-import CompliancePolicy
 import AuditTrail
 import CanonicalJSON
+import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
 import Testing

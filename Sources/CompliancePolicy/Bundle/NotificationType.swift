@@ -135,14 +135,6 @@ extension NotificationType {
     /// takes the place of the first on the device.
     package var isToldOnce: Bool { dedupeBy != nil && mandatory == nil }
 
-    /// What the value of ``dedupeBy`` in a send of a caller's is compared under.
-    package func dedupeNamespace(of caller: CallerName) -> String {
-        switch dedupeScope {
-        case .caller: "\(eventScope.text)\0\(caller.text)"
-        case .type: "\(eventScope.text)\0"
-        }
-    }
-
     /// Whether the channel is where a duty to tell is done: by e-mail, in full whatever was chosen for a lock screen.
     ///
     /// Never what is of high sensitivity: that leaves no seal.

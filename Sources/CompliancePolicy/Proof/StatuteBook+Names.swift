@@ -294,7 +294,7 @@ extension StatuteBook {
     // MARK: Critical delivery, and who may do what
 
     private func criticalFlaws() -> [PolicyProblem] {
-        let law = "S1, critical alerts: only Security may ask, and only for a named list (SG-0010)"
+        let law = "S1, critical alerts: only Security may ask, and only for a named list (SG-0013)"
         var found: [PolicyProblem] = []
         func sells(_ name: CallerName) -> Bool {
             guard name != bundle.developmentCaller, let rule = bundle.callers[name] else { return false }

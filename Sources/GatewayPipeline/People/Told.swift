@@ -2,6 +2,7 @@ import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
+import SendPlanning
 import WireProtocol
 
 // One event is told once: a type that declares `dedupe_by` names the param that tells one event from another.

@@ -1,0 +1,70 @@
+import CompliancePolicy
+import Foundation
+import GateVocabulary
+import OpenSSLCrypto
+
+/// Proofs that the same build made at earlier starts, so that a restart does not make them again.
+///
+/// The file `proofs` of the state directory has one line per bundle: its digest and a tag over build, grain and digest
+/// under the gateway's index key. A line that another build, another gateway or an editor wrote has the wrong tag and
+/// counts for nothing. A lost file costs one proof, so it is replaced whole and never synchronized.
+struct KeptProofs: Sendable {
+    static let fileName = "proofs"
+    /// Lines kept, the newest last: many more bundles than a gateway goes back and forth between.
+    static let countMax = 64
+
+    private let path: String
+    private let key: HMACKey
+
+    /// - Parameter directory: The state directory, whose lock this process holds.
+    init(in directory: String, key: HMACKey) {
+        path = "\(directory)/\(Self.fileName)"
+        self.key = key
+    }
+
+    /// Whether this build proved the bundle before, at the same grain.
+    func contains(_ digest: PolicyDigest, grain: BundleProof.Grain) -> Bool {
+        guard let line = line(digest, grain) else { return false }
+        let expected = Array(line.utf8)
+        return lines.contains { HMACKey.constantTimeEqual(Array($0.utf8), expected) }
+    }
+
+    /// Keeps that the bundle was proved. A failure is no failure of the start: the next one proves again.
+    func add(_ digest: PolicyDigest, grain: BundleProof.Grain) {
+        guard let line = line(digest, grain), !lines.contains(line) else { return }
+        let text = (lines + [line]).suffix(Self.countMax).map { "\($0)\n" }.joined()
+        let temporary = "\(path).new"
+        guard
+            FileManager.default.createFile(
+                atPath: temporary, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600]),
+            rename(temporary, path) == 0
+        else {
+            unlink(temporary)
+            return
+        }
+    }
+
+    private var lines: [String] {
+        // A line is 129 characters; more than that many is no file of ours.
+        guard let handle = FileHandle(forReadingAtPath: path),
+            let data = try? handle.read(upToCount: Self.countMax * 256)
+        else { return [] }
+        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// - Returns: `nil` when the running program cannot be read, which then proves at every start.
+    private func line(_ digest: PolicyDigest, _ grain: BundleProof.Grain) -> String? {
+        guard let build = Self.build else { return nil }
+        let tag = key.authenticate(
+            Array("sendgate/proof/v1\0".utf8) + build.bytes + Array("\(grain)\0\(digest.text)".utf8))
+        return "\(digest.text) \(Hexadecimal.encode(tag))"
+    }
+
+    /// The digest of the running program's own file, which has every gate and every statute in it.
+    private static let build: SHA256Digest? = {
+        guard let file = try? Data(contentsOf: URL(filePath: "/proc/self/exe"), options: .alwaysMapped) else {
+            return nil
+        }
+        return file.withUnsafeBytes { SHA256.digest($0) }
+    }()
+}
