@@ -12,8 +12,7 @@ export SENDGATE_OPTIMIZED := 1
 RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata iso-codes
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, strace for the order of sync and answer, iso-codes for the list of countries.
-TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes golang-go golang-golang-x-mod-dev \
-	prometheus
+TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes golang-go golang-golang-x-mod-dev
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3
 PEERS := .build/peers
@@ -68,7 +67,7 @@ install-test:
 	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
 
 # A Python environment of our own, made once, so that nothing outside the build folder changes.
-peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles
+peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/promtool
 $(PEERS)/.installed: Makefile
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
@@ -77,6 +76,12 @@ $(PEERS)/.installed: Makefile
 # Go's own transparency-log packages, from Debian's sources.
 $(PEERS)/bin/verify_tiles: Tests/SendgateEndToEndTests/peers/verify_tiles.go $(PEERS)/.installed
 	GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$(abspath .build/go-cache) go build -o $@ $<
+
+# Prometheus's own checker, out of Debian's package and without its server, which installing would start.
+$(PEERS)/bin/promtool: $(PEERS)/.installed
+	rm -rf $(PEERS)/prometheus && mkdir -p $(PEERS)/prometheus
+	cd $(PEERS)/prometheus && { apt-get download -q prometheus || { $(SUDO) apt-get update -q && apt-get download -q prometheus; }; } \
+		&& dpkg-deb -x prometheus_*.deb . && cp usr/bin/promtool ../bin/
 
 clean:
 	rm -rf .build

@@ -61,7 +61,9 @@ extension BundleChecker {
                 problem(
                     file, ["sub_of"], "is `\(broader)`, which is in the end a variant of `\(type.id)`",
                     hint: "one of them is the broader one; remove its `sub_of`")
-            } else if type.dedupeBy == nil || type.dedupeBy != bundle.types[broader]?.dedupeBy {
+            } else if type.dedupeBy == nil || type.dedupeBy != bundle.types[broader]?.dedupeBy
+                || type.dedupeScope != bundle.types[broader]?.dedupeScope
+            {
                 problem(
                     file, ["sub_of"],
                     "is `\(broader)`, and without one `dedupe_by` of both an event would be told by each of them",

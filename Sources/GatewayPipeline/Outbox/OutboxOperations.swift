@@ -184,7 +184,7 @@ extension BatchContext {
             return nil
         }
         try store.markAttempt(row.message, at: now)
-        return try Self.delivery(row, to: destination, at: now)
+        return try Self.delivery(row, to: destination)
     }
 
     /// Looks again at one waiting row and does what the verdict says.
@@ -289,9 +289,7 @@ extension BatchContext {
         }
     }
 
-    private static func delivery(
-        _ row: OutboxRecord, to destination: Destination, at now: Instant
-    ) throws -> Delivery {
+    private static func delivery(_ row: OutboxRecord, to destination: Destination) throws -> Delivery {
         guard case .object(let headers) = try CanonicalJSON.read(row.headers) else {
             throw StoreError.damaged(table: "outbox", "the headers are not an object")
         }
@@ -304,11 +302,18 @@ extension BatchContext {
             message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
             platform: destination.device?.platform, app: destination.device?.app, token: token,
             headers: headers, body: row.body, expiresAt: row.expiresAt,
-            statedExpiry: row.form == .full
-                ? row.expiresAt
-                : now.advanced(
-                    bySeconds: ExpiryClass.seconds(until: row.expiresAt, from: now, tier: row.tier)),
-            attemptCount: row.attemptCount)
+            statedExpiry: try statedExpiry(of: row), attemptCount: row.attemptCount)
+    }
+
+    /// When a message ends, as the hop is told. Counted from when the message was composed, so that every hand-over of
+    /// one message says the same.
+    private static func statedExpiry(of row: OutboxRecord) throws -> Instant {
+        guard row.form != .full else { return row.expiresAt }
+        guard case .object(let facts) = try CanonicalJSON.read(row.facts),
+            let composedAt = try Facts(json: facts).now
+        else { throw StoreError.damaged(table: "outbox", "the recorded facts have no time") }
+        return composedAt.advanced(
+            bySeconds: ExpiryClass.seconds(until: row.expiresAt, from: composedAt, tier: row.tier))
     }
 }
 

@@ -5,8 +5,8 @@ extension NotificationType {
     /// What the value of ``dedupeBy`` in a send of a caller's is compared under.
     package func dedupeNamespace(of caller: CallerName) -> String {
         switch dedupeScope {
-        case .caller: "\(eventScope.text)\0\(caller.text)"
-        case .type: "\(eventScope.text)\0"
+        case .caller: "\(self.eventScope.text)\0\(caller.text)"
+        case .type: "\(self.eventScope.text)\0"
         }
     }
 }

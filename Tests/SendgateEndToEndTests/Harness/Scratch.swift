@@ -68,8 +68,8 @@ enum Machine {
     /// `verify_tiles.go`, built by `make peers`.
     static let verifyTiles = "\(peers)/bin/verify_tiles"
 
-    /// Of the Debian package `prometheus`, or `SENDGATE_PROMTOOL`.
-    static let promtool = environment("SENDGATE_PROMTOOL") ?? "/usr/bin/promtool"
+    /// Of the Debian package `prometheus`, unpacked by `make peers`.
+    static let promtool = "\(peers)/bin/promtool"
 
     static func peer(_ name: String) -> String { "\(repository)/Tests/SendgateEndToEndTests/peers/\(name)" }
 
