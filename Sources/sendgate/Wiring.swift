@@ -61,13 +61,14 @@ struct Wiring {
         trailKey = trailSigner.verifierKey
 
         let clock = SystemClock()
-        let first = try PolicyLoading.configured(configuration).policy
+        let proofs = KeptProofs(in: configuration.stateDirectory, key: gateKeys.index)
+        let first = try PolicyLoading.configured(configuration, provedIn: proofs).policy
         // A start has no other one to keep, so it says so and goes on: without a gate nobody hears of anything.
         for problem in PolicyLoading.untimeliness(of: first.bundle, at: clock.now()) {
             logger.warning("\(problem)")
         }
         let load: @Sendable () throws -> PolicySource.Loaded = {
-            let loaded = try PolicyLoading.configured(configuration)
+            let loaded = try PolicyLoading.configured(configuration, provedIn: proofs)
             let problems = PolicyLoading.untimeliness(of: loaded.policy.bundle, at: clock.now())
             guard problems.isEmpty else { throw PolicyProblems(problems) }
             return loaded
@@ -79,6 +80,8 @@ struct Wiring {
         let store = try SQLiteStore(
             directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: gateKeys.index,
             damageFound: { logger.critical("in the store, \($0)") })
+        // A first start has the directory only now.
+        proofs.add(first.digest, grain: PolicyProof.grain)
         var refusals = try store.read { try $0.editedNotices(of: first.bundle) }
         if configuration.policySigning != nil,
             let problem = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))

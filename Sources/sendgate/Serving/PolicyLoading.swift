@@ -45,9 +45,9 @@ enum PolicyLoading {
 
     /// The bundle a gateway may put in force: read, checked, signed by every role, compiled and proved. Every way of
     /// putting one in force comes through here. Only a gateway in development asks for no signatures.
-    static func configured(_ configuration: GatewayConfiguration) throws(PolicyProblems)
-        -> PolicySource.Loaded
-    {
+    static func configured(
+        _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs
+    ) throws(PolicyProblems) -> PolicySource.Loaded {
         let folder = configuration.policiesDirectory
         try refuseOpenPages(of: folder)
         let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
@@ -58,7 +58,7 @@ enum PolicyLoading {
             preconditionFailure("a configuration for production without keys that sign the bundle")
         }
         let policy = CompiledPolicy(bundle, approvals: approvals)
-        try PolicyProof.demand(policy)
+        try PolicyProof.demand(policy, keptIn: proofs)
         return PolicySource.Loaded(policy: policy, reviewedDigest: bundle.reviewedDigest)
     }
 

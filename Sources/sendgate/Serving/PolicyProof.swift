@@ -29,12 +29,16 @@ enum PolicyProof {
     /// often one process loads a changed bundle.
     private static let held = Mutex<Set<PolicyDigest>>([])
 
+    /// - Parameter kept: Proofs of earlier starts, which count as this one's.
     /// - Throws: Every flaw of the pages and every broken statute; nothing may decide by such a bundle.
-    static func demand(_ policy: CompiledPolicy) throws(PolicyProblems) {
+    static func demand(_ policy: CompiledPolicy, keptIn kept: KeptProofs? = nil) throws(PolicyProblems) {
         if held.withLock({ $0.contains(policy.digest) }) { return }
-        let report = run(of: policy, grain: grain)
-        let problems = report.flaws + report.refutations.map(\.problem)
-        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        if kept?.contains(policy.digest, grain: grain) != true {
+            let report = run(of: policy, grain: grain)
+            let problems = report.flaws + report.refutations.map(\.problem)
+            guard problems.isEmpty else { throw PolicyProblems(problems) }
+            kept?.add(policy.digest, grain: grain)
+        }
         held.withLock { _ = $0.insert(policy.digest) }
     }
 }
