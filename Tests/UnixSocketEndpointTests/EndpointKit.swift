@@ -150,9 +150,12 @@ extension UnixSocketEndpoint {
     }
 
     /// Returns when so many connections are open, and their first deadline is set.
+    ///
+    /// A connection is counted before it is registered with its loop and becomes active, which takes a few hops
+    /// between loops. Sixteen turns are more than those.
     func hasAccepted(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) async {
         await eventually({ metrics().connectionsOpen >= count }, sourceLocation: sourceLocation)
-        await turn()
+        for _ in 0..<16 { await turn() }
     }
 
     /// Lets every event loop end the turn it is in.

@@ -242,8 +242,12 @@ import Testing
             let client = try RawClient(path)
             try client.send(get())
             let held = await handler.next()[0]
+            // The other connection has had its answer, so what follows for it is idleness.
             let idle = try RawClient(path)
-            await endpoint.hasAccepted(2)
+            try idle.send(get())
+            await handler.next()[0].echo()
+            _ = try await idle.receiveResponse()
+            await endpoint.hasRead(byteCount: 2 * get().utf8.count)
             clock.advance(milliseconds: 60)
             // The deadlines have been looked at: the other connection's has passed.
             #expect(try await idle.receiveToEnd() == "")
