@@ -65,8 +65,8 @@ final class Connection: @unchecked Sendable {
         logPageCount.deallocate()
     }
 
-    /// - Parameter path: Without a mutex of SQLite's own: ``lock`` already admits one thread at a time
-    ///   (sqlite.org/threadsafe.html, multi-thread mode).
+    /// Opens the file without a mutex of SQLite's own: ``lock`` admits one thread at a time
+    /// (sqlite.org/threadsafe.html, multi-thread mode).
     private static func open(path: String, file: String, role: Role) throws -> OpaquePointer {
         let access =
             switch role {

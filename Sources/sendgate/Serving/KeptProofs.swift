@@ -16,7 +16,8 @@ struct KeptProofs: Sendable {
     private let path: String
     private let key: HMACKey
 
-    /// - Parameter directory: The state directory, whose lock this process holds.
+    /// - Parameter directory: The state directory. It is read before its lock is taken, which is harmless: a line
+    ///   counts by its tag alone, and the file is replaced in one step.
     init(in directory: String, key: HMACKey) {
         path = "\(directory)/\(Self.fileName)"
         self.key = key
