@@ -1,45 +1,79 @@
+import Dispatch
 import Foundation
+import Synchronization
 
 /// Runs everything and prints one line each: what, measured, floor, promise, verdict, separated by tabs.
 ///
 ///     swift run -c release GateBenchmarks POLICIES [PEOPLE]
+///     swift run -c release GateBenchmarks POLICIES sends KIND COUNT
 ///
 /// `PEOPLE` is the larger number of registered people, one million unless given. Ends with 3 when a promise was missed.
 /// Not part of `swift test`: a machine that does other work, too, misses promises that hold.
 @main
 struct GateBenchmarks {
+    /// Waits on a thread of its own rather than being `async`: an asynchronous `main` ends the first thread, which
+    /// callgrind does not survive.
     static func main() throws {
+        let ended = DispatchSemaphore(value: 0)
+        let outcome = Mutex<Result<Void, any Error>>(.success(()))
+        Task.detached {
+            do { try await run() } catch { outcome.withLock { $0 = .failure(error) } }
+            ended.signal()
+        }
+        ended.wait()
+        try outcome.withLock { $0 }.get()
+    }
+
+    private static func run() async throws {
         let arguments = CommandLine.arguments
+        if arguments.count == 5, arguments[2] == "sends", let kind = Sends.Kind(rawValue: arguments[3]),
+            let count = Int(arguments[4]), (1...1_000_000).contains(count)
+        {
+            return try await inFolder { folder in
+                let sends = try Sends(policies: arguments[1], in: folder)
+                try await sends.send(count, kind)
+                sends.stop()
+            }
+        }
         guard (2...3).contains(arguments.count),
             let many = arguments.count < 3 ? 1_000_000 : Int(arguments[2]),
             (10_000...10_000_000).contains(many)
         else {
             print("usage: GateBenchmarks POLICIES [PEOPLE], with 10000 to 10000000 people")
+            print("       GateBenchmarks POLICIES sends open|refused|sealed COUNT, with 1 to 1000000 sends")
             exit(64)
         }
         #if DEBUG
             FileHandle.standardError.write(Data("this is a debug build; add -c release\n".utf8))
         #endif
+        let isKept = try await inFolder { folder in
+            var isKept = true
+            func show(_ findings: [Finding]) {
+                for finding in findings {
+                    finding.show()
+                    if finding.isKept == false { isKept = false }
+                }
+            }
+            try await show(Decisions(policies: arguments[1]).findings())
+            try show(RuleBooks.findings(of: arguments[1], in: folder))
+            try show(Sealing().findings())
+            try show([Verification.finding()])
+            try await show(Sends.findings(policies: arguments[1], in: folder))
+            try show([Lookups.finding(in: folder, people: (few: 10_000, many: many))])
+            return isKept
+        }
+        if !isKept { exit(3) }
+    }
+
+    /// Runs `body` with a folder of its own.
+    private static func inFolder<Result: Sendable>(
+        _ body: @Sendable (_ folder: String) async throws -> Result
+    ) async throws -> Result {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "sendgate-benchmarks-\(ProcessInfo.processInfo.processIdentifier)").path
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        var isMissed = false
-        func show(_ findings: [Finding]) {
-            for finding in findings {
-                finding.show()
-                if finding.isKept == false { isMissed = true }
-            }
-        }
-        try show(Decisions(policies: arguments[1]).findings())
-        try show(RuleBooks.findings(of: arguments[1], in: folder))
-        try show(Sealing().findings())
-        try show([Verification.finding()])
-        try show([Lookups.finding(in: folder, people: (few: 10_000, many: many))])
-        if isMissed {
-            try? FileManager.default.removeItem(atPath: folder)
-            exit(3)
-        }
+        return try await body(folder)
     }
 }

@@ -41,7 +41,7 @@ enum Stopwatch {
     static func consume(_ value: borrowing some ~Copyable) {}
 }
 
-/// One line of the report: what was measured, its floor, and the promise of DESIGN.md section 13.
+/// One line of the report: what was measured, its floor, and the promise it is held to.
 struct Finding {
     var what: String
     /// With its unit.

@@ -1,0 +1,243 @@
+import CanonicalJSON
+import CompliancePolicy
+import Dispatch
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import PayloadSealing
+import PolicyFiles
+import SQLiteStore
+import Synchronization
+
+/// A send from its request to its answer and its hand-over, with the real engine, store, sealers and policy: all of a
+/// gateway but sockets, publisher and hop.
+///
+/// Heap objects and bytes of write-ahead log repeat from run to run; the processor time is that of all threads. For
+/// instructions, which repeat as well, `instructions.py` beside the package runs `GateBenchmarks POLICIES sends KIND
+/// COUNT` under a tool that counts them, with two counts, and takes the difference.
+final class Sends: Sendable {
+    /// What becomes of the sends.
+    enum Kind: String, CaseIterable {
+        /// A text that goes out as it is.
+        case open
+        /// Marketing that nobody consented to.
+        case refused
+        /// Sealed to the device's key.
+        case sealed
+    }
+
+    private static let peopleCount = 1_000
+    /// Sends under way at once, and so about the size of a batch.
+    private static let connectionCount = 64
+    private static let users: [String: UInt32] = ["payments": 2_001, "marketing": 2_002]
+
+    private let store: SQLiteStore
+    private let engine: Engine
+    private let gateway: Gateway
+    private let sentCount = Atomic(0)
+
+    /// - Parameters:
+    ///   - policies: The folder of the bundle.
+    ///   - folder: An existing one, on the disk to measure.
+    init(policies: String, in folder: String) throws {
+        let policy = CompiledPolicy(
+            try PolicyBundle.read(documents: PolicyDirectory.read(at: policies)).get())
+        let index = HMACKey(try SecretBytes.random(byteCount: 32))
+        store = try SQLiteStore(
+            directory: folder + "/sends",
+            cipher: RowCipher(
+                current: .init(id: "bench", key: try AES256GCMKey(SecretBytes.random(byteCount: 32)))),
+            indexKey: index)
+        try store.write { try $0.archiveNotices(of: policy) }
+        let origin = try Ed25519PrivateKey.generate()
+        let kid = Array(SHA256.digest(origin.publicKey.rawBytes).bytes.prefix(8))
+        let library = NoLibrary()
+        let work = WorkSignal()
+        let surroundings = EngineSurroundings(
+            limits: EngineLimits(), clock: WallClock(), identifiers: OpenSSLIdentifiers(),
+            sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
+            keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
+            unsubscribeURL: "https://example.com/u/", publishLagMilliseconds: { 0 },
+            freeDiskByteCount: { 1 << 40 }, publishedEntry: { _ in nil }, committed: { work.raise() },
+            alarm: { preconditionFailure("an alarm: \($0)") },
+            durabilityLost: { preconditionFailure("durability lost: \($0)") })
+        let inForce = PolicyInForce(policy)
+        engine = Engine(store: store, policy: inForce, surroundings: surroundings)
+        gateway = Gateway(
+            engine: engine, store: store, library: library, policy: inForce,
+            attestation: try PeerAttestation(
+                bindings: Self.users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
+                boundListeners: [:], acceptsRoot: false),
+            surroundings: surroundings,
+            operations: GatewayOperations(
+                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
+                policySource: PolicySource(
+                    load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
+                    versionsOnlyRise: false)),
+            work: work)
+        try store.write { transaction in
+            for number in 0..<Self.peopleCount { try Self.register(number, in: transaction) }
+        }
+        engine.start()
+    }
+
+    func stop() { engine.drain() }
+
+    static func findings(policies: String, in folder: String) async throws -> [Finding] {
+        let sends = try Sends(policies: policies, in: folder)
+        defer { sends.stop() }
+        var findings: [Finding] = []
+        for kind in Kind.allCases {
+            try await sends.send(2_000, kind)
+            let count = 4_000
+            let (written, taken) = (try writtenByteCount(), processorNanoseconds())
+            try await sends.send(count, kind)
+            let nanoseconds = Int((processorNanoseconds() - taken) / Double(count))
+            let kilobytes = (try writtenByteCount() - written) / count / 1_000
+            let objects = try await Allocations.count { try await sends.send(count, kind) }
+            findings.append(
+                Finding(
+                    what: "a send, \(kind.rawValue), hand-over included",
+                    measured: "\(nanoseconds) ns of all threads",
+                    floor: "\(kilobytes) KB written, "
+                        + (objects.map { "\($0 / count) heap objects" } ?? "heap objects not watched")))
+        }
+        return findings
+    }
+
+    /// Sends so many, so many under way at once, and hands over what they lead to.
+    func send(_ count: Int, _ kind: Kind) async throws {
+        let first = sentCount.add(count, ordering: .relaxed).oldValue
+        await withDiscardingTaskGroup { group in
+            for connection in 0..<Self.connectionCount {
+                group.addTask { [self] in
+                    for number in stride(
+                        from: first + connection, to: first + count, by: Self.connectionCount)
+                    {
+                        await request(number, kind)
+                    }
+                }
+            }
+        }
+        var handedOver = 0
+        while kind != .refused, handedOver < count {
+            let deliveries = try await gateway.claim(lane: .general, limit: 32)
+            precondition(!deliveries.isEmpty, "a message is missing")
+            handedOver += deliveries.count
+            try await withThrowingDiscardingTaskGroup { group in
+                for delivery in deliveries {
+                    group.addTask { [gateway] in
+                        try await gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+                    }
+                }
+            }
+        }
+    }
+
+    private func request(_ number: Int, _ kind: Kind) async {
+        let uuid = "0d4f5a3e-5c1b-4e52-9a1f-" + String(100_000_000_000 + number)
+        let (caller, content) =
+            switch kind {
+            case .open:
+                (
+                    "payments",
+                    #""type":"statement.available","params":{"statement_id":"\#(uuid)","period":"October 2026"}"#
+                )
+            case .refused:
+                (
+                    "marketing",
+                    #""type":"promo.offer","params":{"offer_id":"\#(uuid)","headline":"No fees this week"}"#
+                )
+            case .sealed:
+                (
+                    "payments",
+                    #""type":"transaction.remittance_sent","params":{"amount":{"minor":500000,"currency":"NOK"},"recipient_name":"Ahmad Karimi","transaction_id":"\#(uuid)"}"#
+                )
+            }
+        // Every person in turn, in an order that repeats no sooner than it must.
+        let user = number &* 617 % Self.peopleCount
+        let body = #"{"id":"s-\#(number)","recipient":{"user":"u_\#(user)"},\#(content)}"#
+        let peer = Peer(
+            credentials: PeerCredentials(
+                userID: Self.users[caller]!, groupID: 100, processID: 1, supplementaryGroups: []),
+            boundCaller: nil, listener: 0)
+        let request = WireRequest(
+            kind: .single, method: "POST", target: "/v1/sends",
+            headers: [("content-type", "application/json")], body: Array(body.utf8))
+        let reply = await withCheckedContinuation { continuation in
+            gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
+        }
+        guard reply.status == (kind == .refused ? 403 : 202) else {
+            fatalError("the answer was \(reply.status): \(String(decoding: reply.body, as: UTF8.self))")
+        }
+    }
+
+    private static func register(_ number: Int, in transaction: any StoreTransaction) throws {
+        let at = WallClock().now()
+        let subject = try transaction.makeSubject(
+            for: UserID("u_\(number)"), subject: OpenSSLIdentifiers().newSubjectID())
+        let region = RegionObservation(code: RegionCode("DE")!, source: .kyc, observedAt: at)
+        try transaction.putRecipient(
+            RecipientRecord(
+                subject: subject.id, region: region, age: .adult, locale: "en", timeZone: "Europe/Berlin",
+                privacy: .full, pushEnabled: true, quietHours: nil, registeredAt: at, updatedAt: at))
+        let tag = subject.tag(.device, "phone")
+        try transaction.putDevice(
+            DeviceRecord(
+                subject: subject.id, tag: tag, id: DestinationID("phone"), platform: .ios,
+                app: "no.getdrop.app", token: "token-of-\(number)", region: region,
+                timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: false, isActive: true,
+                seenAt: at))
+        try transaction.putDeviceKey(
+            DeviceKeyRecord(
+                key: OpenSSLIdentifiers().newKeyID(), subject: subject.id, device: tag,
+                suite: "P256_SHA256_AES256GCM",
+                publicKey: AgreementPrivateKey.generate(curve: .p256).publicKey.rawBytes, state: "active",
+                challenge: nil, createdAt: at, changedAt: at))
+    }
+
+    private static func processorNanoseconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Double(time.tv_sec) * 1e9 + Double(time.tv_nsec)
+    }
+
+    /// What this process has handed to write(2) so far (proc(5), `wchar`): the log, and its way into the database.
+    private static func writtenByteCount() throws -> Int {
+        let lines = try String(contentsOfFile: "/proc/self/io", encoding: .utf8).split(separator: "\n")
+        guard let line = lines.first(where: { $0.hasPrefix("wchar: ") }), let count = Int(line.dropFirst(7))
+        else { preconditionFailure("/proc/self/io has no wchar") }
+        return count
+    }
+}
+
+private struct WallClock: GatewayPipeline.Clock {
+    func now() -> Instant { Instant(milliseconds: Self.milliseconds(CLOCK_REALTIME)) }
+    func reading() -> ClockReading {
+        ClockReading(wall: now(), uptime: Self.milliseconds(CLOCK_BOOTTIME), boot: "benchmark")
+    }
+    private static func milliseconds(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}
+
+private struct OpenSSLIdentifiers: IdentifierSource {
+    func randomBytes16() throws -> (high: UInt64, low: UInt64) {
+        let bytes = try SecureRandom.bytes(16)
+        func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+        return (number(bytes[..<8]), number(bytes[8...]))
+    }
+}
+
+/// No published trail: the publisher is not what is measured here.
+private struct NoLibrary: TrailLibrary {
+    let origin = "gate.example/benchmark"
+    func integrate(_ entries: [StoredEntry]) throws -> UInt64 { 0 }
+    func publish() throws {}
+    func entry(_ index: UInt64) throws -> [UInt8]? { nil }
+    func file(_ path: String) throws -> [UInt8]? { nil }
+    func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+}
