@@ -16,7 +16,7 @@ enum Allocations {
     private static let original = variable!.pointee
 
     /// - Returns: `nil` where the runtime cannot be watched.
-    static func count(during body: () async throws -> Void) async rethrows -> Int? {
+    static func count(during body: () throws -> Void) rethrows -> Int? {
         let name = "_swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly"
         guard let variable, let isWatched = dlsym(nil, name)?.assumingMemoryBound(to: Bool.self) else {
             return nil
@@ -32,7 +32,7 @@ enum Allocations {
             isWatched.pointee = false
             variable.pointee = original
         }
-        try await body()
+        try body()
         return count.load(ordering: .relaxed)
     }
 }

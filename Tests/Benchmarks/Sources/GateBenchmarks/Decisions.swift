@@ -23,7 +23,7 @@ struct Decisions {
 
     private var unconsented: Facts { facts.with { $0.consent = nil } }
 
-    func findings() async throws -> [Finding] {
+    func findings() throws -> [Finding] {
         precondition(decide(forwarded, given: facts, under: policy).outcome == .forward)
         precondition(!decide(refused, given: unconsented, under: policy).outcome.isPromise)
         let entry = self.entry()
@@ -44,7 +44,7 @@ struct Decisions {
         return [
             decision("decide, forward, full trace", forwarding),
             decision("decide, refuse, full trace", refusing),
-            await allocations(),
+            allocations(),
             .ratio(
                 "encode an entry of \(bytes.count) B", nanoseconds: encoding, floor: hashing,
                 "SHA-256 of it", atLeast: nil),
@@ -62,16 +62,14 @@ struct Decisions {
         }
     }
 
-    private func allocations() async -> Finding {
+    private func allocations() -> Finding {
         let decisions = 10_000
-        let made = await Allocations.count {
+        let made = Allocations.count {
             for _ in 0..<decisions {
                 Stopwatch.consume(decide(forwarded, given: facts, under: policy).reason)
             }
         }
-        let known = await Allocations.count {
-            Stopwatch.consume([UInt8](repeating: 1, count: decisions).count)
-        }
+        let known = Allocations.count { Stopwatch.consume([UInt8](repeating: 1, count: decisions).count) }
         // Where an array is not seen, nothing is.
         let isWatched = known.map { $0 > 0 } ?? false
         return Finding(

@@ -54,7 +54,7 @@ struct GateBenchmarks {
                     if finding.isKept == false { isKept = false }
                 }
             }
-            try await show(Decisions(policies: arguments[1]).findings())
+            try show(Decisions(policies: arguments[1]).findings())
             try show(RuleBooks.findings(of: arguments[1], in: folder))
             try show(Sealing().findings())
             try show([Verification.finding()])
