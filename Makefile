@@ -21,7 +21,7 @@ BUNDLE := .build/debug/sendgatePackageTests.xctest
 # What took how long: a line per step, then a table; see Tests/run_tests.py.
 TIMES := .build/times
 
-.PHONY: demo test check test-module build lint install-run install-test peers clean
+.PHONY: demo test check test-module build lint mutants install-run install-test peers clean
 
 demo: install-run
 	swift build $(SWIFT_FLAGS) --product sendgate
@@ -57,6 +57,14 @@ build: install-run
 
 lint:
 	swift format lint --strict --recursive Package.swift Sources Tests
+	python3 Tests/mutate.py check
+
+# Which one-line breaks of the product no test notices: see the handbook's Contributing.
+mutants: install-test peers
+	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/mutate.py run $(MUTANTS)
+	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/mutate.py run --alone $(MUTANTS)
+	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/mutate.py run --all-modules $(MUTANTS)
+	python3 Tests/mutate.py table
 
 install-run:
 	@missing=$$(for p in $(RUN_PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \

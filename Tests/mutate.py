@@ -1,0 +1,649 @@
+"""Breaks the product on purpose, one line at a time, and tells which breaks no test notices.
+
+    python3 Tests/mutate.py check                     # the list fits the sources; part of `make lint`
+    python3 Tests/mutate.py run [options]             # `make mutants`
+    python3 Tests/mutate.py table [--tree DIR]
+
+`Tests/Mutations/*.txt` list the mutations; `Tests/Mutations/README.md` documents their format.
+
+One build serves many mutations: each is woven into the sources beside the original (`mutantIsOn(7) ? new : old`), and a
+file that every process reads at its start names the one that is on. What cannot be woven because it does not compile beside
+its original is built alone (`--alone`). Sources are changed during a build only, and put back from copies under
+`.build/mutants/backup`: at the end, on ^C, and after a kill by the next start.
+
+Results are lines of JSON in `.build/mutants/results.jsonl`; a run goes on where the one before ended. Options of `run`:
+
+    --tree DIR       the checkout to work in, without uncommitted changes (default: this one)
+    --only REGEX     mutations whose id matches
+    --shard 1/2      the first half of the selection
+    --limit N        at most N mutations
+    --seconds S      begin no mutation and no build after S seconds
+    --again          also what has a result already
+    --survivors      only what survived before
+    --alone          build each mutation by itself: for those that cannot be woven
+    --all-modules    give survivors a second chance: every module's tests (killed only by what no one named)
+    --build CMD      the build's command (default: as the Makefile does)
+"""
+
+import argparse
+import collections
+import dataclasses
+import doctest
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+THREATS = "Sources/sendgate/Sendgate.docc/ThreatModel.md"
+BUILD = "swift build --explicit-target-dependency-import-check error --build-tests"
+PRODUCTS = ["sendgatePackageTests.xctest", "sendgate"]
+PER_PROMISE_MIN, COUNT_MIN = 10, 150
+# A run that takes this many times as long as without a mutation hangs.
+PATIENCE, PATIENCE_SECONDS_MIN = 6, 60
+
+
+# The list.
+
+
+class NotWoven(Exception):
+    """A mutation has no form in which it stands beside its original."""
+
+
+@dataclasses.dataclass
+class Mutation:
+    id: str
+    where: str
+    promise: str = ""
+    file: str = ""
+    suites: str = ""
+    argued: str = ""
+    # Pairs of a mark and a line: `=` stands before or after, `-` goes, `+` comes.
+    hunk: list = dataclasses.field(default_factory=list)
+
+    @property
+    def original(self):
+        return [text for mark, text in self.hunk if mark in "=-"]
+
+    @property
+    def digest(self):
+        return hashlib.sha256(json.dumps([self.file, self.hunk]).encode()).hexdigest()[:16]
+
+    def place(self, lines):
+        """Where the original begins in a file's lines, or None, and how often it is there."""
+        wanted = [text.strip() for text in self.original]
+        found = [
+            start for start in range(len(lines) - len(wanted) + 1)
+            if all(lines[start + offset].strip() == text for offset, text in enumerate(wanted))
+        ]
+        return (found[0] if len(found) == 1 else None), len(found)
+
+    def text(self, lines, start, weave=None):
+        """The lines that replace the original ones. `weave` is the mutation's number, or None for the plain mutation."""
+        if weave is not None and "\n".join(lines[:start]).count('"""') % 2:
+            raise NotWoven
+        indent = re.match(r"\s*", lines[start])[0]
+        result, old, new, position = [], [], [], start
+
+        def flush():
+            if old or new:
+                body = new if weave is None else woven([t.strip() for t in old], [t.strip() for t in new], weave)
+                if body is None:
+                    raise NotWoven
+                result.extend(indent + text.strip() for text in body)
+                old.clear()
+                new.clear()
+
+        for mark, text in self.hunk:
+            if mark == "=":
+                flush()
+                result.append(lines[position])
+            (old if mark == "-" else new if mark == "+" else []).append(text)
+            position += mark in "=-"
+        flush()
+        return result
+
+
+def read_list(folder):
+    mutations, problems = [], []
+    for file in sorted(folder.glob("*.txt")):
+        defaults, current = {}, None
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            where = f"{file.name}:{number}"
+            if not line.strip() or line.startswith("#"):
+                continue
+            if match := re.fullmatch(r"\[([a-z0-9-]+)\]", line):
+                current = Mutation(match[1], where, **defaults)
+                mutations.append(current)
+            elif match := re.fullmatch(r"(promise|file|suites|argued): (\S.*)", line):
+                if match[1] == "argued":
+                    current.argued = match[2]
+                else:
+                    defaults[match[1]] = match[2]
+                    if current and not current.hunk:
+                        setattr(current, match[1], match[2])
+            elif current and re.match(r"[=+-] \S", line):
+                current.hunk.append((line[0], line[2:]))
+            else:
+                problems.append(f"{where}: not a line of the format: {line}")
+    return mutations, problems
+
+
+def check(tree):
+    """What is wrong with the list, as lines."""
+    mutations, problems = read_list(tree / "Tests/Mutations")
+    promises = re.findall(r"(?m)^\| `([a-z-]+)` \|", (tree / THREATS).read_text())
+    ids = collections.Counter(mutation.id for mutation in mutations)
+    problems += [f"{id}: {count} mutations have this id" for id, count in ids.items() if count > 1]
+    for mutation in mutations:
+        where = f"{mutation.where}: {mutation.id}"
+        path = tree / mutation.file
+        if mutation.promise not in promises:
+            problems.append(f"{where}: `{mutation.promise}` is no promise of {THREATS}")
+        if not mutation.suites:
+            problems.append(f"{where}: no suites")
+        if not any(mark in "+-" for mark, _ in mutation.hunk):
+            problems.append(f"{where}: changes nothing")
+        if not mutation.file or not path.is_file():
+            problems.append(f"{where}: `{mutation.file}` is no file")
+        elif (count := mutation.place(path.read_text().split("\n"))[1]) != 1:
+            problems.append(f"{where}: stale: the original is in {mutation.file} {count} times")
+    counts = collections.Counter(mutation.promise for mutation in mutations)
+    for promise in promises:
+        if counts[promise] < PER_PROMISE_MIN:
+            problems.append(f"`{promise}` has {counts[promise]} mutations, at least {PER_PROMISE_MIN} are wanted")
+    if len(mutations) < COUNT_MIN:
+        problems.append(f"{len(mutations)} mutations, at least {COUNT_MIN} are wanted")
+    return mutations, problems
+
+
+# Weaving.
+
+# What an expression may begin behind and end before, within a line.
+BEGINS = re.compile(r"(^|[(\[{]|[,:?] |(?<![=!<>])= |&& |\|\| |\{ |\b(guard|if|return|where|while|throw|in) )$")
+ENDS = re.compile(r",| &&| \|\|| else \{|\)|\]| \}| where |:?$| [?:] ")
+BLOCK = re.compile(r"(\} else )?(if|while|for|switch|where)\b")
+NO_EXPRESSION = re.compile(
+    r"(let|var|case|throw|return|break|continue|guard|if|for|package|private|fileprivate|static|func)\b|\w+: |$")
+NO_STATEMENT = re.compile(r"(let|var|case|where)\b|\w+: |[^\w(_]|(guard|if|for|while|switch)\b.*[^}]$|.*,$")
+
+
+def is_expression(text):
+    """Whether a part of a line can stand in parentheses, as far as one sees without a parser."""
+    if NO_EXPRESSION.match(text.strip()) or text.count('"') % 2:
+        return False
+    text = re.sub(r'"[^"]*"', lambda match: "x" * len(match[0]), text)
+    depth, choices = 0, 0
+    for position, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if depth < 0 or depth == 0 and (character == "," or re.match(r"\w: | = | else ", text[position:])):
+            return False
+        if depth == 0 and text[position - 1:position + 2] in (" ? ", " : "):
+            choices += 1 if character == "?" else -1
+    return depth == 0 and choices == 0
+
+
+def woven(old, new, number):
+    """Lines that do the one or the other; None when no rule here makes them.
+
+    >>> woven(["guard a == b, c else { return nil }"], ["guard a == b || d, c else { return nil }"], 7)
+    ['guard (mutantIsOn(7) ? (a == b || d) : (a == b)), c else { return nil }']
+    >>> woven(["let x = try f(1)"], ["let x = f(2, 1)"], 7)
+    ['let x = try (mutantIsOn(7) ? (f(2, 1)) : (f(1)))']
+    >>> woven(["func f() -> Int { a ? b : c - d }"], ["func f() -> Int { b }"], 7)
+    ['func f() -> Int { (mutantIsOn(7) ? (b) : (a ? b : c - d)) }']
+    >>> woven(['f(a, "x\\\\(b)y")'], ['f(a, "x\\\\(c)y")'], 7)
+    ['f(a, (mutantIsOn(7) ? ("x\\\\(c)y") : ("x\\\\(b)y")))']
+    >>> woven(["case .a: .oneOf([.b])"], ["case .a: .oneOf([.b, .c])"], 7)
+    ['case .a: .oneOf((mutantIsOn(7) ? ([.b, .c]) : ([.b])))']
+    >>> woven(["case .a: throw x"], ["case .a: break"], 7)
+    ['case .a: if mutantIsOn(7) { break } else { throw x }']
+    >>> woven(["try sync()"], [], 7)
+    ['if !mutantIsOn(7) {', 'try sync()', '}']
+    >>> woven(["case 1...2: a"], ["case 1...3: a"], 7)
+    """
+    on = f"mutantIsOn({number})"
+    if len(old) == len(new) == 1:
+        line = woven_expression(old[0], new[0], on)
+        if line:
+            return [line]
+        label = re.match(r"case [^:]*: ", old[0])
+        if label and new[0].startswith(label[0]):
+            old, new = old[0][label.end():], new[0][label.end():]
+            return [f"{label[0]}if {on} {{ {new} }} else {{ {old} }}"]
+    for lines in (old, new):
+        text = "\n".join(lines)
+        if NO_STATEMENT.match(text) or any(text.count(pair[0]) != text.count(pair[1]) for pair in ("()", "[]", "{}")):
+            return None
+    if not old:
+        return [f"if {on} {{", *new, "}"]
+    if not new:
+        return [f"if !{on} {{", *old, "}"]
+    return [f"if {on} {{", *new, "} else {", *old, "}"]
+
+
+def woven_expression(old, new, on):
+    """The line with the smallest differing expression made a choice, or None when there is no such expression."""
+    prefix = os.path.commonprefix([old, new])
+    start = len(prefix.rstrip())
+    end = len(os.path.commonprefix([old[start:][::-1], new[start:][::-1]]))
+    ends = BLOCK.match(old)
+    for begin in range(len(prefix), -1, -1):
+        if not BEGINS.search(old[:begin]) or old[:begin].count('"') % 2:
+            continue
+        for tail in range(end, -1, -1):
+            rest = old[len(old) - tail:]
+            if not (ENDS.match(rest) or ends and rest.startswith(" {")):
+                continue
+            one, other = old[begin:len(old) - tail], new[begin:len(new) - tail]
+            if is_expression(one) and is_expression(other):
+                throws = "try " if one.startswith("try ") or other.startswith("try ") else ""
+                one, other = one.removeprefix("try "), other.removeprefix("try ")
+                return f"{old[:begin]}{throws}({on} ? ({other}) : ({one})){rest}"
+    return None
+
+
+SWITCH = """import Glibc
+
+/// The mutation that is on in this process; see Tests/mutate.py.
+private let mutantNumber: Int = {
+    let descriptor = open("%s", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return 0 }
+    defer { close(descriptor) }
+    var digits = [UInt8](repeating: 0, count: 8)
+    let count = max(read(descriptor, &digits, digits.count), 0)
+    return Int(String(decoding: digits[..<count], as: UTF8.self)) ?? 0
+}()
+
+@inline(__always) func mutantIsOn(_ number: Int) -> Bool { mutantNumber == number }
+"""
+
+
+# The tree.
+
+
+class Tree:
+    def __init__(self, path, build):
+        self.path = path
+        self.work = path / ".build/mutants"
+        self.backup = self.work / "backup"
+        self.chosen = self.work / "chosen"
+        self.results_file = self.work / "results.jsonl"
+        self.build_command = build
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.restore()
+        changes = subprocess.run(
+            ["git", "-C", str(path), "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
+        if changes.strip():
+            sys.exit(f"{path} has uncommitted changes:\n{changes}commit or put them away, or give another --tree")
+
+    def change(self, texts):
+        """Writes files, with copies kept of what was there. Times are kept too, so that a build knows its sources again."""
+        for name, text in texts.items():
+            path, kept = self.path / name, self.backup / name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                shutil.copy2(path, kept)
+            else:
+                kept.with_name(kept.name + ".absent").touch()
+            path.write_text(text)
+            stamp = 1_000_000_000 + int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
+            os.utime(path, (stamp, stamp))
+
+    def restore(self):
+        for kept in sorted(self.backup.rglob("*")) if self.backup.exists() else []:
+            name = kept.relative_to(self.backup)
+            if kept.name.endswith(".absent"):
+                (self.path / name).with_name(kept.name.removesuffix(".absent")).unlink(missing_ok=True)
+            elif kept.is_file():
+                (self.path / name).write_bytes(kept.read_bytes())
+                os.utime(self.path / name, ns=(kept.stat().st_atime_ns, kept.stat().st_mtime_ns))
+        shutil.rmtree(self.backup, ignore_errors=True)
+
+    def build(self, texts):
+        """Builds with these files' texts. Returns None, or the compiler's errors as (file, line, message)."""
+        try:
+            self.change(texts)
+            done = subprocess.run(
+                self.build_command, shell=True, cwd=self.path, capture_output=True, text=True,
+                env=os.environ | {"SENDGATE_OPTIMIZED": "1"})
+        finally:
+            self.restore()
+        if done.returncode == 0:
+            return None
+        output = done.stdout + done.stderr
+        (self.work / "build.log").write_text(output)
+        prefix = re.escape(f"{self.path}/")
+        errors = re.findall(rf"(?m)^{prefix}([^:\n]+):(\d+):\d+: error: (.*)", output)
+        if not errors:
+            sys.exit(f"the build failed otherwise, see {self.work / 'build.log'}:\n{output[-2000:]}")
+        return [(file, int(line), message) for file, line, message in errors]
+
+    def keep_products(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for product in PRODUCTS:
+            shutil.copy2(self.path / ".build/debug" / product, folder / product)
+
+    def results(self):
+        if not self.results_file.exists():
+            return {}
+        lines = [json.loads(line) for line in self.results_file.read_text().splitlines()]
+        return {line["id"]: line for line in lines}
+
+    def record(self, mutation, result, **more):
+        line = {"id": mutation.id, "digest": mutation.digest, "result": result} | more
+        with self.results_file.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        mark = {"killed": "✔", "survived": "✘"}.get(result, "!")
+        by = f" by {more['by'][0]}" + (f" and {len(more['by']) - 1} more" if len(more["by"]) > 1 else "") if more.get("by") else ""
+        print(f"{mark} {mutation.id}: {result}{by} {more.get('why', '')}", flush=True)
+
+    def read(self, name):
+        return (self.path / name).read_text().split("\n")
+
+
+def weaves(tree, mutations):
+    """Splits mutations into as few groups as possible without two that change one line."""
+    groups = []
+    for number, mutation in enumerate(mutations, 1):
+        start, _ = mutation.place(tree.read(mutation.file))
+        if start is None:
+            tree.record(mutation, "stale")
+            continue
+        try:
+            mutation.text(tree.read(mutation.file), start, weave=number)
+        except NotWoven:
+            continue
+        lines = {(mutation.file, start + offset) for offset in range(len(mutation.original))}
+        for group in groups:
+            if not group["lines"] & lines:
+                break
+        else:
+            group = {"lines": set(), "members": []}
+            groups.append(group)
+        group["lines"] |= lines
+        group["members"].append((number, mutation))
+    return [group["members"] for group in groups]
+
+
+def weave(tree, members):
+    """The woven texts of every file, and for each file the lines of each mutation."""
+    files = collections.defaultdict(list)
+    for number, mutation in members:
+        files[mutation.file].append((mutation.place(tree.read(mutation.file))[0], number, mutation))
+    texts, places = {}, {}
+    for name, found in files.items():
+        lines, result, spots, position = tree.read(name), [], [], 0
+        for start, number, mutation in sorted(found, key=lambda item: item[0]):
+            result += lines[position:start]
+            text = mutation.text(lines, start, weave=number)
+            spots.append((len(result) + 1, len(result) + len(text), mutation))
+            result += text
+            position = start + len(mutation.original)
+        texts[name] = "\n".join(result + lines[position:])
+        places[name] = spots
+        module = "/".join(name.split("/")[:2])
+        texts[f"{module}/MutantSwitch.swift"] = SWITCH % tree.chosen
+    return texts, places
+
+
+def build_woven(tree, index, members, deadline):
+    """The folder with the products of one weave and the mutations in it; built unless it is there already."""
+    folder = tree.work / f"weave-{index}"
+    state_file = tree.work / f"weave-{index}.json"
+    head = subprocess.run(
+        ["git", "-C", str(tree.path), "rev-parse", "HEAD:Sources", "HEAD:Tests"], capture_output=True, text=True, check=True)
+    key = hashlib.sha256(
+        (head.stdout + "".join(f"{number} {mutation.digest}\n" for number, mutation in members)).encode()).hexdigest()
+    state = json.loads(state_file.read_text()) if state_file.exists() else {}
+    if state.get("key") != key:
+        state = {"key": key, "dropped": {}, "built": False}
+    while not state["built"]:
+        if time.monotonic() > deadline:
+            return folder, [], False
+        kept = [(number, mutation) for number, mutation in members if mutation.id not in state["dropped"]]
+        print(f"building weave {index} of {len(kept)} mutations", flush=True)
+        texts, places = weave(tree, kept)
+        errors = tree.build(texts)
+        if errors is None:
+            tree.keep_products(folder)
+            state["built"] = True
+        else:
+            for file, line, message in errors:
+                # An error behind a mutation is of that mutation: what it declared is missing below.
+                blamed = [mutation for first, _, mutation in places.get(file, []) if first <= line]
+                if not blamed:
+                    sys.exit(f"{file}:{line}: {message}: no mutation is near; does the tree build without any?")
+                state["dropped"].setdefault(blamed[-1].id, message)
+                print(f"! {blamed[-1].id} cannot be woven: {message}", flush=True)
+        state_file.write_text(json.dumps(state))
+    return folder, [(number, mutation) for number, mutation in members if mutation.id not in state["dropped"]], True
+
+
+# Running.
+
+# A line of swift-testing's output about a test.
+NAMED = r"(?m)^.{0,8}Test (`[^`\n]*`|\"[^\"\n]*\"|\w+\(.*?\))(?: with .*?)? "
+FAILED = NAMED + "(?:failed|recorded an issue)"
+
+
+def tests(tree, folder, command, seconds):
+    """Runs a command on products in a folder, to the first test that fails.
+
+    Returns whether all passed, which test failed or did not end, and how long it took.
+    """
+    begin = time.monotonic()
+    environment = os.environ | {"SENDGATE_BINARY": str(folder / "sendgate"), "SWIFT_BACKTRACE": "enable=no"}
+    log = tree.work / "tests.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=tree.path, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment,
+            start_new_session=True)
+        status = None
+        try:
+            while status is None and not re.search(FAILED, log.read_text(errors="replace")):
+                if time.monotonic() - begin > seconds:
+                    status = f"nothing within {seconds:.0f} s"
+                else:
+                    time.sleep(0.1)
+                    status = process.poll()
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+    text = log.read_text(errors="replace")
+    failed = list(dict.fromkeys(re.findall(FAILED, text)))
+    if status == 0:
+        count = re.search(r"Test run with (\d+) test", text)
+        return bool(count and int(count[1])), failed or ["no test has such a name"], time.monotonic() - begin
+    if not failed:
+        failed = re.findall(r"(?m)^failed: ([^,\n]+)", text)
+    if not failed:
+        begun, ended = re.findall(NAMED + "started", text), re.findall(NAMED + "(?:passed|failed|skipped)", text)
+        last = [name for name in begun if name not in ended][-1:]
+        failed = [f"{name} (ended with {status})" for name in last or ["the process"]]
+    return False, failed, time.monotonic() - begin
+
+
+class Baselines:
+    """What each filter does without a mutation: it must pass, and its time bounds a mutant's."""
+
+    def __init__(self, tree, folder):
+        self.tree, self.folder = tree, folder
+        self.file = folder / "baselines.json"
+        self.seconds = json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def bound(self, suites):
+        if suites not in self.seconds:
+            self.tree.chosen.write_text("0")
+            passed, failed, seconds = tests(self.tree, self.folder, filtered(self.folder, suites), 900)
+            if not passed:
+                sys.exit(f"without a mutation, `{suites}` does not pass: {', '.join(failed)}; see {self.tree.work}/tests.log")
+            self.seconds[suites] = seconds
+            self.file.write_text(json.dumps(self.seconds))
+        return max(PATIENCE_SECONDS_MIN, PATIENCE * self.seconds[suites])
+
+
+def filtered(folder, suites):
+    bundle = str(folder / PRODUCTS[0])
+    return [bundle, "--testing-library", "swift-testing", "--no-parallel", "--filter", suites]
+
+
+def try_out(tree, folder, number, mutation, baselines, all_modules):
+    tree.chosen.write_text("0")
+    if all_modules:
+        command = [sys.executable, "Tests/run_tests.py", str(folder / PRODUCTS[0]), str(tree.work / "times"), "modules"]
+        bound = 600
+    else:
+        bound = baselines.bound(mutation.suites)
+        command = filtered(folder, mutation.suites)
+    tree.chosen.write_text(str(number))
+    try:
+        passed, failed, seconds = tests(tree, folder, command, bound)
+    finally:
+        tree.chosen.write_text("0")
+    more = {"seconds": round(seconds, 1)} | ({"all_modules": True} if all_modules else {})
+    if passed:
+        tree.record(mutation, "survived", **more)
+    else:
+        tree.record(mutation, "killed", by=failed, **more)
+
+
+def run(options):
+    tree = Tree(options.tree, options.build)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    mutations, _ = read_list(tree.path / "Tests/Mutations")
+    deadline = time.monotonic() + options.seconds
+    results = tree.results()
+
+    def is_wanted(mutation):
+        known = results.get(mutation.id)
+        if known and known["digest"] != mutation.digest:
+            known = None
+        survived = bool(known) and known["result"] == "survived"
+        if not re.search(options.only, mutation.id):
+            return False
+        if options.all_modules:
+            return survived and not known.get("all_modules")
+        if options.survivors:
+            return survived
+        return options.again or not known
+
+    part, parts = options.shard
+    wanted = [mutation for mutation in mutations if is_wanted(mutation)][part - 1::parts]
+    wanted_ids = {mutation.id for mutation in wanted[:options.limit]}
+    print(f"{len(wanted_ids)} mutations to run", flush=True)
+    if options.alone:
+        return run_alone(tree, [mutation for mutation in mutations if mutation.id in wanted_ids], options, deadline)
+    # Every mutation is woven, whatever is run, so that one build serves all later runs.
+    for index, members in enumerate(weaves(tree, mutations), 1):
+        if not any(mutation.id in wanted_ids for _, mutation in members):
+            continue
+        folder, inside, is_built = build_woven(tree, index, members, deadline)
+        baselines = Baselines(tree, folder) if is_built else None
+        for number, mutation in inside:
+            if mutation.id in wanted_ids and time.monotonic() < deadline:
+                try_out(tree, folder, number, mutation, baselines, options.all_modules)
+    return 0
+
+
+def run_alone(tree, mutations, options, deadline):
+    """Builds each mutation by itself, modules of lower layers together, as the files' order in the list has it."""
+    folder = tree.path / ".build/debug"
+    seconds = {}
+    for mutation in mutations:
+        if time.monotonic() > deadline:
+            break
+        lines = tree.read(mutation.file)
+        start, count = mutation.place(lines)
+        if start is None:
+            tree.record(mutation, "stale", why=f"the original is there {count} times")
+            continue
+        if mutation.suites not in seconds:
+            if errors := tree.build({}):
+                sys.exit(f"without a mutation the tree does not build: {errors[0]}")
+            passed, failed, seconds[mutation.suites] = tests(tree, folder, filtered(folder, mutation.suites), 900)
+            if not passed:
+                sys.exit(f"without a mutation, `{mutation.suites}` does not pass: {', '.join(failed)}")
+        lines[start:start + len(mutation.original)] = mutation.text(lines, start)
+        if errors := tree.build({mutation.file: "\n".join(lines)}):
+            tree.record(mutation, "does not build", why=errors[0][2])
+            continue
+        bound = max(PATIENCE_SECONDS_MIN, PATIENCE * seconds[mutation.suites])
+        passed, failed, took = tests(tree, folder, filtered(folder, mutation.suites), bound)
+        more = {"seconds": round(took, 1), "alone": True}
+        tree.record(mutation, "survived" if passed else "killed", **(more if passed else more | {"by": failed}))
+    return 0
+
+
+def table(tree):
+    mutations, problems = check(tree)
+    results_file = tree / ".build/mutants/results.jsonl"
+    lines = [json.loads(line) for line in results_file.read_text().splitlines()] if results_file.exists() else []
+    results = {line["id"]: line for line in lines}
+    groups = collections.defaultdict(list)
+    counts = collections.defaultdict(collections.Counter)
+    for mutation in mutations:
+        known = results.get(mutation.id)
+        result = known["result"] if known and known["digest"] == mutation.digest else "not run"
+        if result == "survived" and mutation.argued:
+            result = "argued"
+        elif result == "killed" and known.get("all_modules"):
+            result = "killed elsewhere"
+        groups[result].append((mutation, known))
+        counts[mutation.promise][result] += 1
+    kinds = ["killed", "killed elsewhere", "survived", "argued", "does not build", "stale", "not run"]
+    print("  ".join(["promise     "] + kinds))
+    for promise, count in counts.items():
+        print(f"{promise:12}  " + "  ".join(f"{count[kind]:{len(kind)}}" for kind in kinds))
+    print(f"{'in all':12}  " + "  ".join(f"{len(groups[kind]):{len(kind)}}" for kind in kinds))
+    for kind in kinds[1:-1]:
+        for mutation, known in groups[kind]:
+            why = mutation.argued or ", ".join(known.get("by", [])[:3]) or known.get("why", "")
+            print(f"{kind}: {mutation.id} ({mutation.promise}, {mutation.file}) {why}")
+    for problem in problems:
+        print(problem)
+    return 1 if problems or groups["survived"] or groups["does not build"] else 0
+
+
+def shard(text):
+    part, parts = (int(number) for number in text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError
+    return part, parts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["check", "run", "table"])
+    parser.add_argument("--tree", type=lambda text: pathlib.Path(os.path.abspath(text)), default=HERE.parent)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--shard", type=shard, default=(1, 1))
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    for flag in ["--again", "--survivors", "--alone", "--all-modules"]:
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("--build", default=BUILD)
+    options = parser.parse_args()
+    if options.what == "run":
+        return run(options)
+    if options.what == "table":
+        return table(options.tree)
+    mutations, problems = check(options.tree)
+    problems += ["the script's own examples fail"] if doctest.testmod(sys.modules[__name__]).failed else []
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{len(mutations)} mutations, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
