@@ -6,8 +6,10 @@ package import GateVocabulary
 /// has one circumstance against it, or two; a difference is told with the smallest set of them. The sends stand for
 /// all that the bundles know: every type × channel × caller × critical with another behaviour or in a place with
 /// another law, and of the places one for each pair of laws: at home everywhere, with a telephone everywhere beside
-/// an account under each regime, and where nobody knows the one or the other. What a bundle says besides (texts, times
-/// to live, sending hours, grants) changes no decision on equal facts; ``edits`` names it, as it names every other edit.
+/// an account under each regime, and where nobody knows the one or the other. Rows of regions.yaml count from their day,
+/// so places are looked at when all rows are in force, and again in every earlier span of days in which what the one
+/// bundle asks there differs from the other in another way. What a bundle says besides (texts, times to live, sending
+/// hours, grants) changes no decision on equal facts; ``edits`` names it, as it names every other edit.
 package struct PolicyDifference: Sendable {
     /// How one decision came out: what a difference is a difference of.
     package struct Result: Hashable, Sendable {
@@ -108,17 +110,58 @@ private struct Disfavour {
 /// A place, as both bundles see it.
 private struct Place {
     var name: String
+    var moment: Instant
     var account: RegionObservation?
     var devices: [RegionObservation]?
     /// Whether the telephone is elsewhere than the account.
     var isTravelling = false
+
+    init(
+        name: String, moment: Instant, account: RegionObservation? = nil,
+        devices: [RegionObservation]? = nil, isTravelling: Bool = false
+    ) {
+        self.name = name
+        self.moment = moment
+        self.account = account
+        self.devices = devices
+        self.isTravelling = isTravelling
+    }
+
+    /// At home there.
+    init(of code: RegionCode, at moment: Instant, _ when: String = "") {
+        let seen = Self.seen(code, moment)
+        self.init(name: code.description + when, moment: moment, account: seen, devices: [seen])
+    }
+
+    /// With an account elsewhere.
+    init(of code: RegionCode, from home: RegionCode, at moment: Instant, _ when: String = "") {
+        let telephone = code == .unknown ? "a telephone nobody located" : "a telephone in \(code)"
+        self.init(
+            name: "\(home) with \(telephone)\(when)", moment: moment, account: Self.seen(home, moment),
+            devices: [Self.seen(code, moment)], isTravelling: true)
+    }
+
+    static func seen(_ code: RegionCode, _ moment: Instant) -> RegionObservation {
+        RegionObservation(code: code, source: .kyc, observedAt: moment)
+    }
 }
 
 private struct Survey {
     let old: CompiledPolicy
     let new: CompiledPolicy
-    let now: Instant
-    let places: [Place]
+    private let pairs: [Pair]
+    private let requests: [Pair: [AttestedRequest]]
+    /// One of each kind of ``pairs`` that a place can tell from another.
+    private let kinds: [Pair]
+    private var places: [Place] = []
+    /// Where accounts are, beside which telephones elsewhere are looked at.
+    private var homes: [RegionCode] = []
+    /// Days on which a row of either bundle begins to count; empty where no row, table or regime differs.
+    private var begins: [CalendarDate] = []
+    /// Regions whose rows are the same in both.
+    private var others: [RegionCode] = []
+    /// Names of the places at home when all rows are in force.
+    private var everywhere: Set<String> = []
     var stateCount = 0
     private var found: [Key: (types: Set<TypeID>, channels: Set<Channel>, callers: Set<CallerName>)] = [:]
     private var order: [Key] = []
@@ -138,25 +181,41 @@ private struct Survey {
         var new: Behaviour
     }
 
+    /// What both bundles make of a place.
+    private struct Laws: Hashable {
+        var old: Territory
+        var new: Territory
+    }
+
+    /// What of a way of asking bears on the law of a place.
+    private struct Kind: Hashable {
+        var channels: [Channel]
+        var categories: [GateVocabulary.Category]
+        var tables: [ByRegime<PermissionRule>]
+
+        init(_ pair: Pair) {
+            channels = [pair.old.channel, pair.new.channel]
+            categories = [pair.old.category, pair.new.category]
+            tables = [pair.old.permission, pair.new.permission]
+        }
+    }
+
     init(old: CompiledPolicy, new: CompiledPolicy) {
         self.old = old
         self.new = new
+        (pairs, requests) = Self.pairs(old, new)
+        kinds = Dictionary(grouping: pairs, by: { Kind($0) }).values.map { $0[0] }
         let days = [old, new].flatMap { policy in
             [policy.bundle.effectiveFrom] + policy.bundle.regions.permissionRows.compactMap(\.from)
         }
         guard let day = days.max() else { preconditionFailure("two bundles without a day") }
         // Noon of the first day on which everything both say holds.
         let now = day.instant.advanced(bySeconds: 43_200)
-        self.now = now
         let codes = Set(old.bundle.regions.regions.keys).union(new.bundle.regions.regions.keys)
             .union(old.bundle.regions.permissionRows.map(\.region))
             .union(new.bundle.regions.permissionRows.map(\.region))
-        func seen(_ code: RegionCode) -> RegionObservation {
-            RegionObservation(code: code, source: .kyc, observedAt: now)
-        }
-        var places = codes.map { Place(name: $0.description, account: seen($0), devices: [seen($0)]) }
-            .sorted { $0.name < $1.name }
-        places.append(Place(name: "an unknown place"))
+        var places = codes.map { Place(of: $0, at: now) }.sorted { $0.name < $1.name }
+        places.append(Place(name: "an unknown place", moment: now))
         // Where freshness changes, a place is known under one bundle and stale under the other.
         for source in RegionSource.allCases {
             let days = [old, new].map { ($0.bundle.regions.freshnessDays[source] ?? nil) ?? 36_500 }
@@ -168,36 +227,116 @@ private struct Survey {
                 code: weak, source: source, observedAt: now.advanced(bySeconds: -age * 86_400))
             places.append(
                 Place(
-                    name: "US as told by `\(source.rawValue)` \(age) days ago", account: observation,
-                    devices: [observation]))
+                    name: "US as told by `\(source.rawValue)` \(age) days ago", moment: now,
+                    account: observation, devices: [observation]))
         }
+        everywhere = Set(places.map(\.name))
+        self.places = places
         // A row that says what its regime says anyhow is felt beside an account under another.
         let abroad = codes.union([.unknown]).sorted { $0.packed < $1.packed }
-        let withoutRows = codes.subtracting(
-            [old, new].flatMap { $0.bundle.regions.permissionRows.map(\.region.country) })
+        let rows = editedRows
+        begins = old.bundle.regions == new.bundle.regions && areTablesAlike ? [] : Set(days).sorted()
+        homes = accountRegions(among: abroad, at: [now] + begins.map(\.instant))
+        for home in homes {
+            self.places += abroad.filter { $0 != home }.map { Place(of: $0, from: home, at: now) }
+        }
+        self.places.append(
+            Place(
+                name: "an account without a region", moment: now,
+                account: Place.seen(.unknown, now), devices: [], isTravelling: true)
+        )
+        let isEdited = { (code: RegionCode) in rows.contains(code) || rows.contains(code.country) }
+        self.places += abroad.filter(isEdited).flatMap { earlierPlaces($0, until: now) }
+        others = abroad.filter { !isEdited($0) }
+    }
+
+    /// Of each regime a region without rows, and at each moment one that asks for the least: beside an account there it is
+    /// seen what a telephone elsewhere adds.
+    private func accountRegions(among codes: [RegionCode], at moments: [Instant]) -> [RegionCode] {
+        let withRows = Set([old, new].flatMap { $0.bundle.regions.permissionRows.map(\.region.country) })
+        var found: Set<RegionCode> = []
         for regime in Regime.allCases {
-            func isThere(_ code: RegionCode) -> Bool {
+            let there = codes.filter { code in
                 [old, new].allSatisfy { $0.bundle.regions.regions[code]?.regime == regime }
             }
-            let homes = [withoutRows, codes].map { $0.filter(isThere).min { $0.packed < $1.packed } }
-            for home in Set(homes.compactMap(\.self)).sorted(by: { $0.packed < $1.packed }) {
-                places += abroad.filter { $0 != home }.map { code in
-                    Place(
-                        name: code == .unknown
-                            ? "\(home) with a telephone nobody located"
-                            : "\(home) with a telephone in \(code)",
-                        account: seen(home), devices: [seen(code)], isTravelling: true)
+            if let plain = there.first(where: { !withRows.contains($0) }) ?? there.first {
+                found.insert(plain)
+            }
+            for moment in moments {
+                for kind in kinds {
+                    let least = there.min { one, other in
+                        rules(of: one, at: moment, kind).lexicographicallyPrecedes(
+                            rules(of: other, at: moment, kind))
+                    }
+                    if let least { found.insert(least) }
                 }
             }
         }
-        places.append(
-            Place(
-                name: "an account without a region", account: seen(.unknown), devices: [], isTravelling: true)
-        )
-        self.places = places
+        return found.sorted { $0.packed < $1.packed }
     }
 
-    mutating func run() {
+    private func rules(of code: RegionCode, at moment: Instant, _ pair: Pair) -> [PermissionRule] {
+        let laws = laws(of: Place(of: code, at: moment), pair)
+        return [laws.old.rule, laws.new.rule]
+    }
+
+    /// Where one bundle has another row than the other.
+    private var editedRows: Set<RegionCode> {
+        func rows(_ policy: CompiledPolicy) -> Set<PermissionRow> {
+            Set(
+                policy.bundle.regions.permissionRows.map { row in
+                    var row = row
+                    row.rationale = Rationale(because: "", law: [], reviewed: .first)
+                    return row
+                })
+        }
+        return Set(rows(old).symmetricDifference(rows(new)).map(\.region))
+    }
+
+    private var areTablesAlike: Bool { pairs.allSatisfy { $0.old.permission == $0.new.permission } }
+
+    /// A place in each span of days before all rows are in force in which something is asked there otherwise than it is then.
+    private func earlierPlaces(_ code: RegionCode, until end: Instant) -> [Place] {
+        let accounts = [nil] + homes.filter { $0 != code }.map(Optional.some)
+        return accounts.flatMap { earlierPlaces(code, from: $0, until: end) }
+    }
+
+    /// - Parameter home: Where the account is; `nil` for there as well.
+    private func earlierPlaces(_ code: RegionCode, from home: RegionCode?, until end: Instant) -> [Place] {
+        guard !begins.isEmpty else { return [] }
+        func place(_ moment: Instant, _ when: String = "") -> Place {
+            home.map { Place(of: code, from: $0, at: moment, when) } ?? Place(of: code, at: moment, when)
+        }
+        func moment(of first: CalendarDate?) -> Instant {
+            first?.instant ?? begins[0].instant.advanced(bySeconds: -43_200)
+        }
+        func told(_ moment: Instant) -> [Laws] { kinds.map { laws(of: place(moment), $0) } }
+        let last = told(end)
+        // Days with the same laws are one span, which is looked at on its first.
+        var spans: [(first: CalendarDate?, laws: [Laws])] = []
+        for day in [nil] + begins.map(Optional.some) {
+            let found = told(moment(of: day))
+            if spans.last?.laws != found { spans.append((day, found)) }
+        }
+        return zip(spans, spans.dropFirst()).compactMap { span, next in
+            guard span.laws.contains(where: { $0.old != $0.new }), span.laws != last, let until = next.first
+            else { return nil }
+            return place(
+                moment(of: span.first),
+                span.first.map { " between \($0) and \(until)" } ?? " before \(until)")
+        }
+    }
+
+    private func laws(of place: Place, _ pair: Pair) -> Laws {
+        let facts = ready(in: place)
+        return Laws(
+            old: old.territory(of: facts, under: pair.old), new: new.territory(of: facts, under: pair.new))
+    }
+
+    /// Every way of asking that the bundles can tell from another, and the requests of each.
+    private static func pairs(
+        _ old: CompiledPolicy, _ new: CompiledPolicy
+    ) -> (pairs: [Pair], requests: [Pair: [AttestedRequest]]) {
         let types = Set(old.types.map(\.id)).union(new.types.map(\.id)).sorted()
         let callers = Set(old.bundle.callers.keys).union(new.bundle.callers.keys).sorted()
         var requests: [Pair: [AttestedRequest]] = [:]
@@ -215,21 +354,26 @@ private struct Survey {
                 }
             }
         }
+        return (pairs, requests)
+    }
+
+    mutating func run() {
+        compareAll()
+        // What is felt when all rows are in force is told of that day alone; what is felt on no such day, of any other.
+        guard found.isEmpty, let now = places.first?.moment else { return }
+        places = others.flatMap { earlierPlaces($0, until: now) }
+        compareAll()
+    }
+
+    private mutating func compareAll() {
         for (group, pair) in pairs.enumerated() { compare(pair, requests[pair] ?? [], group) }
     }
 
     private mutating func compare(_ pair: Pair, _ requests: [AttestedRequest], _ group: Int) {
-        struct Laws: Hashable {
-            var old: Territory
-            var new: Territory
-        }
         var byLaws: [Laws: [Place]] = [:]
         // Those at home come first, and speak for a traveller with the same laws.
         for place in places {
-            let facts = ready(in: place)
-            let laws = Laws(
-                old: old.territory(of: facts, under: pair.old), new: new.territory(of: facts, under: pair.new)
-            )
+            let laws = laws(of: place, pair)
             if place.isTravelling, byLaws[laws]?[0].isTravelling == false { continue }
             byLaws[laws, default: []].append(place)
         }
@@ -311,7 +455,7 @@ private struct Survey {
         changes = Self.joined(changes, \.places)
         changes = Self.joined(changes, \.circumstances)
         for index in changes.indices
-        where changes[index].places.count == places.count(where: { !$0.isTravelling }) {
+        where Set(changes[index].places) == everywhere {
             changes[index].places = []
         }
         return changes.sorted { $0.rank.lexicographicallyPrecedes($1.rank) }
@@ -347,9 +491,9 @@ private struct Survey {
 
     private func ready(in place: Place) -> Facts {
         var facts = Facts()
-        facts.now = now
-        facts.due = now
-        facts.expiry = now.advanced(bySeconds: 7 * 86_400)
+        facts.now = place.moment
+        facts.due = place.moment
+        facts.expiry = place.moment.advanced(bySeconds: 7 * 86_400)
         facts.params = .valid
         facts.fallback = .notFallback
         facts.repetition = .first
@@ -389,7 +533,10 @@ private struct Survey {
             all += several.map { Disfavour(words: $0.words, axis: axisCount, apply: $0.apply) }
             axisCount += 1
         }
-        let window = now.advanced(bySeconds: 3600)
+        func window(_ facts: Facts) -> Instant {
+            guard let now = facts.now else { preconditionFailure("facts of a place have no time") }
+            return now.advanced(bySeconds: 3600)
+        }
         var consents = ConsentState.allCases.filter { $0 != .given }.map { state in
             when("with consent `\(state.rawValue)`") { $0.consent = ConsentFact(state: state) }
         }
@@ -433,10 +580,10 @@ private struct Survey {
             when("delivered quietly by the phone") { $0.osPermission = .provisional },
         ])
         axis([
-            when("inside quiet hours") { $0.quietHours = .inside(endsAt: window) },
+            when("inside quiet hours") { $0.quietHours = .inside(endsAt: window($0)) },
             when("with quiet hours and no zone") { $0.quietHours = .zoneMissing },
         ])
-        axis([when("at its own time of day") { $0.due = window }])
+        axis([when("at its own time of day") { $0.due = window($0) }])
         axis(
             Set([pair.old.typeCap, pair.new.typeCap]).subtracting([0]).sorted().map { cap in
                 when("after \(cap) of the type") { $0.typeCount = Int(cap) }

@@ -12,7 +12,7 @@ struct PolicyDiff: GateCommand {
         usage: "sendgate policy diff OLD NEW [--json]",
         discussion: """
             Both decide the same sends, from everything in favour to two circumstances against; a difference is told \
-            with the fewest. After the decisions comes every value that was edited: texts, times to live, sending hours, \
+            with the fewest, and with the days it holds on where a row has not begun. After the decisions comes every value that was edited: texts, times to live, sending hours, \
             grants and notices too. Ends with 3 when there is any difference.
             """)
 
@@ -62,7 +62,7 @@ struct PolicyDiff: GateCommand {
             "\(changes) in \(decisions); \(counted(difference.edits.count, "edit")) on \(counted(difference.pages.count, "page"))"
         )
         if difference.changes.isEmpty, !difference.edits.isEmpty {
-            Terminal.note("no decision on equal facts changes with them")
+            Terminal.note("no decision on equal facts changes with them, whatever the day")
         }
     }
 
