@@ -47,7 +47,8 @@ package enum Explanation {
             switch detail {
             case .destinationOff: "The recipient has switched this category off on this device or address."
             case .typeOff: "The recipient has switched this kind of notification off."
-            default: "The recipient has this category switched off."
+            // Said where a producer reads it, too, so it is true of whoever the category is withheld from as well.
+            default: "This category is switched off for the recipient."
             }
         case .blockedAtOSLevel where detail == .notDetermined:
             "The app has not asked yet whether it may show notifications on the device."
@@ -72,9 +73,26 @@ package enum Explanation {
         }
     }
 
+    /// For whoever may read all that is held of the recipient, and for the recipient: no switch of theirs stopped it. A
+    /// producer is not told; what somebody takes part in is nobody's to read in a refusal (GDPR Art. 9).
+    private static let withheld =
+        "The recipient takes part in a programme that no advertising is sent during. They switched nothing off, and it is sent again when they leave and have agreed to it."
+
+    /// Whether a decision withheld what is kept from whoever takes part in something, and no switch of theirs is off.
+    package static func isWithheld(_ decision: Decision, given facts: Facts) -> Bool {
+        let choices = [
+            facts.accountPreference, facts.destinationPreference, facts.accountTypePreference,
+            facts.destinationTypePreference,
+        ]
+        return facts.withheld == true && decision.reason == .userPreference
+            && !choices.contains { $0?.isOff == true }
+    }
+
     /// The sentence of a decision, and what else it did.
-    package static func text(_ decision: Decision) -> String {
-        let text = text(decision.reason, decision.detail, notes: decision.notes)
+    package static func text(_ decision: Decision, given facts: Facts) -> String {
+        let text = text(
+            decision.reason, decision.detail, notes: decision.notes,
+            isWithheld: isWithheld(decision, given: facts))
         guard let notBefore = decision.notBefore, decision.outcome.isPromise else { return text }
         return "\(text) \(waiting(until: notBefore, place: nil))"
     }
@@ -86,9 +104,13 @@ package enum Explanation {
         "It waits\(place.map { " for `\($0)`" } ?? "") until \(words(moment))."
     }
 
-    /// - Parameter notes: What else the decision did.
-    package static func text(_ reason: Reason, _ detail: Detail?, notes: DecisionNotes) -> String {
-        var lines = [sentence(reason, detail)]
+    /// - Parameters:
+    ///   - notes: What else the decision did.
+    ///   - isWithheld: See ``isWithheld(_:given:)``.
+    package static func text(
+        _ reason: Reason, _ detail: Detail?, notes: DecisionNotes, isWithheld: Bool
+    ) -> String {
+        var lines = [isWithheld ? withheld : sentence(reason, detail)]
         if notes.contains(.mandatoryPassed) {
             lines.append("The law obliges us to send it, so it went past something the recipient had set.")
         }
@@ -161,7 +183,7 @@ package enum Explanation {
         case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .noPurposeConsent:
             "the consent it needs was not there any more"
         case .minor: "the recipient was not known to be of age any more"
-        case .pushDisabled, .userPreference: "the recipient had switched it off"
+        case .pushDisabled, .userPreference: "it was switched off for the recipient"
         case .blockedAtOSLevel: "the device did not let the app show notifications any more"
         case .unknownRecipient, .noDestination: "the device or address was not in use any more"
         case .noDeviceKey: "the device had no key any more that may be used"

@@ -233,7 +233,7 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         let found = decide(
             .of(TestType.login, critical: true), given: Facts.ready.with { $0.criticalAlerts = false },
             under: policy)
-        let text = Explanation.text(found)
+        let text = Explanation.text(found, given: Facts.ready)
         #expect(text.hasPrefix(Explanation.sentence(.allowed, nil) + " "))
         #expect(text.contains("Do Not Disturb"))
     }

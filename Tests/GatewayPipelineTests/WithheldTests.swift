@@ -32,11 +32,32 @@ import Testing
         let refused = try await offer("p_2")
         #expect(refused.status == 403 && refused["reason"] == "user_preference", "\(refused.json)")
         #expect(refused["detail"] == "account_off" && refused["who_can_fix"] == "nobody", "\(refused.json)")
+        // What the producer reads is true, and the same for whoever switched it off.
+        #expect(refused["title"] == "This is switched off for the recipient", "\(refused.json)")
+        #expect(!refused.json.description.contains("programme"), "\(refused.json)")
+        try await expectOwnWords(gate)
 
         gate.clock.advance(seconds: 60)
         let left = try await gate.call(
             "product", "POST", "/v1/recipients/u_1/consents/c_programme/withdraw", [:])
         try #require(left.status < 300, "\(left.json)")
         #expect(try await offer("p_3").status == 202)
+    }
+
+    /// The person's own question, and whoever may read all that is held of them: no switch of theirs stopped it.
+    private func expectOwnWords(_ gate: GatewayHarness) async throws {
+        let told = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions")
+        let newest = told.json["decisions"]?.arrayValue?.first
+        let sentence = newest?["explanation"]?.stringValue ?? ""
+        #expect(sentence.contains("takes part in a programme"), "\(told.json)")
+        #expect(sentence.contains("switched nothing off"), "\(sentence)")
+        let preferences = try await gate.call("product", "GET", "/v1/recipients/u_1/preferences")
+        let row = preferences.json["preferences"]?.arrayValue?.first { row in
+            let scope: [JSONValue?] = [row["scope"], row["channel"], row["destination"]]
+            return scope == [.string("marketing"), .string("push"), nil]
+        }
+        #expect(row?["effective"]?.stringValue == "off", "\(preferences.json)")
+        #expect(row?["why"]?.stringValue == "withheld", "\(preferences.json)")
+        #expect(row?["how_to_fix"] == nil, "\(preferences.json)")
     }
 }

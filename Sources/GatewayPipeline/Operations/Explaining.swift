@@ -31,7 +31,7 @@ extension Gateway {
                 deliveries: [
                     ExplainAnswer.Delivery(
                         destination: nil, facts: facts, decision: decision,
-                        sentence: Explanation.text(decision))
+                        sentence: Explanation.text(decision, given: facts))
                 ],
                 paramsViolations: policy.paramsViolations(
                     body.params, deepLink: body.deepLink, of: body.type
@@ -82,7 +82,7 @@ extension GatewayReading {
         let deliveries = considered.drafts.map { draft in
             ExplainAnswer.Delivery(
                 destination: draft.destination?.id.text, facts: draft.facts, decision: draft.decision,
-                sentence: Explanation.text(draft.decision))
+                sentence: Explanation.text(draft.decision, given: draft.facts))
         }
         let answer = ExplainAnswer(
             policy: policy.digest, request: request, deliveries: deliveries,

@@ -86,10 +86,13 @@ struct GatewayReading {
         let others = entry.deliveries.filter { $0.decision.reason != overall.reason }.map { other in
             let name = other.destination.map { "`\(send.name(of: $0))`" }
             let text = Explanation.text(
-                other.decision.reason, other.decision.detail, notes: other.decision.notes)
+                other.decision.reason, other.decision.detail, notes: other.decision.notes,
+                isWithheld: Explanation.isWithheld(other.decision, given: other.facts))
             return "At \(name ?? "another place"): \(text)"
         }
-        let decided = Explanation.text(overall.reason, overall.detail, notes: notes)
+        let decided = Explanation.text(
+            overall.reason, overall.detail, notes: notes,
+            isWithheld: alike.contains { Explanation.isWithheld($0.decision, given: $0.facts) })
         let became = events.map {
             Explanation.sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
         }

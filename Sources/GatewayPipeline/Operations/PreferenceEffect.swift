@@ -4,7 +4,7 @@ import GateVocabulary
 /// Whether a choice has its effect, and if not, what stands in the way: the very gates that decide sends say so.
 struct PreferenceEffect {
     var isOn: Bool
-    /// A reason's name, or `chosen`, `default`, `permitted`.
+    /// A reason's name, or `chosen`, `default`, `permitted`, `withheld`.
     var why: String
     /// What exactly is missing, for a consent.
     var detail: Detail?
@@ -37,6 +37,7 @@ struct PreferenceEffect {
         let obstacle = obstacles[0]
         switch obstacle.reason {
         case .userPreference where own.isOff: self.init(isOn: false, why: "chosen")
+        case .userPreference where obstacle.isWithheld: self.init(isOn: false, why: "withheld")
         case .userPreference where !obstacle.isChosen: self.init(isOn: false, why: "default")
         case .userPreference:
             let isOffForAccount = person.preference(scope, channel, at: nil).isOff
@@ -71,6 +72,8 @@ struct PreferenceEffect {
         var place: Destination?
         /// Whether somebody switched something off, and it is not only off by default.
         var isChosen: Bool
+        /// Whether the person takes part in what the category is withheld from.
+        var isWithheld: Bool
         /// What a type needs consent to besides its category, where that is what is missing.
         var purpose: Purpose?
     }
@@ -101,7 +104,8 @@ struct PreferenceEffect {
             let purpose =
                 ofCategory.verdict == .fail ? nil : type.flatMap { loading.policy.type($0)?.purpose }
             return Obstacle(
-                reason: reason, detail: result.detail, place: place, isChosen: isChosen, purpose: purpose)
+                reason: reason, detail: result.detail, place: place, isChosen: isChosen,
+                isWithheld: !isChosen && facts.withheld == true, purpose: purpose)
         }
         return nil
     }

@@ -481,7 +481,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
         package var chosen: PreferenceState
         /// Whether notifications of the scope get through now.
         package var isEffectivelyOn: Bool
-        /// Why: `chosen`, `default`, `permitted` or the name of the reason that stops them.
+        /// Why: `chosen`, `default`, `permitted`, `withheld` or the name of the reason that stops them.
         package var why: String
         /// What exactly is missing, for a consent.
         package var detail: Detail?
@@ -532,7 +532,8 @@ package struct PreferencesAnswer: Hashable, Sendable {
                     "why", .anyText,
                     """
                     `chosen`; `default`; `permitted`, when it is off by default and a law or a recorded sale lets it \
-                    through until the person objects; or the reason that stops them.
+                    through until the person objects; `withheld`, when it is kept from whoever takes part in something they \
+                    take part in; or the reason that stops them.
                     """),
                 .optional(
                     "detail", .choice(of: Detail.self),

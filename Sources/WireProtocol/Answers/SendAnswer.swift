@@ -302,7 +302,7 @@ extension Reason {
         case .noPurposeConsent: "The recipient has not given the consent this type needs of its own"
         case .minor: "The recipient is a minor"
         case .pushDisabled: "The recipient has switched push off"
-        case .userPreference: "The recipient has switched this off"
+        case .userPreference: "This is switched off for the recipient"
         case .blockedAtOSLevel: "The device's operating system does not let the app notify"
         case .quietHoursDropped: "It is the recipient's quiet time"
         case .quietHoursZoneMissing: "The recipient has quiet hours but no known time zone"
