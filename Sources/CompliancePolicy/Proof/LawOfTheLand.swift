@@ -17,6 +17,9 @@ enum LawOfTheLand {
     static let unitedKingdom = codes("GB")
     /// Laws of their own, made to equal the GDPR: Jersey 2018, Guernsey 2017, Isle of Man 2018, Gibraltar 2021.
     static let equivalent = codes("JE GG IM GI")
+    /// Laws of their own, written after the GDPR by states that mean to accede: Albania (Law No. 124/2024), Bosnia and
+    /// Herzegovina (2025), North Macedonia (2020), Serbia (2018) and Kosovo (Law No. 06/L-082).
+    static let ownAfterGDPR = codes("AL BA MK RS XK")
     /// Outside the Union, but under the data-protection act of a state that is in it or in the EEA: French
     /// overseas collectivities (Loi 78-17 Art. 125), Svalbard and Jan Mayen (Svalbard Act section 2).
     static let underStricterState = codes("BL PM NC PF WF TF SJ")
@@ -29,10 +32,11 @@ enum LawOfTheLand {
     static let optInByStatute = codes("CH CA JP KR TR IL ZA AU NZ")
 
     /// Where the national law has the exception of ePrivacy Directive Art. 13(2), or UK PECR reg. 22(3), for customers
-    /// who gave their address in a sale. Of the thirty states Poland and Hungary ask for consent, and of Bulgaria,
-    /// Iceland and Liechtenstein it is not certain.
+    /// who gave their address in a sale, and somebody read that it has. Poland and Hungary ask for consent, so does Bulgaria's
+    /// Electronic Commerce Act Art. 6(4), and of Czechia, Estonia, Iceland, Liechtenstein, Lithuania and Romania it was not
+    /// confirmed.
     static let softOptIn = codes(
-        "AT BE HR CY CZ DK EE FI FR DE GR IE IT LV LT LU MT NL PT RO SK SI ES SE NO GB")
+        "AT BE HR CY DK FI FR DE GR IE IT LV LU MT NL PT SK SI ES SE NO GB")
 
     static func hasSoftOptIn(_ region: RegionCode) -> Bool { softOptIn.contains(region.country) }
 
@@ -65,7 +69,11 @@ enum LawOfTheLand {
             return .gdpr
         }
         if unitedKingdom.contains(country) { return .ukGDPR }
-        if equivalent.contains(country) || underStricterState.contains(country) { return .gdprLike }
+        if equivalent.contains(country) || underStricterState.contains(country)
+            || ownAfterGDPR.contains(country)
+        {
+            return .gdprLike
+        }
         return nil
     }
 
@@ -73,6 +81,55 @@ enum LawOfTheLand {
     static func demandsOptIn(in region: RegionCode) -> Bool {
         leastRegime(of: region) != nil || optInByStatute.contains(region.country)
     }
+
+    /// Whether a yes to what somebody bought is none to marketing there: a statute asks for the person's own word.
+    static func demandsOwnWord(in region: RegionCode) -> Bool { optInByStatute.contains(region.country) }
+
+    // MARK: Rows
+
+    /// A row of `regions.yaml` that a statute makes necessary.
+    struct DemandedRow {
+        var region: RegionCode
+        var channel: Channel
+        var category: GateVocabulary.Category
+        /// The row asks for this or for more.
+        var least: PermissionRule
+        var law: String
+    }
+
+    /// Every row the law of its region makes necessary, by region: without it the table speaks for a country whose statute
+    /// is known, and whoever is there and has an account elsewhere is asked for what the account's law asks.
+    static let demandedRows: [DemandedRow] = {
+        let consent =
+            "ePrivacy Directive 2002/58/EC Art. 13(1) and (2), which each state transposes for itself"
+        var found: [DemandedRow] = []
+        for region in europeanUnion.union(eftaInEEA).union(unitedKingdom) {
+            found.append(
+                DemandedRow(
+                    region: region, channel: .email, category: .marketing,
+                    least: hasSoftOptIn(region) ? .optInOrExistingCustomer : .optIn,
+                    law: unitedKingdom.contains(region) ? "UK PECR 2003 reg. 22(2) and (3)" : consent))
+        }
+        for region in optInByStatute {
+            for channel in [Channel.sms, .email] {
+                found.append(
+                    DemandedRow(
+                        region: region, channel: channel, category: .marketing, least: .optIn,
+                        law: "the statutes of \(namesOfOptInByStatute) on electronic messages"))
+            }
+        }
+        for region in unitedStates {
+            for category in GateVocabulary.Category.allCases {
+                let isMarketing = category == .marketing
+                found.append(
+                    DemandedRow(
+                        region: region, channel: .sms, category: category,
+                        least: isMarketing ? .writtenConsent : .expressConsent,
+                        law: "47 CFR 64.1200(a)(\(isMarketing ? 2 : 1))"))
+            }
+        }
+        return found.sorted { $0.region.packed < $1.region.packed }
+    }()
 
     static func isUnitedStates(_ region: RegionCode) -> Bool { unitedStates.contains(region.country) }
 

@@ -3,7 +3,8 @@ import GateVocabulary
 extension StatuteBook {
     /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
     package func flaws() -> [PolicyProblem] {
-        regionFlaws() + rowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws() + mintingFlaws()
+        regionFlaws() + rowFlaws() + demandedRowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws()
+            + mintingFlaws()
             + summaryFlaws() + typeFlaws() + namedFlaws() + safeguardFlaws()
     }
 
@@ -78,7 +79,9 @@ extension StatuteBook {
         if LawOfTheLand.eftaInEEA.contains(country) { return "EEA Joint Committee Decision 154/2018" }
         if LawOfTheLand.partsOfUnion.contains(country) { return "TFEU Art. 355(1) and (4)" }
         if LawOfTheLand.unitedKingdom.contains(country) { return "the UK GDPR" }
-        if LawOfTheLand.equivalent.contains(country) { return "the territory's own data-protection law" }
+        if LawOfTheLand.equivalent.contains(country) || LawOfTheLand.ownAfterGDPR.contains(country) {
+            return "the territory's own data-protection law"
+        }
         return "the data-protection act of the state it belongs to"
     }
 
@@ -139,6 +142,43 @@ extension StatuteBook {
                         law:
                             "ePrivacy Directive Art. 13(1), UK PECR reg. 22, and the statutes of \(LawOfTheLand.namesOfOptInByStatute)"
                     ))
+            }
+            return found
+        }
+    }
+
+    /// Rows that the statutes of their region make necessary and that are missing, laxer, or not in force yet on the day
+    /// the bundle takes effect. A row counts from its date, so until then the table speaks, and a traveller's account.
+    private func demandedRowFlaws() -> [PolicyProblem] {
+        let rows = Array(bundle.regions.permissionRows.enumerated())
+        return LawOfTheLand.demandedRows.flatMap { demanded -> [PolicyProblem] in
+            let own = rows.filter {
+                $0.element.region.country == demanded.region && $0.element.channel == demanded.channel
+                    && $0.element.categories.contains(demanded.category)
+            }
+            var found = own.filter { $0.element.rule < demanded.least }.map { index, row in
+                flaw(
+                    "regions.yaml", ["permission_rows", String(index), "rule"],
+                    "asks for `\(row.rule.rawValue)` in \(row.region), and at least `\(demanded.least.rawValue)` is the law there",
+                    law: demanded.law)
+            }
+            let ofCountry = own.filter { $0.element.region == demanded.region }
+            let what =
+                "a row for \(demanded.category.rawValue) by \(demanded.channel.rawValue) in \(demanded.region)"
+            if ofCountry.isEmpty {
+                found.append(
+                    flaw(
+                        "regions.yaml", ["permission_rows"],
+                        "lack \(what), which asks for `\(demanded.least.rawValue)` or more", law: demanded.law
+                    ))
+            } else if let first = ofCountry.min(by: {
+                ($0.element.from ?? .first) < ($1.element.from ?? .first)
+            }), let from = first.element.from, from > bundle.effectiveFrom {
+                found.append(
+                    flaw(
+                        "regions.yaml", ["permission_rows", String(first.offset), "from"],
+                        "is \(from), so that \(what) is missing from \(bundle.effectiveFrom) until then",
+                        law: demanded.law))
             }
             return found
         }

@@ -32,7 +32,8 @@ package struct StatuteBook: Sendable {
         /// The least strict regime it is lawful to give it; `other` where that is the bundle's own affair.
         var least: Regime
         var demandsOptIn: Bool
-        /// Whether European law lets an existing customer be written to there, where it is European law that says so.
+        /// Whether an existing customer may be written to there: European law lets them be, or no statute that is known asks
+        /// for their own word.
         var allowsCustomers: Bool
         var isUnitedStates: Bool
     }
@@ -65,7 +66,8 @@ package struct StatuteBook: Sendable {
         return Land(
             declared: (bundle.regions.regions[code] ?? bundle.regions.regions[code.country])?.regime,
             least: least ?? .other, demandsOptIn: LawOfTheLand.demandsOptIn(in: code),
-            allowsCustomers: !isEuropean || LawOfTheLand.hasSoftOptIn(code),
+            allowsCustomers: isEuropean
+                ? LawOfTheLand.hasSoftOptIn(code) : !LawOfTheLand.demandsOwnWord(in: code),
             isUnitedStates: LawOfTheLand.isUnitedStates(code))
     }
 
