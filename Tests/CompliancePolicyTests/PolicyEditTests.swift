@@ -1,7 +1,9 @@
 import CanonicalJSON
 import Dispatch
+import Foundation
 import GateTestKit
 import GateVocabulary
+import PolicyFiles
 import Synchronization
 import Testing
 
@@ -77,7 +79,8 @@ import Testing
         return .object(object)
     }
 
-    /// TTLs, texts, notices, grants: every page is drawn from alike, and of a page every scalar.
+    /// TTLs, texts, notices, grants: every page is drawn from alike, and of a page every scalar. Trees are compared and nothing is
+    /// read: that the reader and the check take a million edits would be an hour.
     @Test func `of a million edits of one scalar each, every one is named exactly`() throws {
         let places = scalars()
         #expect(places.count > 5_000)
@@ -107,29 +110,139 @@ import Testing
         #expect(misses.withLock { $0.count } == 0, "\(misses.withLock { $0.prefix(5) })")
     }
 
-    @Test func `a bundle edited at one random scalar is refused, or its difference names the edit`() throws {
-        let places = scalars()
-        let repository = try BundleMutantTests.repository.get()
-        let before = try repository.read().get()
-        let lost = Mutex<[String]>([])
-        let taken = Mutex(0)
-        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+    // MARK: Through the reader
+
+    /// A scalar as it stands on a page of the repository.
+    private struct Token: Sendable {
+        var file: String
+        var path: [String]
+        var bytes: Range<Int>
+        var value: JSONValue
+    }
+
+    /// Every scalar that stands on one line of its page, found where the reader says it is. A folded text of several lines
+    /// has no such place, and a notice is one text as a whole.
+    private static func tokens(_ pages: [String: [UInt8]], _ nodes: [String: PolicyNode]) -> [Token] {
+        var found: [Token] = []
+        for (file, bytes) in pages.sorted(by: { $0.key < $1.key }) {
+            guard let root = nodes[file] else { continue }
+            guard file.hasSuffix(".yaml") else {
+                found.append(Token(file: file, path: [], bytes: 0..<bytes.count, value: root.json))
+                continue
+            }
+            let text = String(decoding: bytes, as: UTF8.self)
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            func visit(_ node: PolicyNode, _ path: [String]) {
+                switch node.value {
+                case .mapping(let members): for member in members { visit(member.value, path + [member.key]) }
+                case .list(let elements):
+                    for (index, element) in elements.enumerated() { visit(element, path + [String(index)]) }
+                default:
+                    guard let place = node.location, place.line <= lines.count,
+                        let token = token(
+                            in: lines[place.line - 1].dropFirst(place.column - 1), of: node.json)
+                    else { return }
+                    let start = text.utf8.distance(from: text.startIndex, to: token.startIndex)
+                    found.append(
+                        Token(
+                            file: file, path: path, bytes: start..<(start + token.utf8.count),
+                            value: node.json))
+                }
+            }
+            visit(root, [])
+        }
+        return found
+    }
+
+    /// The beginning of a line's rest that says a value; `nil` where the line says only a part of it.
+    private static func token(in rest: Substring, of value: JSONValue) -> Substring? {
+        let plain =
+            switch value {
+            case .string(let text): text
+            case .integer(let integer): String(integer)
+            case .boolean(let boolean): String(boolean)
+            default: "null"
+            }
+        for written in ["\"\(plain)\"", plain] where !plain.isEmpty && rest.hasPrefix(written) {
+            let end = rest[rest.index(rest.startIndex, offsetBy: written.count)...].first
+            if end == nil || end == " " || end == "," || end == "]" || end == "}" {
+                return rest.prefix(written.count)
+            }
+        }
+        return nil
+    }
+
+    /// As many as take some ten seconds of one process on two cores. The million above compares trees and never reads; here the
+    /// edit is made in the bytes of the page, the page is read by the reader of folders, the bundle is put together and
+    /// checked as `policy check` does it, and the two bundles are compared as `policy diff` does it.
+    private static let readCount = 700
+
+    @Test func `a page edited at one random scalar is refused, or the difference names the edit`() throws {
+        let nodes = try Repository.pages()
+        let pages = try Dictionary(
+            uniqueKeysWithValues: nodes.keys.map { file in
+                (file, try Array(Data(contentsOf: URL(filePath: "\(Repository.policies)/\(file)"))))
+            })
+        let tokens = Self.tokens(pages, nodes)
+        #expect(tokens.count > 4_000)
+        for part in ["ttl", "grants", "notices/", "messages/", "because", "from", "discharge_within"] {
+            #expect(
+                tokens.contains { $0.file.contains(part) || $0.path.contains(part) }, "no scalar of \(part)")
+        }
+        let byFile = Dictionary(grouping: tokens, by: \.file).sorted { $0.key < $1.key }.map(\.value)
+        let before = try PolicyBundle.read(documents: nodes).get()
+        let policy = CompiledPolicy(before)
+        let told = Mutex<(lost: [String], refused: Int, named: Int, decided: Int)>(([], 0, 0, 0))
+        let threadCount = 4
+        DispatchQueue.concurrentPerform(iterations: threadCount) { thread in
             var numbers = SeededNumbers(seed: 0xED17 + UInt64(thread))
-            for _ in 0..<75 {
-                let place = places[Int(numbers.next() % UInt64(places.count))]
-                let value = Self.edited(place.value, &numbers)
-                var bundle = repository
-                bundle.documents[place.file] = Self.replacing(
-                    repository.documents[place.file] ?? .null, place.path[...], value)
-                guard case .success(let after) = bundle.read() else { continue }
-                taken.withLock { $0 += 1 }
+            for round in 0..<(Self.readCount / threadCount) {
+                let own = byFile[Int(numbers.next() % UInt64(byFile.count))]
+                let token = own[Int(numbers.next() % UInt64(own.count))]
+                let value = Self.edited(token.value, &numbers)
+                var bytes = pages[token.file] ?? []
+                let isText = !token.file.hasSuffix(".yaml")
+                bytes.replaceSubrange(
+                    token.bytes,
+                    with: isText ? Array((value.stringValue ?? "x").utf8) : CanonicalJSON.write(value))
+                func lose(_ why: String) {
+                    told.withLock { $0.lost.append("\(token.file) \(token.path) to \(value): \(why)") }
+                }
+                var edited = nodes
+                do throws(PolicyProblems) {
+                    edited[token.file] =
+                        isText
+                        ? try PolicyPage.readText(bytes, file: token.file)
+                        : try PolicyPage.read(bytes, file: token.file)
+                } catch {
+                    told.withLock { $0.refused += 1 }
+                    continue
+                }
+                guard case .success(let after) = PolicyBundle.read(documents: edited) else {
+                    told.withLock { $0.refused += 1 }
+                    continue
+                }
                 let edits = PolicyEdit.all(from: before.documents, to: after.documents)
-                if edits.count != 1 || edits[0].path != place.path || after.digest == before.digest {
-                    lost.withLock { $0.append("\(place) to \(value): \(edits)") }
+                // A notice of the same bytes in the end is none.
+                guard edited[token.file]?.json != nodes[token.file]?.json else { continue }
+                if edits.count != 1 || edits[0].file != token.file || edits[0].path != token.path {
+                    lose("\(edits)")
+                }
+                if after.digest == before.digest { lose("both have one digest") }
+                // The whole difference for some: it decides some thousand sends by each.
+                let isWhole = round % 100 == 0
+                if isWhole {
+                    let difference = PolicyDifference(from: policy, to: CompiledPolicy(after))
+                    if difference.edits != edits { lose("\(difference.edits)") }
+                }
+                told.withLock {
+                    $0.named += 1
+                    $0.decided += isWhole ? 1 : 0
                 }
             }
         }
-        #expect(lost.withLock { $0 } == [])
-        #expect(taken.withLock { $0 } > 20)
+        let (lost, refused, named, decided) = told.withLock { $0 }
+        #expect(lost == [])
+        #expect(refused > 100 && named > 100 && decided > 2, "\(refused), \(named), \(decided)")
     }
 }
