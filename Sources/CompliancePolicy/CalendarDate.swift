@@ -43,6 +43,19 @@ package struct CalendarDate: Hashable, Comparable, Sendable, CustomStringConvert
         Instant(seconds: Instant.days(year: Int64(year), month: Int64(month), day: Int64(day)) * 86_400)
     }
 
+    /// So many months later, on the last day of the month where it has no such day.
+    func adding(months: Int) -> CalendarDate {
+        let count = year * 12 + month - 1 + months
+        for day in stride(from: day, through: 1, by: -1) {
+            let (year, month) = (count / 12, count % 12 + 1)
+            let days = Instant.days(year: Int64(year), month: Int64(month), day: Int64(day))
+            if Instant.civil(days: days) == (Int64(year), Int64(month), Int64(day)) {
+                return CalendarDate(year: year, month: month, day: day)
+            }
+        }
+        preconditionFailure("a month without a first day")
+    }
+
     package static func < (left: CalendarDate, right: CalendarDate) -> Bool {
         (left.year, left.month, left.day) < (right.year, right.month, right.day)
     }

@@ -144,6 +144,15 @@ struct NodeReader {
     }
 
     /// A list of texts, or one text standing for a list of one.
+    /// Why a rule is so: a text of three words or more, for `x` is nobody's reason.
+    func reason() -> String {
+        let text = text()
+        if !text.isEmpty, text.split(whereSeparator: \.isWhitespace).count < 3 {
+            problem("is `\(text)`, which is no reason", hint: "say why in a sentence, or cite the place")
+        }
+        return text
+    }
+
     func texts() -> [String] {
         if case .text = node.value { return [text()] }
         return elements().map { $0.text() }

@@ -175,7 +175,7 @@ import Testing
     }
 
     @Test func `a policy that chooses a form nobody composed is not replayable`() throws {
-        let example = try Self.example("transaction.remittance_sent", .forward)
+        let example = try Self.example("transfer.sent", .forward)
         var entry = Sample.entry(example)
         entry.deliveries[0].facts.sizes = PayloadSizes(sealed: 1480)
         let bytes = try entry.encode(index: 0, time: Sample.now)

@@ -153,7 +153,7 @@ import TrailDirectory
         ("limits.yaml", "S0 says a few", "S0 writes of a few", [.compliance]),
         ("messages/en.yaml", "Money received", "Money came in", [.compliance]),
         ("critical.yaml", "is worthless five minutes later", "is worthless soon", [.compliance, .security]),
-        ("types/card.blocked.yaml", "2027-11-02", "2028-11-02", [.compliance, .legal]),
+        ("types/card.blocked.yaml", "2027-11-02", "2028-02-02", [.compliance, .legal]),
         ("types/promo.offer.yaml", "hours: 12", "hours: 11", [.compliance]),
     ]
 
@@ -239,7 +239,7 @@ import TrailDirectory
         #expect(
             try await show().contains(
                 "\nlegal: signed by \(name); only a gateway knows whether it pins the key\n"))
-        try folder.edit("Policies/types/card.blocked.yaml", "2027-11-02", "2028-11-02")
+        try folder.edit("Policies/types/card.blocked.yaml", "2027-11-02", "2028-02-02")
         let changed = try await show()
         #expect(changed.contains("\nlegal: unsigned as it is now; what was signed were other contents\n"))
         #expect(changed.contains("\nsecurity: signed by "))

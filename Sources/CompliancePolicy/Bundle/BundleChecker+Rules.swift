@@ -205,6 +205,15 @@ extension BundleChecker {
         for (name, rule) in bundle.callers {
             let path = ["callers", name.text]
             if !(1...128).contains(name.text.utf8.count) { problem(file, path, "must be 1 to 128 bytes") }
+            if let reason = rule.consentsBecause, name != bundle.developmentCaller,
+                !CallerRule.isReason(reason)
+            {
+                problem(
+                    file, path + ["consents_because"], "is `\(reason)`, which says nothing",
+                    hint:
+                        "say in a sentence of \(CallerRule.reasonWordsMin) words or more whose yes it records, and where it was said"
+                )
+            }
             let promotes = promotes(rule.types) && name != bundle.developmentCaller
             let held = rule.grants.intersection(.separatedFromPromotion).grants
             if promotes, !held.isEmpty {

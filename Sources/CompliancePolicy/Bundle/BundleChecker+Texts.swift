@@ -38,6 +38,42 @@ extension BundleChecker {
         }
     }
 
+    /// What nobody uses is not asked for: a producer would send it, and a device keep it, for nothing.
+    func checkParamUse(of type: NotificationType) {
+        let file = "types/\(type.id).yaml"
+        // A page of texts that could not be read says nothing of what it uses.
+        guard bundle.documents[file] != nil, bundle.messages[LocaleMessages.lastLocale] != nil else { return }
+        // The gateway counts what a summary says.
+        if bundle.categories[type.category]?.summary == type.id { return }
+        for name in type.appParams {
+            guard let schema = type.params[name] else {
+                problem(file, ["used_by", "app"], "names `\(name)`, which is no param of the type")
+                continue
+            }
+            if type.body.push != .sealed, schema.kind != .uuid || type.body.push != .full {
+                problem(
+                    file, ["used_by", "app"],
+                    "names `\(name)`, and no push of the type carries it to the app",
+                    hint: "only a sealed body carries every param; one in full carries those that are a uuid")
+            }
+        }
+        var used = Set(type.appParams)
+        used.formUnion(bundle.messages.values.compactMap { $0.texts[type.messageKey]?.params }.joined())
+        used.formUnion(
+            [type.dedupeBy, type.dutyParam, type.hasAlertRecord ? "alertId" : nil].compactMap(\.self))
+        used.formUnion(NamedTypes.disclosures.filter { $0.name == type.id }.map(\.param))
+        // A random reference goes with the push, in full and sealed, so that a tap leads to what it is about.
+        let carriesReferences = type.body.push == .sealed || type.body.push == .full
+        for (name, schema) in type.params.sorted(by: { $0.key < $1.key })
+        where !used.contains(name) && !(carriesReferences && schema.kind == .uuid) {
+            problem(
+                file, ["params", name], "is used by no text, and by nothing else",
+                hint:
+                    "leave it out (GDPR Art. 5(1)(c)), say it in messages/, or, where the app shows it, add `used_by: {app: [\(name)]}`"
+            )
+        }
+    }
+
     private func checkChain(of messages: LocaleMessages, _ file: String) {
         var seen: Set<String> = [messages.locale]
         var next = messages.fallback

@@ -215,6 +215,16 @@ extension BundleChecker {
                 file, ["mandatory", "law"], "cites no law",
                 hint: "name the article that obliges us, or remove `mandatory`")
         }
+        checkDutyLaw(mandatory, file)
+        let latest = bundle.effectiveFrom.adding(months: MandatoryRule.reviewMonthsMax)
+        if mandatory.reviewOn > latest {
+            problem(
+                file, ["mandatory", "review"],
+                "is \(mandatory.reviewOn), more than \(MandatoryRule.reviewMonthsMax) months after the bundle takes effect (\(bundle.effectiveFrom))",
+                hint:
+                    "a duty is looked at again by \(latest): laws change, and a date nobody lives to see is no review"
+            )
+        }
         if mandatory.reviewOn <= bundle.effectiveFrom {
             problem(
                 file, ["mandatory", "review"],
@@ -257,6 +267,25 @@ extension BundleChecker {
                 file, ["mandatory", "if_unreachable"],
                 "is `\(channel.rawValue)`, and the type has no body there")
         }
+    }
+
+    /// A duty stands on a law that is known to oblige us to tell, and is owed no longer than that law leaves.
+    private func checkDutyLaw(_ mandatory: MandatoryRule, _ file: String) {
+        let known = mandatory.law.compactMap(NamedTypes.dutyLaw)
+        guard let strictest = known.min(by: { $0.hoursMax < $1.hoursMax }) else {
+            guard !mandatory.law.isEmpty else { return }
+            return problem(
+                file, ["mandatory", "law"],
+                "cites \(mandatory.law.map { "`\($0)`" }.joined(separator: ", ")), which no table knows as a duty to tell",
+                hint:
+                    "one of \(NamedTypes.dutyLaws.map { "`\($0.citation)`" }.joined(separator: ", ")), first in its line; or remove `mandatory`"
+            )
+        }
+        guard mandatory.dischargeWithinHours > strictest.hoursMax else { return }
+        problem(
+            file, ["mandatory", "discharge_within"],
+            "is \(mandatory.dischargeWithinHours) hours, and `\(strictest.citation)` leaves \(strictest.hoursMax) at most",
+            hint: strictest.because)
     }
 
     func checkAcrossTypes() {

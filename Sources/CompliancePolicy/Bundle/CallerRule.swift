@@ -62,6 +62,15 @@ package struct CallerRule: Hashable, Sendable {
 }
 
 extension CallerRule {
+    /// Words of a `consents_because`: whose yes, and where it was said, take that many.
+    static let reasonWordsMin = 8
+
+    /// Whether a text has that many different words with letters in them.
+    static func isReason(_ text: String) -> Bool {
+        let words = text.lowercased().split(whereSeparator: { !$0.isLetter }).filter { $0.count > 1 }
+        return Set(words).count >= reasonWordsMin
+    }
+
     init(_ reader: NodeReader) {
         let members = reader.members()
         means = members.text("means")

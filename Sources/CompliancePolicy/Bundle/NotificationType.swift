@@ -25,8 +25,10 @@ package struct MandatoryRule: Hashable, Sendable {
 
     /// By which somebody is reached whom no notification reached.
     package static let waysOut = ["email", "sms", "letter", "phone"]
-    /// Sixty days: nothing a law of the tables asks to be told takes longer.
+    /// Sixty days. The law a duty stands on leaves less (``NamedTypes/dutyLaws``).
     package static let dischargeHoursMax = 1_440
+    /// Months from the day the bundle takes effect in which a duty is looked at again, at the latest.
+    static let reviewMonthsMax = 18
 }
 
 /// What a push of a sealed type does for a device without a usable key.
@@ -88,6 +90,8 @@ package struct NotificationType: Hashable, Sendable {
     package var body: ByChannel<BodyForm>
     package var withoutKey: WithoutKey
     package var params: [String: ParamSchema]
+    /// Params that no text says and the app needs: a sealed content carries them all.
+    package var appParams: [String]
     /// The param that makes two sends the same event; see DESIGN section 14.3.
     package var dedupeBy: String?
     package var dedupeScope: DedupeScope
@@ -175,7 +179,7 @@ extension NotificationType {
         let tier: Tier = members.name("tier")
         self.tier = tier
         sensitivity = members.name("sensitivity")
-        notMarketingBecause = members.optionalText("not_marketing_because")
+        notMarketingBecause = members.optional("not_marketing_because")?.reason()
         let bases = members.required("basis")?.members()
         basis = ByRegime(
             gdpr: bases?.text("gdpr") ?? "", ukGDPR: bases?.text("uk_gdpr") ?? "",
@@ -204,6 +208,9 @@ extension NotificationType {
             }
             params[key] = ParamSchema(value)
         }
+        let users = members.optional("used_by")?.members()
+        appParams = users?.texts("app") ?? []
+        users?.refuseOthers()
         dedupeBy = members.optionalText("dedupe_by", byteCountMax: 64)
         let scope: DedupeScope? = members.optionalName("dedupe_scope")
         dedupeScope = scope ?? .caller

@@ -14,6 +14,7 @@ extension PolicyBundle {
         for type in types.values { checker.check(type) }
         checker.checkAcrossTypes()
         checker.checkMessages()
+        for type in types.values { checker.checkParamUse(of: type) }
         checker.checkNotices()
         checker.checkCases()
         return checker.list.problems
@@ -41,24 +42,8 @@ struct BundleChecker {
 }
 
 extension PolicyBundle {
-    /// What is no problem and still worth a look: duties by a law that the proof does not know, and texts that a locale
-    /// borrows from another.
-    package var remarks: [PolicyProblem] { unknownDuties + borrowedTexts }
-
-    private var unknownDuties: [PolicyProblem] {
-        types.values.sorted { $0.id < $1.id }.compactMap { type in
-            guard let laws = type.mandatory?.law, !laws.contains(where: NamedTypes.isKnownDuty) else {
-                return nil
-            }
-            let file = "types/\(type.id).yaml"
-            return PolicyProblem(
-                file: file, at: location(file, ["mandatory", "law"]),
-                "`mandatory.law` cites \(laws.map { "`\($0)`" }.joined(separator: ", ")), which no table here knows as a duty to tell",
-                hint:
-                    "that it is one rests on the signature of `legal` alone, without which production takes no bundle"
-            )
-        }
-    }
+    /// What is no problem and still worth a look: texts that a locale borrows from another.
+    package var remarks: [PolicyProblem] { borrowedTexts }
 
     private var borrowedTexts: [PolicyProblem] {
         let spoken = types.values.filter { type in

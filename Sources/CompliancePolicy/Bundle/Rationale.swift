@@ -13,17 +13,19 @@ package struct Rationale: Hashable, Sendable {
 extension MemberReader {
     /// `because`, `law` and `reviewed`, all required.
     func rationale() -> Rationale {
-        Rationale(because: text("because"), law: texts("law"), reviewed: date("reviewed"))
+        Rationale(because: required("because")?.reason() ?? "", law: texts("law"), reviewed: date("reviewed"))
     }
 
     /// The same where the format asks for less; `law` may be absent.
     func rationaleWithoutLaw() -> Rationale {
-        Rationale(because: text("because"), law: optional("law")?.texts() ?? [], reviewed: date("reviewed"))
+        Rationale(
+            because: required("because")?.reason() ?? "", law: optional("law")?.texts() ?? [],
+            reviewed: date("reviewed"))
     }
 
     /// Accepts the three wherever an author wants to give a reason that nobody demands.
     func ignoreRationale() {
-        _ = optionalText("because")
+        _ = optional("because")?.reason()
         _ = optional("law")?.texts()
         _ = optional("reviewed")?.date()
     }

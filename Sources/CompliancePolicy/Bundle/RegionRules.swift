@@ -130,7 +130,7 @@ extension RegionRule {
         let members = reader.members()
         self.init(
             regime: members.name("regime"), since: members.optional("since")?.date(),
-            because: members.optionalText("because"))
+            because: members.optional("because")?.reason())
         members.ignoreRationale()
         members.refuseOthers()
     }

@@ -82,6 +82,7 @@ struct TypePage {
         for (name, schema) in type.params.sorted(by: { $0.key < $1.key }) {
             lines.append("  \(name.padding(to: 24))\(schema.words)")
         }
+        add("for the app", type.appParams.joined(separator: ", "))
         add("dedupe by", type.dedupeBy.map { "\($0), for each \(type.dedupeScope.rawValue)" })
         add("deep link", type.deepLink)
         add("links lie under", type.linkPrefixes.map(\.text).joined(separator: ", "))
