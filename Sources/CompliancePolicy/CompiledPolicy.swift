@@ -212,6 +212,20 @@ package final class CompiledPolicy: Sendable {
         return all.sorted { $0.text < $1.text }
     }
 
+    /// Whether another type is sent in place of this one, or this one of another (`sub_of`).
+    package func isOneOfSeveral(_ type: NotificationType) -> Bool {
+        types.contains { $0.id != type.id && $0.eventScope == type.eventScope }
+    }
+
+    /// A category's own purpose, and those that types of no other category ask for besides.
+    package func purposes(onlyOf category: GateVocabulary.Category) -> [Purpose] {
+        func asked(_ isWanted: (NotificationType) -> Bool) -> Set<Purpose> {
+            Set(types.filter(isWanted).compactMap(\.purpose))
+        }
+        let own = asked { $0.category == category }.subtracting(asked { $0.category != category })
+        return own.union([Purpose(category.rawValue)]).sorted { $0.text < $1.text }
+    }
+
     /// The behaviours of the bundle, each once, with a request that shows it: what a proof goes through.
     package func behaviours(asking critical: [Bool] = [false, true]) -> [Behaviour: AttestedRequest] {
         var found: [Behaviour: AttestedRequest] = [:]

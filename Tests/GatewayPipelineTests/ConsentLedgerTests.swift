@@ -1,3 +1,4 @@
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import Testing
@@ -68,6 +69,84 @@ import Testing
             purpose: .marketing, channel: .push, address: nil,
             in: [event(.given, at: 10, method: .doubleOptIn, expires: 99)])
         #expect(fact == ConsentFact(state: .given, method: .doubleOptIn, expiresAt: Instant(seconds: 99)))
+    }
+
+    // MARK: Orders of arrival
+
+    /// One event reported at a time of its own.
+    private func reported(
+        _ state: ConsentEvent.State, _ number: UInt64, at seconds: Int64, receivedAt received: Int64,
+        withdraws: GateVocabulary.Tag? = nil, address: GateVocabulary.Tag? = nil, channel: Channel = .push
+    ) -> ConsentEvent {
+        var event = event(state, at: seconds, channel: channel, address: address)
+        event.idTag = GateVocabulary.Tag(high: 1, low: number)
+        event.receivedAt = Instant(seconds: received)
+        event.withdraws = withdraws
+        return event
+    }
+
+    @Test func `a grant from before a withdrawal was received does not outweigh it`() {
+        let given = reported(.given, 1, at: 10, receivedAt: 10)
+        for saidAt in [Int64(5), 10, 12, 20] {
+            let withdrawn = reported(.withdrawn, 2, at: saidAt, receivedAt: 20, withdraws: given.idTag)
+            let late = reported(.given, 3, at: 15, receivedAt: 30)
+            #expect(state([given, withdrawn, late]) == .withdrawn, "said at \(saidAt)")
+            #expect(
+                state([given, withdrawn, late, reported(.given, 4, at: 20, receivedAt: 31)]) == .withdrawn)
+            #expect(state([given, withdrawn, late, reported(.given, 4, at: 21, receivedAt: 31)]) == .given)
+        }
+        // A history that is imported is read by its own times.
+        let history = [
+            reported(.given, 1, at: 10, receivedAt: 900_000),
+            reported(.withdrawn, 2, at: 20, receivedAt: 900_000, withdraws: given.idTag),
+            reported(.given, 3, at: 30, receivedAt: 900_000),
+        ]
+        #expect(state(history) == .given)
+    }
+
+    @Test func `a no to a whole channel is one to every address, until a yes for one of them`() {
+        let other = GateVocabulary.Tag(high: 8, low: 8)
+        let no = reported(.withdrawn, 1, at: 20, receivedAt: 20, channel: .email)
+        let late = reported(.given, 2, at: 15, receivedAt: 30, address: Self.number, channel: .email)
+        let yes = reported(.given, 3, at: 40, receivedAt: 40, address: Self.number, channel: .email)
+        #expect(state([no], channel: .email, address: other) == .withdrawn)
+        #expect(state([no, late], channel: .email, address: Self.number) == .withdrawn)
+        #expect(state([no, late, yes], channel: .email, address: Self.number) == .given)
+        #expect(state([no, late, yes], channel: .email, address: other) == .withdrawn)
+        #expect(state([no], channel: .sms, address: other) == .neverAsked)
+    }
+
+    /// Grants and withdrawals of a day, dated anyhow, in any order of arrival.
+    @Test(arguments: [UInt64(11), 12, 13, 14])
+    func `what a withdrawal ended, only a grant from after its receipt begins again`(seed: UInt64) {
+        var numbers = SeededNumbers(seed: seed)
+        var (ended, begun) = (0, 0)
+        for _ in 0..<2_000 {
+            var events: [ConsentEvent] = []
+            var lastEnd: Int64?
+            for position in 1...UInt64(3 + numbers.next() % 8) {
+                let received = Int64(position) * 10
+                let said = received - Int64(numbers.next() % UInt64(received))
+                let wasGiven = state(events) == .given
+                let named = events.filter { $0.state == .given }.randomElement(using: &numbers)
+                let isWithdrawal = named != nil && numbers.next() % 2 == 0
+                events.append(
+                    reported(
+                        isWithdrawal ? .withdrawn : .given, position, at: said, receivedAt: received,
+                        withdraws: isWithdrawal ? named?.idTag : nil))
+                let isGiven = state(events) == .given
+                if isWithdrawal, wasGiven, !isGiven {
+                    lastEnd = received
+                    ended += 1
+                }
+                guard isGiven, let lastEnd else { continue }
+                begun += 1
+                #expect(
+                    events.contains { $0.state == .given && $0.eventTime > Instant(seconds: lastEnd) },
+                    "\(events.map { ($0.state, $0.eventTime, $0.receivedAt) })")
+            }
+        }
+        #expect(ended > 500 && begun > 100, "\(ended) ended, \(begun) began again")
     }
 
     @Test func `a withdrawal of a purpose ends every address that has it`() {

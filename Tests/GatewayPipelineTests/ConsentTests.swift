@@ -275,7 +275,10 @@ import Testing
         // Then nothing is left that could be offered, and the payment still waits.
         #expect(
             try await standing(gate, "u_1") == [
-                "marketing push": "withdrawn", "marketing email a_mail": "withdrawn",
+                "marketing push": "withdrawn", "marketing email": "withdrawn",
+                "marketing email a_mail": "withdrawn", "marketing sms": "withdrawn",
+                "partner_offers push": "withdrawn", "partner_offers email": "withdrawn",
+                "partner_offers sms": "withdrawn",
             ])
         for channel in ["push", "sms", "email"] {
             let row = try #require(try await effects(gate, "u_1", "marketing", channel)[""])

@@ -310,7 +310,7 @@ import Testing
         let reasons = deliveries.reduce(into: [:]) {
             $0[$1["destination"]?.stringValue ?? ""] = $1["reason"]?.stringValue
         }
-        #expect(reasons == ["a": "user_preference", "b": "allowed"], "\(reply.json)")
+        #expect(reasons == ["a": "no_marketing_opt_in", "b": "allowed"], "\(reply.json)")
     }
 
     @Test func `an objection to everything that is told of late leaves what was agreed to since`()

@@ -60,7 +60,8 @@ import Testing
             chosen: ["email a0": "user_off"]),
         .choice(
             "user_off", "email", source: "unsubscribe_link",
-            standing: ["email a0": "withdrawn", "email a1": "withdrawn"], chosen: ["email": "user_off"]),
+            standing: ["email": "withdrawn", "email a0": "withdrawn", "email a1": "withdrawn"],
+            chosen: ["email": "user_off"]),
         .choice(
             "user_off", "push", source: "unsubscribe_link", standing: ["push": "withdrawn"],
             chosen: ["push": "user_off"]),
@@ -73,14 +74,22 @@ import Testing
         .choice(
             "user_off", "sms", at: "n0", standing: ["sms n0": "withdrawn"], chosen: ["sms n0": "user_off"]),
         .choice(
-            "user_off", "email", standing: ["email a0": "withdrawn", "email a1": "withdrawn"],
+            "user_off", "email",
+            standing: ["email": "withdrawn", "email a0": "withdrawn", "email a1": "withdrawn"],
             chosen: ["email": "user_off"]),
+        .choice(
+            "user_off", "email", at: "a2", standing: ["email a2": "withdrawn"],
+            chosen: ["email a2": "user_off"]),
         .choice("user_off", "push", standing: ["push": "withdrawn"], chosen: ["push": "user_off"]),
         .choice("user_off", "push", at: "d_1", chosen: ["push d_1": "user_off"]),
         .choice(
             "default", "email", at: "a0", standing: ["email a0": "withdrawn"],
             chosen: ["email a0": "default"]),
-        .choice("default", "email", standing: ["email a0": "withdrawn", "email a1": "withdrawn"]),
+        .choice(
+            "default", "email",
+            standing: ["email": "withdrawn", "email a0": "withdrawn", "email a1": "withdrawn"]),
+        .choice("default", "sms", standing: ["sms": "withdrawn", "sms n0": "withdrawn"]),
+        .choice("default", "email", at: "a2", standing: ["email a2": "withdrawn"]),
         .choice("default", "push", standing: ["push": "withdrawn"], chosen: ["push": "default"]),
         .choice("default", "push", at: "d_1", why: "already_so"),
         .choice("user_on", "email", chosen: ["email": "user_on"]),
@@ -89,7 +98,8 @@ import Testing
         .choice(
             "user_off",
             standing: [
-                "push": "withdrawn", "sms n0": "withdrawn", "email a0": "withdrawn", "email a1": "withdrawn",
+                "push": "withdrawn", "sms": "withdrawn", "sms n0": "withdrawn", "email": "withdrawn",
+                "email a0": "withdrawn", "email a1": "withdrawn",
             ], chosen: ["push": "user_off", "sms": "user_off", "email": "user_off"]),
         Row(
             "withdrawal", "POST consents/a0/withdraw", [:], standing: ["email a0": "withdrawn"],
@@ -107,7 +117,8 @@ import Testing
         Row(
             "withdrawal on every channel", "POST consents/a0/withdraw", ["every_channel": true],
             standing: [
-                "push": "withdrawn", "sms n0": "withdrawn", "email a0": "withdrawn", "email a1": "withdrawn",
+                "push": "withdrawn", "sms": "withdrawn", "sms n0": "withdrawn", "email": "withdrawn",
+                "email a0": "withdrawn", "email a1": "withdrawn",
             ], chosen: ["push": "user_off", "sms": "user_off", "email": "user_off", "email a0": "user_off"]),
         Row(
             "grant", "POST consents", ["id": "new", "channel": "email", "address": "a2"],

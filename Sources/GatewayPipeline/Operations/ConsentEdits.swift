@@ -59,7 +59,7 @@ extension BatchContext {
         }
         if body.method == .existingCustomer { try requireSilence(of: person, about: body, at: address) }
         let age = now.milliseconds - body.eventTime.milliseconds
-        guard age <= Self.freshEventMilliseconds || grants.contains(.consentsImport) else {
+        guard age <= ConsentEvent.freshMilliseconds || grants.contains(.consentsImport) else {
             throw Problem(
                 .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
         }
@@ -188,16 +188,18 @@ extension BatchContext {
         let recorded = try append(withdrawal, of: person, by: caller, at: now)
         guard body.isForEveryChannel else { return recorded }
         var after = try reloaded(person)
+        let category = Category(rawValue: given.purpose.text)
+        let method = body.method ?? given.method
         for channel in Channel.allCases {
-            after = try withdrawConsents(
-                to: given.purpose, on: channel, of: after, at: eventTime, method: body.method, by: caller,
-                receivedAt: now)
-            // Where nothing was ever given, the choice alone keeps it so.
-            guard let category = Category(rawValue: given.purpose.text) else { continue }
+            for purpose in category.map(purposes(endedWith:)) ?? [given.purpose] {
+                after = try withdrawConsents(
+                    to: purpose, on: channel, of: after, at: eventTime, method: method, by: caller,
+                    receivedAt: now)
+            }
+            guard let category else { continue }
             let objection = PreferenceRecord(
                 subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
-                state: .userOff, source: (body.method ?? given.method).preferenceSource, at: eventTime,
-                caller: caller)
+                state: .userOff, source: method.preferenceSource, at: eventTime, caller: caller)
             try object(objection, of: after, at: now)
         }
         after = try reloaded(person)
@@ -210,24 +212,66 @@ extension BatchContext {
             noEffect: Will(after) == Will(person) ? isStillGiven ? .newerWord : .alreadySo : nil)
     }
 
-    /// Ends the consents to a purpose that were given on one channel up to a moment.
+    /// The purposes that an act about a category ends consent to: its own, and for marketing those that only marketing
+    /// asks for besides. An objection to direct marketing is to all of it (GDPR Art. 21(3)).
+    private func purposes(endedWith category: Category) -> [Purpose] {
+        category == .marketing ? policy.purposes(onlyOf: category) : [Purpose(category.rawValue)]
+    }
+
+    /// Ends consent to a purpose on one channel up to a moment.
     ///
-    /// - Parameter address: The only one whose consent ends; `nil` for every one of the channel.
+    /// Each consent that counts is withdrawn by name. Where none was given the withdrawal is a record all the same: a
+    /// law that asks for no consent asks for one after an objection, which a choice made later does not undo
+    /// (15 U.S.C. 7704(a)(4)).
+    ///
+    /// - Parameters:
+    ///   - address: The only one whose consent ends; `nil` for every one of the channel, those registered later
+    ///     included.
+    ///   - method: How it was said.
     /// - Returns: The person as the ledger knows them now.
     private func withdrawConsents(
         to purpose: Purpose, on channel: Channel, for address: Tag? = nil, of person: RecipientSnapshot,
-        at eventTime: Instant, method: ConsentMethod?, by caller: CallerName, receivedAt now: Instant
+        at eventTime: Instant, method: ConsentMethod, by caller: CallerName, receivedAt now: Instant
     ) throws -> RecipientSnapshot {
         var person = person
         for given in ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
         where given.eventTime <= eventTime && (address == nil || given.address == address) {
             let event = withdrawal(
-                of: given, at: eventTime, method: method ?? given.method, by: caller, person: person,
-                receivedAt: now)
+                of: given, at: eventTime, method: method, by: caller, person: person, receivedAt: now)
             try appendLedger(event, at: now)
             person = try reloaded(person)
         }
-        return person
+        let isRecorded = person.consents.contains {
+            $0.state == .withdrawn && $0.purpose == purpose && $0.channel == channel && $0.address == address
+                && $0.receivedAt == now && $0.eventTime == eventTime
+        }
+        if isRecorded { return person }
+        try appendLedger(
+            withdrawal(
+                to: purpose, on: channel, for: address, at: eventTime, method: method, by: caller,
+                person: person, receivedAt: now), at: now)
+        return try reloaded(person)
+    }
+
+    /// A no goes with whoever said it to the address that takes the place of the old one under the same id; a yes does
+    /// not.
+    func carryWithdrawals(
+        from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
+        at now: Instant
+    ) throws {
+        guard var person = try RecipientSnapshot.load(subject, from: store) else { return }
+        let newest = ConsentLedger.newest(in: person.consents)
+        let ended = newest.filter {
+            $0.key.channel == channel && $0.key.address == old && $0.value.state != .given
+        }
+        for (scope, event) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text })
+        where newest[.init(purpose: scope.purpose, channel: channel, address: new)] == nil {
+            let withdrawal = withdrawal(
+                to: scope.purpose, on: channel, for: new, at: now, method: event.method, by: caller,
+                person: person, receivedAt: now)
+            _ = try append(withdrawal, of: person, by: caller, at: now)
+            person = try reloaded(person)
+        }
     }
 
     /// Records a choice, and the consent that follows from it.
@@ -277,10 +321,11 @@ extension BatchContext {
             guard let category, act.effect(at: choice.level, on: category).consent == .withdrawn else {
                 continue
             }
-            person = try withdrawConsents(
-                to: Purpose(category.rawValue), on: channel,
-                for: choice.level == .address ? destination : nil, of: person, at: now, method: nil,
-                by: caller, receivedAt: now)
+            for purpose in purposes(endedWith: category) {
+                person = try withdrawConsents(
+                    to: purpose, on: channel, for: choice.level == .address ? destination : nil, of: person,
+                    at: now, method: source.consentMethod, by: caller, receivedAt: now)
+            }
         }
         guard let trail else { preconditionFailure("a preference was set on no channel") }
         person = try reloaded(person)
@@ -298,16 +343,12 @@ extension BatchContext {
         return TrailReference(entry: bytes, index: event.entryIndex, origin: surroundings.trailOrigin)
     }
 
-    /// How old an event may be without `consents.import`: 24 hours, in milliseconds.
-    private static let freshEventMilliseconds: Int64 = 86_400_000
-
     private func append(
         _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
         let trail = try appendLedger(event, at: now)
         // A notice that was only shown is no will.
         if event.state == .shown { return RecordedAnswer(trail: trail, noEffect: .shownOnly) }
-        try outweigh(event, of: try reloaded(person), by: caller, at: now)
         try follow(event, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
         try reconsider(person.subject.id, as: after, because: .consentChanged, at: now)
@@ -316,25 +357,6 @@ extension BatchContext {
             purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
         let isSo = (fact.state == .given) == (event.state == .given)
         return RecordedAnswer(trail: trail, noEffect: isSo ? .alreadySo : .newerWord)
-    }
-
-    /// Withdraws a consent that is reported after a later choice which ended it: a yes that comes late does not outlive
-    /// the no that was said after it.
-    private func outweigh(
-        _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
-    ) throws {
-        let counting = ConsentLedger.newest(in: person.consents)[
-            .init(purpose: event.purpose, channel: event.channel, address: event.address)]
-        guard event.state == .given, counting?.idTag == event.idTag else { return }
-        let ends = try store.preferenceHistory(of: person.subject.id).filter {
-            $0.scope == event.purpose.text && $0.channel == event.channel && $0.at >= event.eventTime
-                && $0.ends(consentFor: event.address)
-        }
-        guard let end = ends.max(by: { $0.at < $1.at }) else { return }
-        try appendLedger(
-            withdrawal(
-                of: event, at: end.at, method: event.method, by: caller, person: person, receivedAt: now),
-            at: now)
     }
 
     /// Records the preference that goes with a consent event. The event may be older than what the ledger knows, and
@@ -464,13 +486,27 @@ extension BatchContext {
         of given: ConsentEvent, at eventTime: Instant, method: ConsentMethod, by caller: CallerName,
         person: RecipientSnapshot, receivedAt now: Instant
     ) -> ConsentEvent {
+        var event = withdrawal(
+            to: given.purpose, on: given.channel, for: given.address, named: given.id, at: eventTime,
+            method: method, by: caller, person: person, receivedAt: now)
+        event.jurisdiction = given.jurisdiction
+        event.withdraws = given.idTag
+        return event
+    }
+
+    /// A withdrawal that names no record.
+    private func withdrawal(
+        to purpose: Purpose, on channel: Channel, for address: Tag?, named name: String? = nil,
+        at eventTime: Instant, method: ConsentMethod, by caller: CallerName, person: RecipientSnapshot,
+        receivedAt now: Instant
+    ) -> ConsentEvent {
         let position = person.consents.count + 1
-        let id = "\(given.id)/withdrawn/\(position)"
+        let id = "\(name ?? "\(purpose)/\(channel.rawValue)")/withdrawn/\(position)"
         return ConsentEvent(
-            subject: given.subject, id: id, idTag: person.subject.tag(.consent, id), purpose: given.purpose,
-            channel: given.channel, address: given.address, state: .withdrawn, eventTime: eventTime,
-            receivedAt: now, method: method, source: caller, jurisdiction: given.jurisdiction, notice: nil,
-            expiresAt: nil, withdraws: given.idTag, previousHash: person.consents.last.map(Self.hash) ?? "")
+            subject: person.subject.id, id: id, idTag: person.subject.tag(.consent, id), purpose: purpose,
+            channel: channel, address: address, state: .withdrawn, eventTime: eventTime, receivedAt: now,
+            method: method, source: caller, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
+            previousHash: person.consents.last.map(Self.hash) ?? "")
     }
 
     private func reloaded(_ person: RecipientSnapshot) throws -> RecipientSnapshot {
@@ -533,6 +569,17 @@ extension ConsentMethod {
         switch self {
         case .inAppToggle, .webForm, .doubleOptIn, .smsKeyword: .inAppSettings
         case .paperForm, .phoneCall, .existingCustomer, .expressConsent, .writtenConsent: .adminOverride
+        }
+    }
+}
+
+extension PreferenceSource {
+    /// The same the other way round, for the withdrawal that a choice makes.
+    fileprivate var consentMethod: ConsentMethod {
+        switch self {
+        case .inAppSettings, .osSettingsSync, .inAppStepUp: .inAppToggle
+        case .unsubscribeLink: .webForm
+        case .adminOverride: .phoneCall
         }
     }
 }

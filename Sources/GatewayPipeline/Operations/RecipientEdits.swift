@@ -140,6 +140,10 @@ extension BatchContext {
         members["channel"] = .string(body.channel.rawValue)
         members["verified"] = .boolean(body.verifiedAt != nil)
         let trail = try record(.address, at: now, members)
+        if let earlier, earlier.tag != tag {
+            try carryWithdrawals(
+                from: earlier.tag, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
+        }
         try reconsider(person.subject, because: .recipientChanged, at: now)
         return RecordedAnswer(trail: trail)
     }

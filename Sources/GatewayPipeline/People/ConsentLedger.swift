@@ -7,12 +7,14 @@ package enum ConsentLedger {
     /// The latest ``moment(of:in:)`` wins, whenever it arrived, so a grant that arrives late never resurrects a
     /// consent withdrawn after it. When two events carry the same time the one that permits least counts.
     ///
-    /// - Parameter address: The number's or address's tag for SMS and e-mail, `nil` for push.
+    /// - Parameter address: The number's or address's tag for SMS and e-mail; `nil` for push, and for what was said of
+    ///   every address of a channel.
     package static func fact(
         purpose: Purpose, channel: Channel, address: Tag?, in events: [ConsentEvent]
     ) -> ConsentFact {
         let newest = newest(in: events) { $0.purpose == purpose }
-        guard let own = newest[Scope(purpose: purpose, channel: channel, address: address)] else {
+        let scope = Scope(purpose: purpose, channel: channel, address: address)
+        guard let own = newest[scope] ?? newest[scope.ofWholeChannel] else {
             // Who bought something was told of an objection, and was asked for nothing.
             let given = newest.filter { $0.value.state == .given && $0.value.method != .existingCustomer }
                 .keys
@@ -31,25 +33,69 @@ package enum ConsentLedger {
     package struct Scope: Hashable {
         package var purpose: Purpose
         package var channel: Channel
+        /// `nil` for push, and for a withdrawal of every address of a channel, later ones included.
         package var address: Tag?
+
+        fileprivate var ofWholeChannel: Scope { Scope(purpose: purpose, channel: channel, address: nil) }
     }
 
     /// The event that counts in each scope where something was said.
+    ///
+    /// Events are folded in the order of their arrival: a withdrawal that counted when it was received keeps out every
+    /// grant that is reported after it and was given up to ``end(of:in:)``.
     package static func newest(
         in events: [ConsentEvent], where isWanted: (ConsentEvent) -> Bool = { _ in true }
     ) -> [Scope: ConsentEvent] {
-        var newest: [Scope: (event: ConsentEvent, moment: Instant)] = [:]
+        var words: [Scope: Word] = [:]
         for event in events where event.state != .shown && isWanted(event) {
             let scope = Scope(purpose: event.purpose, channel: event.channel, address: event.address)
-            let moment = moment(of: event, in: events)
-            if let other = newest[scope],
-                (other.moment, weight(other.event.state)) >= (moment, weight(event.state))
-            {
-                continue
+            var reached = [scope]
+            if event.channel != .push, event.address == nil {
+                reached += words.keys.filter { $0.ofWholeChannel == scope && $0 != scope }
             }
-            newest[scope] = (event, moment)
+            let (moment, end) = (moment(of: event, in: events), end(of: event, in: events))
+            for scope in reached {
+                var word = words[scope] ?? words[scope.ofWholeChannel] ?? Word()
+                word.hear(event, moment: moment, end: end)
+                words[scope] = word
+            }
         }
-        return newest.mapValues(\.event)
+        return words.compactMapValues(\.counting?.event)
+    }
+
+    /// What was said in one scope, up to an event.
+    private struct Word {
+        var counting: (event: ConsentEvent, moment: Instant)?
+        /// What was given up to then does not count, should it be reported now.
+        var withdrawnUntil: Instant?
+
+        mutating func hear(_ event: ConsentEvent, moment: Instant, end: Instant) {
+            if event.state == .given, let withdrawnUntil, moment <= withdrawnUntil { return }
+            if let counting {
+                guard (counting.moment, weight(counting.event.state)) < (moment, weight(event.state)) else {
+                    // Said once more, a no holds for as long as it is said.
+                    if counting.event.state != .given { extend(by: event, until: end) }
+                    return
+                }
+            }
+            counting = (event, moment)
+            extend(by: event, until: end)
+        }
+
+        private mutating func extend(by event: ConsentEvent, until end: Instant) {
+            guard event.state == .withdrawn else { return }
+            withdrawnUntil = max(withdrawnUntil ?? end, end)
+        }
+    }
+
+    /// Until when grants are ended by a withdrawal that counts. Two reporters' clocks are no measure of which of two words
+    /// of a day came first, and a time before the consent it names is wrong, so it is when the withdrawal was received; a
+    /// record of long ago ends what was given up to its own time.
+    private static func end(of event: ConsentEvent, in events: [ConsentEvent]) -> Instant {
+        let moment = moment(of: event, in: events)
+        let age = event.receivedAt.milliseconds - event.eventTime.milliseconds
+        return moment == event.eventTime && age > ConsentEvent.freshMilliseconds
+            ? moment : max(moment, event.receivedAt)
     }
 
     /// From when an event counts: its own time, and for a withdrawal never before the consent that it names was given.

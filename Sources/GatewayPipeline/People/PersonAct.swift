@@ -20,7 +20,7 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
     /// `user_off` from the source `unsubscribe_link` (RFC 8058, GDPR Art. 7(3)).
     case unsubscribeLink = "unsubscribe_link"
     case userOff = "user_off"
-    /// The category back to its default. The default of marketing is off, so a consent that says more ends.
+    /// The category back to its default. The default of marketing is off, so consent to it ends, and to nothing else.
     case `default`
     case userOn = "user_on"
 
@@ -52,7 +52,7 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
 
     package struct Effect: Sendable, Hashable {
         /// Of the category's consents at the level: for an account every one of the channel, for an address its own, for
-        /// a device the one to push.
+        /// a device the one to push. What is withdrawn here is withdrawn whether it was given or not.
         package var consent: ConsentEffect
         /// `nil` leaves every preference as it is.
         package var preference: PreferenceState?
@@ -102,14 +102,4 @@ extension PersonAct {
 
 extension PreferenceRecord {
     var level: PersonAct.Level { destination == nil ? .account : channel == .push ? .device : .address }
-
-    /// Whether the choice ended the consent that was given for one address of its channel, or for push.
-    ///
-    /// - Parameter address: The consent's own; `nil` for push.
-    func ends(consentFor address: Tag?) -> Bool {
-        guard let category = Category(rawValue: scope),
-            PersonAct(self).effect(at: level, on: category).consent == .withdrawn
-        else { return false }
-        return destination == nil || address == nil || destination == address
-    }
 }

@@ -199,7 +199,7 @@ package struct ConsentEvent: Hashable, Sendable {
     package var idTag: Tag
     package var purpose: Purpose
     package var channel: Channel
-    /// The tag of the number or mailbox for SMS and e-mail; `nil` for push.
+    /// The tag of the number or mailbox for SMS and e-mail; `nil` for push, and for a withdrawal of the whole channel.
     package var address: Tag?
     package var state: State
     /// When the person spoke.
@@ -212,12 +212,15 @@ package struct ConsentEvent: Hashable, Sendable {
     package var jurisdiction: String?
     package var notice: NoticeReference?
     package var expiresAt: Instant?
-    /// For a withdrawal: the record it withdraws.
+    /// For a withdrawal: the record it withdraws; `nil` where none was given.
     package var withdraws: Tag?
     /// SHA-256 over the canonical form of the previous record of this subject, hex; empty for the first.
     package var previousHash: String
     /// The entry that records it.
     package var entryIndex: UInt64
+
+    /// How old an event may be without `consents.import`: 24 hours, in milliseconds.
+    package static let freshMilliseconds: Int64 = 86_400_000
 
     package struct NoticeReference: Hashable, Sendable {
         package var id: String

@@ -336,7 +336,10 @@ package struct ConsentsAnswer: Hashable, Sendable {
                 .required("id", .anyText, "The reporter's id."),
                 .required("purpose", .anyText, "What for."),
                 .required("channel", .choice(of: Channel.self), "Which channel."),
-                .optional("address", .anyText, "Which number or e-mail address."),
+                .optional(
+                    "address", .anyText,
+                    "Which number or e-mail address; none for push, and for a withdrawal of the whole channel."
+                ),
                 .required("state", .choice(["given", "refused", "withdrawn", "shown"]), "What was said."),
                 .required("event_time", .anyText, "RFC 3339; when the person spoke."),
                 .required("received_at", .anyText, "RFC 3339; when the gate heard of it."),
@@ -388,7 +391,10 @@ package struct ConsentsAnswer: Hashable, Sendable {
             [
                 .required("purpose", .anyText, "What for."),
                 .required("channel", .choice(of: Channel.self), "Which channel."),
-                .optional("address", .anyText, "Which number or e-mail address."),
+                .optional(
+                    "address", .anyText,
+                    "Which number or e-mail address; none for push, and for a withdrawal of the whole channel."
+                ),
                 .required(
                     "state", .choice(ConsentState.allCases.map(\.rawValue) + [expired]),
                     "Where it stands; `expired` for what was given and does not count any more."),
