@@ -167,6 +167,10 @@ extension BadLine {
             "types/comment.yaml", ["mandatory"],
             TestBundle.minimal.documents["types/duty.yaml"]!["mandatory"], "is said of a `social` type"),
         BadLine("types/duty.yaml", ["mandatory", "law"], [], "cites no law"),
+        BadLine("types/duty.yaml", ["params"], [:], "does not say which param tells one duty from the next"),
+        BadLine(
+            "types/duty.yaml", ["params"], ["card_id": "uuid", "event_id": "uuid"],
+            "does not say which param tells one duty from the next"),
         BadLine("types/duty.yaml", ["mandatory", "review"], nil, "lacks `review`"),
         BadLine(
             "types/duty.yaml", ["mandatory", "approved"], ["by": "Head of Legal"],

@@ -50,12 +50,13 @@ extension TestBundle {
                 "duty", "transactional", "personal",
                 channels: ["push": ["body": "full"], "email": ["body": "full"]],
                 [
+                    "params": ["id": "uuid"],
                     "mandatory": [
                         "law": "PSD2 Art. 79(1)", "passes": ["preferences", "quiet_hours", "caps"],
                         "must_reach_within": "next business day", "if_unreachable": "email",
                         "discharged_by": ["push", "email"], "discharge_within": ["hours": 24],
                         "review": "2026-12-01",
-                    ]
+                    ],
                 ]),
             "types/help.yaml": type(
                 "help", "transactional", "high",

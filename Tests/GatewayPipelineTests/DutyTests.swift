@@ -1,4 +1,5 @@
 import CanonicalJSON
+import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
 import SQLiteStore
@@ -95,6 +96,64 @@ import WireProtocol
         let other = "22222222-5c1b-4e52-9a1f-3f6f3d1f7a10"
         #expect(try await breach("b", by: "email", incident: other).json["owed"] == nil)
         #expect(await alarms(afterHours: 25).count == 1)
+    }
+
+    @Test func `a card that is blocked again is a duty of its own`() async throws {
+        try await gate.register("u_1")
+        try await gate.register("u_1", device: "d_2")
+        _ = try await gate.addKey("u_1")
+        func block(_ id: String, at device: String, event: Int) async throws -> GatewayHarness.Reply {
+            var send = try await gate.example("card.blocked", id, to: "u_1", as: "security")
+            send["recipient"] = ["user": "u_1", "device": .string(device)]
+            var params = try #require(send["params"]?.objectValue)
+            params["event_id"] = .string("22222222-5c1b-4e52-9a1f-3f6f3d1f7a1\(event)")
+            send["params"] = .object(params)
+            return try await gate.call("security", "POST", "/v1/sends", send)
+        }
+        let first = try await block("a", at: "d_1", event: 1)
+        try #require(first.status == 202 && first.json["owed"] == nil, "\(first.json)")
+        // Of the same block the stand-in on the other phone leaves nothing owed, of the next block it does.
+        #expect(try await block("b", at: "d_2", event: 1).json["owed"] == nil)
+        let second = try await block("c", at: "d_2", event: 2)
+        #expect(second.json["owed"] == ["push", "email", "sms", "phone"], "\(second.json)")
+        for delivery in try await gate.claim(.security) {
+            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        }
+        #expect(await alarms(afterHours: 2).count == 1)
+    }
+
+    @Test func `a stand-in that waits goes on when the device gets a key, and nobody is alarmed`()
+        async throws
+    {
+        try await gate.register("u_1")
+        let send = try await gate.example("card.blocked", "a", to: "u_1", as: "security")
+        let reply = try await gate.call("security", "POST", "/v1/sends", send)
+        try #require(reply["reason"] == "generic_only", "\(reply.json)")
+        _ = try await gate.addKey("u_1")
+        await gate.settle()
+        #expect(gate.alarms.all == [])
+        // Nor when its turn comes so late that it is decided again.
+        gate.clock.advance(seconds: 600)
+        #expect(try await gate.claim(.security).count == 1)
+        #expect(gate.alarms.all == [])
+    }
+
+    @Test func `a cut text that waits goes on when the recipient lets notifications show everything`()
+        async throws
+    {
+        try await gate.register("u_1")
+        let send = try await gate.example("order.shipped", "a", to: "u_1", as: "payments")
+        #expect(gate.policy.type("order.shipped")?.body.push == .full)
+        let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+        try #require(reply.status == 202, "\(reply.json)")
+        let full = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1",
+            [
+                "region": "DE", "region_source": "kyc", "age": "adult", "privacy": "full",
+                "time_zone": "Europe/Berlin",
+            ])
+        try #require(full.status == 200, "\(full.json)")
+        #expect(try await gate.claim().count == 1)
     }
 
     @Test func `a stand-in without a key is not the notice, and a sealed body is`() async throws {

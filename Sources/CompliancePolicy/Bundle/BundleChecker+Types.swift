@@ -210,6 +210,11 @@ extension BundleChecker {
                 file, ["mandatory"], "is said of a `\(type.category.rawValue)` type",
                 hint: "no law obliges us to send marketing, and a duty must not carry any")
         }
+        if type.dutyParam == nil {
+            problem(
+                file, ["mandatory"], "does not say which param tells one duty from the next",
+                hint: "a second event would count as done with the first: name its uuid in `dedupe_by`")
+        }
         if mandatory.law.isEmpty {
             problem(
                 file, ["mandatory", "law"], "cites no law",

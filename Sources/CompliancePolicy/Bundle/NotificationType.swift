@@ -146,9 +146,12 @@ extension NotificationType {
         channel == .email && mandatory != nil && body.email == .full && sensitivity != .high
     }
 
-    /// The param that tells one event of a duty from another; `nil` when all sends of the type are one duty.
+    /// The param that tells one event of a duty from another: `dedupe_by`, or the only uuid; `nil` where nothing does,
+    /// which no bundle's mandatory type may have.
     package var dutyParam: String? {
-        dedupeBy ?? params.filter { $0.value == ParamSchema(kind: .uuid, isOptional: false) }.keys.min()
+        if let dedupeBy { return dedupeBy }
+        let identifiers = params.filter { $0.value == ParamSchema(kind: .uuid, isOptional: false) }.keys
+        return identifiers.count == 1 ? identifiers.first : nil
     }
 
     /// Whether a message in a form does the duty on a channel: one of the page's own, in the form the page gives it. The

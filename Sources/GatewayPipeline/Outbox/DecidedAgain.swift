@@ -36,7 +36,9 @@ struct DecidedAgain {
             facts = try Self.facts(of: row, person: person, batch: batch, now: now)
             decision = decide(row.request, given: facts, under: batch.policy)
         }
-        let keepsForm = row.state != .ready || decision.form == row.form
+        // The constant text says nothing that the whole one does not, should the recipient now want that.
+        let keepsForm =
+            row.state != .ready || decision.form == row.form || row.form == .generic && decision.form == .full
         switch decision.outcome {
         case .forward where keepsForm: verdict = .stands
         // A cap counts when something is forwarded, and what is ready was counted then.
@@ -70,6 +72,9 @@ struct DecidedAgain {
             let state = try batch.store.deviceKey(key).flatMap { KeyState(rawValue: $0.state) }
             let stillOpens = state == .active || state == .deactivated
             facts.deviceKey = stillOpens ? .usable : .revoked
+        } else if row.request.channel == .push, let known = recorded.deviceKey {
+            // The constant text was composed for want of a key, and one that came since does not seal it.
+            facts.deviceKey = known
         }
         return facts
     }
