@@ -60,6 +60,9 @@ public struct SendAnswer: Hashable, Sendable {
     public var policy: String
     /// Empty when the send was refused before anything about its recipient was asked.
     public var deliveries: [Delivery]
+    /// By what a duty to tell the recipient is still to be done after this send, any one of them: `push`, `sms`, `email`,
+    /// `letter` or `phone`. Empty when none is owed. What is owed past its time raises an alarm at the gateway.
+    public var owed: [String]
     public var trail: TrailReference
     /// The gateway had decided this id before; this is that answer, and nothing was sent again.
     public var isReplayed: Bool
@@ -84,6 +87,7 @@ extension SendAnswer {
         self.detail = json["detail"]?.stringValue
         self.whoCanFix = json["who_can_fix"]?.stringValue ?? "nobody"
         self.policy = policy
+        self.owed = (json["owed"]?.arrayValue ?? []).compactMap(\.stringValue)
         self.trail = trail
         self.isReplayed = json["replayed"]?.booleanValue ?? false
         self.deliveries = []

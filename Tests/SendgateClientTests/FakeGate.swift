@@ -77,7 +77,7 @@ final class FakeGate: RequestHandler {
 
     private static func decision(_ id: String, _ type: String, index: Int64) -> JSONObject {
         let outcome = type == "marketing.offer" ? "reject" : "forward"
-        return [
+        var answer: JSONObject = [
             "id": .string(id), "send_id": .string("00000000-0000-4000-8000-000000000001"),
             "outcome": .string(outcome),
             "reason": .string(outcome == "reject" ? "no_gdpr_consent" : "allowed"),
@@ -94,6 +94,8 @@ final class FakeGate: RequestHandler {
                 "leaf": .string(String(repeating: "b", count: 64)),
             ],
         ]
+        if type == "privacy.breach_notice" { answer["owed"] = ["email", "letter"] }
+        return answer
     }
 
     static func problem(_ status: Int, _ name: String, retryAfterSeconds: Int? = nil) -> WireReply {

@@ -69,6 +69,17 @@ import UnixSocketEndpoint
         }
     }
 
+    @Test func `what is still owed after a send is shown, and nothing where nothing is`() async throws {
+        try await withGate { path, _ in
+            let client = client(path)
+            let breach = try await client.send(
+                Send(id: "breach-1", type: "privacy.breach_notice", recipient: "u_42"))
+            #expect(breach.isPromised && breach.owed == ["email", "letter"])
+            #expect(try await client.send(remittance).owed == [])
+            await client.close()
+        }
+    }
+
     @Test func `a lost answer is asked for again and nothing is sent twice`() async throws {
         try await withGate(mishaps: [.losesAnswer, .losesAnswer]) { path, gate in
             let answer = try await client(path).send(remittance)
