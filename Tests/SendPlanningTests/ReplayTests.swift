@@ -174,6 +174,17 @@ import Testing
         #expect(missing == ["purpose_consent"])
     }
 
+    @Test func `a policy that looks for repetitions elsewhere is not replayable`() throws {
+        let example = try Self.example("alert.payment_processing", .defer)
+        let type = example.request.type
+        let file = "types/\(type).yaml"
+        let unknown = ReplayResult.notReplayable(.factsNotRecorded(type, ["repetition"]))
+        // Among all callers, or by another param; and not where it is not looked for any more.
+        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "type"), example) == unknown)
+        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "caller"), example) == .same)
+        #expect(try Self.with(TestBook.policy(file, ["dedupe_by"], nil), example) == .same)
+    }
+
     @Test func `a policy that chooses a form nobody composed is not replayable`() throws {
         let example = try Self.example("transfer.sent", .forward)
         var entry = Sample.entry(example)
