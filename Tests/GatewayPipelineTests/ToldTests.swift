@@ -174,6 +174,58 @@ import WireProtocol
         #expect(try await transfer("transfer.large", "d", other).status == 403)
     }
 
+    @Test
+    func `of one transfer the notice and the warning are one on all channels, and each goes on several`()
+        async throws
+    {
+        let gate = try await gate()
+        try await gate.register("u_1")
+        for (id, kind, value) in [("e", "email", "a@example.org"), ("n", "sms", "+4790000000")] {
+            let reply = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/addresses/\(id)",
+                [
+                    "kind": .string(kind), "value": .string(value),
+                    "verified_at": .string(gate.clock.now().rfc3339),
+                ])
+            try #require(reply.status == 200, "\(reply.json)")
+        }
+        var count = 0
+        func transfer(
+            _ type: String, _ event: Int, by channel: String, replacing send: String? = nil
+        ) async throws -> GatewayHarness.Reply {
+            count += 1
+            var body = GatewayHarness.remittance("t\(count)", to: "u_1")
+            body["type"] = .string("transfer.\(type)")
+            body["channel"] = .string(channel)
+            body["fallback_for"] = send.map { .string($0) }
+            body["params"] = [
+                "amount": ["minor": 500_000, "currency": "NOK"], "recipient_name": "Ahmad Karimi",
+                "transaction_id": .string("0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a1\(event)"),
+            ]
+            return try await gate.call("payments", "POST", "/v1/sends", body)
+        }
+        let push = try await transfer("sent", 1, by: "push")
+        try #require(push.status == 202, "\(push.json)")
+        for channel in ["sms", "email"] {
+            let warning = try await transfer("large", 1, by: channel)
+            #expect(warning["reason"] == "repeated" && warning["detail"] == "already_sent", "\(warning.json)")
+        }
+        #expect(try await transfer("sent", 1, by: "email").status == 202)
+        // The warning first, and then the notice elsewhere.
+        try #require(try await transfer("large", 2, by: "email").status == 202)
+        #expect(try await transfer("sent", 2, by: "push")["reason"] == "repeated")
+        #expect(try await transfer("large", 2, by: "push").status == 202)
+        // What takes the place of a push that failed is no second telling.
+        let failed = try await transfer("sent", 3, by: "push")
+        let instead = try await transfer("large", 3, by: "email", replacing: failed["send_id"])
+        #expect(instead.status == 202, "\(instead.json)")
+        // And what came to nothing was not told.
+        let cancelled = try await transfer("sent", 4, by: "push")
+        let path = "/v1/sends/\(try #require(cancelled["send_id"]))/cancel"
+        try #require(try await gate.call("payments", "POST", path).status == 200)
+        #expect(try await transfer("large", 4, by: "sms").status == 202)
+    }
+
     @Test func `what came to nothing may be told again`() async throws {
         let gate = try await gate()
         let sent = try await gate.call("payments", "POST", "/v1/sends", processing("a"))

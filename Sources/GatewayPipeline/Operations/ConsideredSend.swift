@@ -48,10 +48,14 @@ struct ConsideredSend {
             at: context.now)
         let event =
             isAdmitted ? person?.event(type, request.params, of: attested.caller, on: request.channel) : nil
-        let repetition = try person.map {
-            try store.repetition(of: event, to: $0.subject.id, besides: material.send)
-        }
         let (fallback, replaced) = try Self.fallback(request, as: attested, to: person, in: store)
+        let repetition =
+            isAdmitted
+            ? try person?.repetition(
+                of: request.params, in: attested, by: material.send,
+                replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil, under: policy,
+                from: store)
+            : nil
         var composer = SendComposer(
             context, person: person, material: material, verdict: verdict, fallback: fallback,
             repetition: repetition ?? .first, due: context.now)

@@ -8,6 +8,9 @@ import WireProtocol
 // One event is told once: a type that declares `dedupe_by` names the param that tells one event from another.
 // Events are compared among one caller's sends, or among all of the type where it declares `dedupe_scope: type`.
 // The value is kept as a tag under the person's own key, so that it means nothing once they are forgotten.
+//
+// One type may tell an event on each channel. What is sent in place of another type (`sub_of`) tells what that one told
+// on any of them: of one transfer both a notice and a warning would be two of it.
 
 extension RecipientSnapshot {
     /// The mark of what a send of a type tells this person; `nil` for a type that may be told again, or without
@@ -41,6 +44,32 @@ extension StoreReading {
         guard let event, let told = try told(event, to: subject) else { return .first }
         guard let teller = told.send else { return .acknowledged }
         return teller == send ? .first : .alreadySent
+    }
+}
+
+extension RecipientSnapshot {
+    /// Whether an event was told before: on the channel of the send by any send of it, on another channel by a type that it
+    /// is sent in place of, or that is sent in its place.
+    ///
+    /// - Parameters:
+    ///   - send: The send that asks.
+    ///   - replaced: The send it replaces after a failure, which is no reason against it.
+    func repetition(
+        of params: JSONObject, in request: AttestedRequest, by send: SendID, replacing replaced: SendID?,
+        under policy: CompiledPolicy, from store: any StoreReading
+    ) throws -> RepetitionFact {
+        let type = policy.type(request.type)
+        let event = event(type, params, of: request.caller, on: request.channel)
+        let own = try store.repetition(of: event, to: subject.id, besides: send)
+        guard own == .first, let type, policy.isOneOfSeveral(type) else { return own }
+        for channel in Channel.allCases where channel != request.channel {
+            guard let event = self.event(type, params, of: request.caller, on: channel),
+                let teller = try store.told(event, to: subject.id)?.send, teller != replaced,
+                try store.send(teller)?.type != type.id
+            else { continue }
+            return .alreadySent
+        }
+        return .first
     }
 }
 
