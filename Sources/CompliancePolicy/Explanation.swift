@@ -59,6 +59,8 @@ package enum Explanation {
             "The recipient has quiet hours, but the time zone they live in is not known."
         case .quietHoursDeferred where detail == .sendTime:
             "This kind of notification has its time of day and was kept for it."
+        case .quietHoursDeferred where detail == .zoneUnknown:
+            "The recipient's time zone is not known, and it was kept until quiet hours end wherever they may be."
         case .quietHoursDeferred: "It came in quiet hours and was kept until they end."
         case .frequencyCap:
             detail == .typeCap

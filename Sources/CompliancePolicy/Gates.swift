@@ -279,10 +279,12 @@ private func hoursRule(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     case nil: return .fail(.factMissing, .quietHours)
     case .off, .outside: return .pass
     case .zoneMissing:
-        // A payment notice is not lost for want of a zone; an offer is not worth waking anybody for.
+        // A payment notice does not wait where it is quiet in no zone they may be in; an offer is not worth a guess.
         return isDropped ? .fail(.quietHoursZoneMissing) : .pass
     case .inside:
         return .fail(isDropped ? .quietHoursDropped : .quietHoursDeferred)
+    case .insideSomewhere:
+        return isDropped ? .fail(.quietHoursZoneMissing) : .fail(.quietHoursDeferred, .zoneUnknown)
     }
 }
 
@@ -291,7 +293,7 @@ func waitsUntil(_ quietHours: GateResult, _ facts: Facts, _ behaviour: Behaviour
     guard case .quietHoursDeferred = quietHours.reason else { return nil }
     let due = waitsForItsTime(facts, behaviour) ? facts.due : nil
     if case .sendTime = quietHours.detail { return due }
-    guard case .inside(let end) = facts.quietHours else { return nil }
+    guard let end = facts.quietHours?.endsAt else { return nil }
     if let due, due.milliseconds > end.milliseconds { return due }
     return end
 }

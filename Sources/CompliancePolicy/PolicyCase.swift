@@ -344,7 +344,7 @@ private struct CaseFacts {
             var start = now
             if type?.ttlCountsFrom == .due {
                 start = facts.due ?? now
-                if case .inside(let end) = facts.quietHours { start = end }
+                if let end = facts.quietHours?.endsAt { start = end }
             }
             facts.expiry = start?.advanced(bySeconds: type?.ttlSeconds ?? 86_400)
         }

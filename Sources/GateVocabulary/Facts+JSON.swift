@@ -206,6 +206,7 @@ extension QuietHoursFact {
         case .zoneMissing: ["state": "zone_missing"]
         case .outside: ["state": "outside"]
         case .inside(let end): ["ends_at": .integer(end.milliseconds), "state": "inside"]
+        case .insideSomewhere(let end): ["ends_at": .integer(end.milliseconds), "state": "inside_somewhere"]
         }
     }
 
@@ -217,10 +218,12 @@ extension QuietHoursFact {
         case "zone_missing": self = .zoneMissing
         case "outside": self = .outside
         case "inside": self = .inside(endsAt: try members.required("ends_at", JSONShape.instant))
+        case "inside_somewhere":
+            self = .insideSomewhere(endsAt: try members.required("ends_at", JSONShape.instant))
         default:
             throw JSONShapeError(
                 pointer.appending("state"),
-                "expected one of `off`, `zone_missing`, `outside`, `inside`")
+                "expected one of `off`, `zone_missing`, `outside`, `inside`, `inside_somewhere`")
         }
         try members.refuseOthers()
     }

@@ -97,7 +97,8 @@ package enum FallbackFact: String, CaseIterable, Sendable, Hashable {
 }
 
 /// Whether what a send tells was told already: equal values of the param its type declares as `dedupe_by`, for
-/// this recipient on this channel, by the same caller or, where the type says so, by any.
+/// this recipient, by the same caller or, where the type says so, by any; on this channel, or by a type that it is sent in
+/// place of or the other way round on any.
 package enum RepetitionFact: String, CaseIterable, Sendable, Hashable {
     case first
     /// Another send told it, or waits to.
@@ -302,11 +303,21 @@ package enum OSPermission: String, CaseIterable, Sendable, Hashable {
 package enum QuietHoursFact: Hashable, Sendable {
     /// None set, or start equals end.
     case off
-    /// Set, but no time zone is known for the device or the account.
+    /// Set, but no time zone is known for the device or the account; quiet in none of the zones the recipient may be in.
     case zoneMissing
     case outside
     /// Inside the window, which ends at the given moment.
     case inside(endsAt: Instant)
+    /// No time zone is known, and it is quiet in one of the zones the recipient may be in; in none at the given moment.
+    case insideSomewhere(endsAt: Instant)
+
+    /// When what waits for the window's end may go; `nil` outside of it.
+    package var endsAt: Instant? {
+        switch self {
+        case .off, .zoneMissing, .outside: nil
+        case .inside(let end), .insideSomewhere(let end): end
+        }
+    }
 }
 
 package enum DeviceKeyFact: String, CaseIterable, Sendable, Hashable {

@@ -144,6 +144,8 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     // quiet_hours_deferred
     /// Nobody's quiet hours: the type has a time of day of its own.
     case sendTime = "send_time"
+    /// No time zone is known, and it is quiet in one where the recipient may be.
+    case zoneUnknown = "zone_unknown"
     // The consent reasons
     case neverAsked = "never_asked"
     case refused
@@ -210,7 +212,7 @@ extension Reason {
     package var details: [Detail] {
         switch self {
         case .repeated: [.alreadySent, .acknowledged]
-        case .quietHoursDeferred: [.sendTime]
+        case .quietHoursDeferred: [.sendTime, .zoneUnknown]
         case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
             [
                 .neverAsked, .refused, .withdrawn, .expired, .otherChannel, .otherAddress, .regionUnknown,

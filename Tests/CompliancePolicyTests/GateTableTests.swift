@@ -390,6 +390,17 @@ extension GateRow {
         GateRow("a payment without a zone is not lost", .of(TestType.payment), .quietHours, .pass) {
             $0.quietHours = .zoneMissing
         },
+        GateRow(
+            "a payment waits where it may be quiet", .of(TestType.payment), .quietHours,
+            .fail(.quietHoursDeferred, .zoneUnknown)
+        ) {
+            $0.quietHours = .insideSomewhere(endsAt: noon.advanced(bySeconds: 60))
+        },
+        GateRow(
+            "an offer where it may be quiet", .of(TestType.promo), .quietHours, .fail(.quietHoursZoneMissing)
+        ) {
+            $0.quietHours = .insideSomewhere(endsAt: noon.advanced(bySeconds: 60))
+        },
         GateRow("nobody knows the hours", .of(TestType.payment), .quietHours, missing(.quietHours)) {
             $0.quietHours = nil
         },

@@ -57,7 +57,7 @@ struct PlainInterpreter: Sendable {
         if hours.reason == .quietHoursDeferred {
             if hours.detail == .sendTime {
                 wait = facts.due
-            } else if case .inside(let end) = facts.quietHours {
+            } else if let end = facts.quietHours?.endsAt {
                 wait = end
                 if type?.timing != nil, let now = facts.now, let due = facts.due, now < due {
                     wait = max(end, due)
@@ -424,7 +424,8 @@ struct PlainInterpreter: Sendable {
         case (nil, _): return .fail(.factMissing, .quietHours)
         case (.inside, .drop): return .fail(.quietHoursDropped)
         case (.inside, _): return .fail(.quietHoursDeferred)
-        case (.zoneMissing, .drop): return .fail(.quietHoursZoneMissing)
+        case (.zoneMissing, .drop), (.insideSomewhere, .drop): return .fail(.quietHoursZoneMissing)
+        case (.insideSomewhere, _): return .fail(.quietHoursDeferred, .zoneUnknown)
         default: return unlessQuiet
         }
     }

@@ -96,7 +96,7 @@ import Testing
         expectAll(Platform.self, "platform")
         expectAll(OSPermission.self, "os_permission")
         expectAll(DeviceKeyFact.self, "device_key")
-        for state in ["off", "zone_missing", "outside", "inside"] {
+        for state in ["off", "zone_missing", "outside", "inside", "inside_somewhere"] {
             #expect(seen.contains("quiet_hours \(state)"))
         }
     }

@@ -74,8 +74,10 @@ extension Facts {
         if changes(&numbers) { facts.destinationTypePreference = any(PreferenceState.self, &numbers) }
         if changes(&numbers) {
             facts.quietHours =
-                [nil, .off, .zoneMissing, .outside, .inside(endsAt: instant(&numbers))][
-                    Int(numbers.next() % 5)]
+                [
+                    nil, .off, .zoneMissing, .outside, .inside(endsAt: instant(&numbers)),
+                    .insideSomewhere(endsAt: instant(&numbers)),
+                ][Int(numbers.next() % 6)]
         }
         if changes(&numbers) { facts.destination = any(DestinationFact.self, &numbers) }
         if changes(&numbers) { facts.platform = any(Platform.self, &numbers) }

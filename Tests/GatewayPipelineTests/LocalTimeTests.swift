@@ -156,7 +156,7 @@ import Testing
             name: "between two and five, when it is five", time: .between(first: 840, last: 1020),
             zone: "Europe/Oslo", now: "2026-11-21T16:00:00Z", goesAt: "2026-11-22T13:07:00Z"),
         Departure(
-            name: "without a zone, at once", time: .daily(minute: 480), zone: nil,
+            name: "without a zone, and without one it may be in", time: .daily(minute: 480), zone: nil,
             now: "2026-11-21T12:00:00Z", goesAt: "2026-11-21T12:00:00Z"),
     ]
 
@@ -164,6 +164,91 @@ import Testing
     func `a type with a time of its own`(_ row: Departure) {
         let moment = LocalTime.sendTime(row.time, at: .utc(row.now), zones: [row.zone], spread: 7)
         #expect(moment == .utc(row.goesAt), "\(moment.rfc3339)")
+    }
+
+    // MARK: Without a zone
+
+    private static let places = [
+        ["America/New_York", "America/Los_Angeles", "Pacific/Honolulu"],
+        ["Europe/Oslo", "Europe/Lisbon", "Europe/Helsinki", "Atlantic/Azores"], ["Asia/Tokyo"],
+        ["Europe/Moscow", "Asia/Kamchatka", "Europe/Kaliningrad"],
+    ]
+
+    @Test(arguments: [UInt64(31), 32, 33])
+    func `without a zone it is quiet while it is in one where they may be, and over when it is in none`(
+        seed: UInt64
+    ) {
+        var numbers = SeededNumbers(seed: seed)
+        var (quiet, loud) = (0, 0)
+        for _ in 0..<2_000 {
+            let zones = Self.places[Int(numbers.next() % 4)]
+            let start = Int(numbers.next() % 1440)
+            let length = 60 + Int(numbers.next() % 700)
+            let hours = QuietHours(startMinute: start, endMinute: (start + length) % 1440)
+            let now = Instant.utc("2026-03-01T00:00:00Z").advanced(
+                bySeconds: Int64(numbers.next() % 31_536_000))
+            func inside(_ moment: Instant) -> [Instant] {
+                zones.compactMap {
+                    LocalTime.quietHours(hours, at: moment, zones: [$0]).endsAt
+                }
+            }
+            let fact = LocalTime.quietHours(hours, at: now, zones: [nil, nil], possible: zones)
+            if let end = fact.endsAt {
+                #expect(!inside(now).isEmpty && end > now, "\(now.rfc3339)")
+                #expect(fact == .insideSomewhere(endsAt: end))
+                // Windows that are nowhere over at once are judged in the first zone.
+                #expect(inside(end).isEmpty || inside(now).contains(end), "\(now.rfc3339) \(hours)")
+                quiet += 1
+            } else {
+                loud += 1
+                #expect(fact == .zoneMissing)
+                #expect(inside(now).isEmpty || inside(now).count < zones.count, "\(now.rfc3339)")
+            }
+        }
+        #expect(quiet > 500 && loud > 200, "\(quiet) \(loud)")
+    }
+
+    @Test(arguments: [UInt64(41), 42, 43])
+    func `without a zone a type with a time of its own goes inside its window wherever they may be`(
+        seed: UInt64
+    ) {
+        var numbers = SeededNumbers(seed: seed)
+        for _ in 0..<1_000 {
+            // Four hours apart at most, so that each window has a time in common.
+            let zones = Self.places[1 + Int(numbers.next() % 2)]
+            let first = 9 * 60 + Int(numbers.next() % 300)
+            let last = first + 300
+            let now = Instant.utc("2026-03-01T00:00:00Z").advanced(
+                bySeconds: Int64(numbers.next() % 31_536_000))
+            let time = SendTime.between(first: first, last: last)
+            let moment = LocalTime.sendTime(
+                time, at: now, zones: [nil], possible: zones, spread: numbers.next())
+            #expect(moment >= now && moment <= now.advanced(bySeconds: 2 * 86_400))
+            for zone in zones {
+                // What is inside its window goes at once.
+                let there = LocalTime.sendTime(time, at: moment, zones: [zone], spread: 0)
+                #expect(there == moment, "\(zone) \(moment.rfc3339)")
+            }
+        }
+        // A time of day has come everywhere, and for nobody at night.
+        let zones = Self.places[1]
+        let morning = LocalTime.sendTime(
+            .daily(minute: 480), at: .utc("2026-11-21T07:30:00Z"), zones: [nil], possible: zones, spread: 3)
+        #expect(morning == .utc("2026-11-21T09:00:00Z"), "\(morning.rfc3339)")
+        let sunday = LocalTime.sendTime(
+            .weekly(day: 6, minute: 19 * 60), at: .utc("2026-11-21T07:30:00Z"), zones: [nil],
+            possible: zones, spread: 3)
+        #expect(sunday == .utc("2026-11-22T20:00:00Z"), "\(sunday.rfc3339)")
+    }
+
+    @Test func `every country of the bundle has zones that this machine knows`() throws {
+        let policy = try Repository.policy()
+        // Nobody lives on Bouvet, or on Heard and McDonald.
+        let empty = ["BV", "HM"].compactMap { RegionCode($0) }
+        for code in policy.bundle.regions.regions.keys where !empty.contains(code) {
+            let zones = CountryZones.zones(of: code.country)
+            #expect(!zones.isEmpty && zones.allSatisfy(LocalTime.isKnown(zone:)), "\(code): \(zones)")
+        }
     }
 
     @Test func `a time inside a window is one's own, and inside it`() {

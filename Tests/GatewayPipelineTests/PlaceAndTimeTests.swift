@@ -96,6 +96,71 @@ import Testing
         #expect(deliveries.map(\.expiresAt) == [.utc("2026-11-21T22:30:00Z")])
     }
 
+    private func registerWithoutZone(
+        _ gate: GatewayHarness, region: String?, deviceZone: String? = nil
+    ) async throws {
+        var person: JSONObject = [
+            "age": "adult", "locale": "en", "quiet_hours": ["start": "21:00", "end": "08:00"],
+        ]
+        var device: JSONObject = [
+            "platform": "ios", "app": "no.getdrop.app", "token": "t", "os_permission": "granted",
+        ]
+        if let region {
+            (person["region"], person["region_source"]) = (.string(region), "kyc")
+            device["region"] = .string(region)
+        }
+        for (path, body) in [("", person), ("/devices/d_1", device)] {
+            let reply = try await gate.call("product", "PUT", "/v1/recipients/u_1\(path)", body)
+            try #require(reply.status == 200, "\(reply.json)")
+        }
+        guard let deviceZone else { return }
+        device["time_zone"] = .string(deviceZone)
+        device["token"] = "t2"
+        let reply = try await gate.call("product", "PUT", "/v1/recipients/u_1/devices/d_2", device)
+        try #require(reply.status == 200, "\(reply.json)")
+    }
+
+    /// Nine in the evening has come where the row says, and eight in the morning is last there.
+    @Test(arguments: [
+        // 02:30Z is half past nine in New York, half past six in Los Angeles, and eight in Honolulu is 18:00Z.
+        ("US", nil, "2026-11-22T02:30:00Z", "2026-11-22T18:00:00Z"),
+        ("US", nil, "2026-11-21T19:00:00Z", nil), ("NO", nil, "2026-11-21T19:30:00Z", nil),
+        ("NO", nil, "2026-11-21T20:30:00Z", "2026-11-22T07:00:00Z"),
+        // A phone that tells its zone is where it is; the country is not asked.
+        ("US", "America/New_York", "2026-11-22T02:30:00Z", "2026-11-22T13:00:00Z"),
+        // Of whom nothing is known is somewhere in Europe under the GDPR: past nine in Helsinki, eight in Lisbon.
+        (nil, nil, "2026-11-21T19:30:00Z", "2026-11-22T08:00:00Z"), (nil, nil, "2026-11-21T12:00:00Z", nil),
+    ])
+    func `quiet hours without a zone are kept wherever the recipient may be`(
+        region: String?, zone: String?, now: String, end: String?
+    ) async throws {
+        let gate = try GatewayHarness(at: now)
+        try await registerWithoutZone(gate, region: region, deviceZone: zone)
+        var send = GatewayHarness.remittance("r_1", to: "u_1")
+        send["recipient"] = ["user": "u_1", "device": "d_1"]
+        let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+        if let end {
+            #expect(reply["reason"] == "quiet_hours_deferred" && reply["detail"] == "zone_unknown")
+            #expect(try notBefore(reply) == [end], "\(reply.json)")
+            // It is told, goes then, and security does not wait.
+            let told = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions")
+            #expect("\(told.json)".contains("time zone is not known"), "\(told.json)")
+            gate.clock.advance(
+                seconds: (Instant.utc(end).milliseconds - gate.clock.now().milliseconds) / 1000)
+            _ = try await gate.claim()
+            #expect(try await gate.claim().count == 1)
+        } else {
+            #expect(reply["outcome"] == "forward", "\(reply.json)")
+        }
+        let alert = try await gate.example("security.new_login", "s_1", to: "u_1", as: "security")
+        #expect(try await gate.call("security", "POST", "/v1/sends", alert)["outcome"] == "forward")
+        try await gate.consent("u_1")
+        var promo = try await gate.promo("p_1", to: "u_1")
+        promo["recipient"] = ["user": "u_1", "device": "d_1"]
+        let offer = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        #expect(offer.status == 403 && offer["reason"] != "allowed", "\(offer.json)")
+    }
+
     @Test func `a message whose hour passed while nobody took it expires all the same`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1", quiet: ["start": "06:00", "end": "20:00"])

@@ -254,6 +254,8 @@ struct FactSpace: Sendable {
             { .inside(endsAt: $0.advanced(byMilliseconds: 3_600_000)) },
             { .inside(endsAt: $0.advanced(byMilliseconds: 3_600_001)) },
             { .inside(endsAt: $0) },
+            { .insideSomewhere(endsAt: $0.advanced(byMilliseconds: 1_800_000)) },
+            { .insideSomewhere(endsAt: $0.advanced(byMilliseconds: 3_600_001)) },
         ]
         return expiries.flatMap { expiry in
             dues.flatMap { due in

@@ -132,7 +132,7 @@ package struct StatuteBook: Sendable {
         found.insert(.expired, if: now > expiry)
         found.insert(.dueAfterExpiry, if: due > expiry)
         found.insert(.beforeItsTime, if: waitsForItsTime(send, facts))
-        if case .inside(let end) = facts.quietHours, send.isRegistered, send.quietHours == .defer,
+        if let end = facts.quietHours?.endsAt, send.isRegistered, send.quietHours == .defer,
             obeysHours(send), !(send.requestPassesHours && isAsked(facts))
         {
             found.insert(.waitsBeyondExpiry, if: end > expiry)
@@ -396,6 +396,9 @@ package struct StatuteBook: Sendable {
             case .zoneMissing:
                 found.insert(.zoneMissing, if: !passes && (send.isPromotion || send.quietHours == .drop))
             case .inside: found.insert(.quietHours, if: !passes)
+            case .insideSomewhere:
+                let isDropped = send.isPromotion || send.quietHours == .drop
+                found.insert(isDropped ? .zoneMissing : .quietHours, if: !passes)
             }
         }
         found.insert(.askedHoweverOften, if: send.requestPassesCaps && isAsked)

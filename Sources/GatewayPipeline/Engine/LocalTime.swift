@@ -18,21 +18,39 @@ package struct LocalTime: Sendable {
     /// - Parameters:
     ///   - hours: `nil`, or equal start and end, means off.
     ///   - zones: The device's, then the account's; the first that is known counts.
+    ///   - possible: The zones they may be in, asked where none is known. It is quiet while it is in one of them; where
+    ///     it always is in one, the first stands for all.
     /// - Returns: When inside, the moment the local clock first reads the end time. Across a gap (spring)
     ///   that is the first moment after it; across an overlap (autumn), the first of the two.
     package static func quietHours(
-        _ hours: QuietHours?, at now: Instant, zones: [String?]
+        _ hours: QuietHours?, at now: Instant, zones: [String?], possible: @autoclosure () -> [String] = []
     ) -> QuietHoursFact {
         guard let hours, hours.startMinute != hours.endMinute else { return .off }
-        guard let zone = zones.lazy.compactMap({ $0.flatMap(TimeZone.init(identifier:)) }).first else {
-            return .zoneMissing
+        if let zone = known(zones).first {
+            return windowEnd(of: hours, at: now, in: zone).map(QuietHoursFact.inside) ?? .outside
         }
+        let possible = known(possible())
+        func lastEnd(from moment: Instant) -> Instant? {
+            possible.compactMap { windowEnd(of: hours, at: moment, in: $0) }.max()
+        }
+        guard var moment = lastEnd(from: now) else { return .zoneMissing }
+        while let next = lastEnd(from: moment), moment < now.advanced(bySeconds: 86_400) { moment = next }
+        if lastEnd(from: moment) == nil { return .insideSomewhere(endsAt: moment) }
+        return possible.first.flatMap { windowEnd(of: hours, at: now, in: $0) }
+            .map(QuietHoursFact.insideSomewhere) ?? .zoneMissing
+    }
+
+    /// - Returns: `nil` outside of the window.
+    private static func windowEnd(of hours: QuietHours, at now: Instant, in zone: TimeZone) -> Instant? {
         let minute = localMinute(at: now, in: zone)
         let start = Int64(hours.startMinute)
         let end = Int64(hours.endMinute)
         let isInside = start < end ? minute >= start && minute < end : minute >= start || minute < end
-        guard isInside else { return .outside }
-        return .inside(endsAt: nextMoment(localMinute: end, after: now, in: zone))
+        return isInside ? nextMoment(localMinute: end, after: now, in: zone) : nil
+    }
+
+    private static func known(_ zones: [String?]) -> [TimeZone] {
+        zones.compactMap { $0.flatMap(TimeZone.init(identifier:)) }
     }
 
     /// Joins the hours in which a law lets a channel be used with the recipient's own quiet hours.
@@ -46,7 +64,7 @@ package struct LocalTime: Sendable {
         guard let opening = opening(of: hours, in: zones, from: now), opening > now else {
             return own == .off ? .outside : own
         }
-        if case .inside(let end) = own { return .inside(endsAt: max(end, opening)) }
+        if let end = own.endsAt { return .inside(endsAt: max(end, opening)) }
         return .inside(endsAt: opening)
     }
 
@@ -78,15 +96,32 @@ package struct LocalTime: Sendable {
     /// Inside a window that is now, whether one's own minute of it is past or to come.
     ///
     /// - Parameters:
-    ///   - zones: The destination's, then the account's; without a known zone there is no time of day to wait for.
+    ///   - zones: The destination's, then the account's.
+    ///   - possible: The zones they may be in, asked where none is known. It goes when its time has come in all of them.
     ///   - spread: Any number that is always the same for one recipient; it places them inside a window.
     package static func sendTime(
-        _ time: SendTime, at now: Instant, zones: [String?], spread: UInt64
+        _ time: SendTime, at now: Instant, zones: [String?], possible: @autoclosure () -> [String] = [],
+        spread: UInt64
     ) -> Instant {
         if case .after(let minutes) = time { return now.advanced(bySeconds: Int64(minutes) * 60) }
-        guard let zone = zones.lazy.compactMap({ $0.flatMap(TimeZone.init(identifier:)) }).first else {
-            return now
-        }
+        if let zone = known(zones).first { return sendTime(time, at: now, in: zone, spread: spread) }
+        let possible = known(possible())
+        if let moment = sendTime(time, at: now, inAll: possible, spread: spread) { return moment }
+        // A window that is open in all of them at no time: then in one of them, and by day in all.
+        let moments = possible.map { sendTime(time, at: now, in: $0, spread: spread) }
+        return moments.first { moment in
+            possible.allSatisfy { day.contains(Int(localMinute(at: moment, in: $0))) }
+        } ?? moments.first ?? now
+    }
+
+    /// From eight in the morning until nine in the evening (47 CFR 64.1200(c)(1) has the same hours).
+    private static let day = 8 * 60..<21 * 60
+    /// How long a time of day is in time where the zone is not known, unless the day is longer.
+    private static let minutesLate = 4 * 60
+
+    private static func sendTime(
+        _ time: SendTime, at now: Instant, in zone: TimeZone, spread: UInt64
+    ) -> Instant {
         func next(_ minute: Int) -> Instant {
             localMinute(at: now, in: zone) == Int64(minute)
                 ? now : nextMoment(localMinute: Int64(minute), after: now, in: zone)
@@ -107,6 +142,43 @@ package struct LocalTime: Sendable {
         }
     }
 
+    /// The first moment at which a time of day has come in every zone, and is over in none.
+    ///
+    /// - Returns: `nil` where there is none within the week to come.
+    private static func sendTime(
+        _ time: SendTime, at now: Instant, inAll zones: [TimeZone], spread: UInt64
+    ) -> Instant? {
+        let minutes: Range<Int>
+        var weekday: Int?
+        switch time {
+        case .after: return nil
+        case .between(let first, let last): minutes = first..<last
+        case .daily(let minute), .weekly(_, let minute):
+            minutes = minute..<min(max(minute + minutesLate, day.upperBound), Int(minutesPerDay))
+        }
+        if case .weekly(let day, _) = time { weekday = day }
+        func isTime(_ moment: Instant) -> Bool {
+            zones.allSatisfy { zone in
+                minutes.contains(Int(localMinute(at: moment, in: zone)))
+                    && (weekday == nil || weekday == self.weekday(of: moment, in: zone))
+            }
+        }
+        guard !zones.isEmpty else { return nil }
+        if case .between = time, isTime(now) { return now }
+        var moment = now
+        while moment < now.advanced(bySeconds: 8 * 86_400) {
+            let openings = zones.map {
+                nextMoment(localMinute: Int64(minutes.lowerBound), after: moment, in: $0)
+            }
+            moment = openings.min() ?? now
+            guard isTime(moment) else { continue }
+            guard case .between = time else { return moment }
+            let rest = zones.map { minutes.upperBound - Int(localMinute(at: moment, in: $0)) }.min() ?? 1
+            return moment.advanced(bySeconds: Int64(spread % UInt64(rest)) * 60)
+        }
+        return nil
+    }
+
     /// Monday is 0, Sunday 6.
     private static func weekday(of instant: Instant, in zone: TimeZone) -> Int {
         let local = instant.seconds + offsetSeconds(zone, at: instant)
@@ -117,9 +189,7 @@ package struct LocalTime: Sendable {
 
     /// Seconds east of Greenwich in the first known of `zones`; `nil` when none is.
     package static func offsetSeconds(at now: Instant, zones: [String?]) -> Int? {
-        zones.lazy.compactMap { $0.flatMap(TimeZone.init(identifier:)) }.first.map {
-            Int(offsetSeconds($0, at: now))
-        }
+        known(zones).first.map { Int(offsetSeconds($0, at: now)) }
     }
 
     private static func offsetSeconds(_ zone: TimeZone, at instant: Instant) -> Int64 {

@@ -68,7 +68,7 @@ struct ConsideredSend {
         for destination in found {
             // Eight in the morning comes at another moment to each device.
             if isAdmitted, let type, let person {
-                composer.due = person.due(type, at: destination, from: context.now)
+                composer.due = person.due(type, at: destination, from: context.now, under: policy)
             }
             var draft = try composer.decide(for: destination)
             draft.event = event

@@ -95,7 +95,8 @@ package struct FactsLoading {
     ) -> QuietHoursFact {
         let own = LocalTime.quietHours(
             person.record.quietHours, at: moment,
-            zones: destination.timeZones(account: person.record.timeZone))
+            zones: destination.timeZones(account: person.record.timeZone),
+            possible: person.possibleZones(at: destination, under: policy))
         guard let hours, case .address(let address) = destination else { return own }
         let places = [person.record.region?.code] + person.devices.map(\.region?.code)
         let isThere =

@@ -46,9 +46,9 @@ package struct RecipientSnapshot {
     /// When a type with a time of its own goes out to one destination.
     ///
     /// A device has its own zone, or else the account's. An address has none: it is read where the newest device is,
-    /// or else where the person lives.
+    /// or else where the person lives. Without any, it goes when its time has come wherever they may be.
     package func due(
-        _ type: NotificationType, at destination: Destination, from now: Instant
+        _ type: NotificationType, at destination: Destination, from now: Instant, under policy: CompiledPolicy
     ) -> Instant {
         guard let timing = type.timing else { return now }
         let zones: [String?]
@@ -59,7 +59,30 @@ package struct RecipientSnapshot {
             zones = [newest?.timeZone, record.timeZone]
         }
         let spread = subject.id.bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        return LocalTime.sendTime(timing, at: now, zones: zones, spread: spread)
+        return LocalTime.sendTime(
+            timing, at: now, zones: zones, possible: possibleZones(at: destination, under: policy),
+            spread: spread)
+    }
+
+    /// The zones the recipient may be in, where none is known for a destination: those that their devices told; or else
+    /// of the countries where they live, were seen, and have the number; or else, as an unknown place counts as `gdpr`,
+    /// of Europe under it.
+    func possibleZones(at destination: Destination, under policy: CompiledPolicy) -> [String] {
+        let inUse = devices.filter(\.isActive)
+        let told = Set(inUse.compactMap(\.timeZone))
+        if !told.isEmpty { return told.sorted() }
+        var places = [record.region?.code] + inUse.map(\.region?.code)
+        if case .address(let address) = destination, address.channel == .sms {
+            places.append(policy.region(ofNumber: address.value))
+        }
+        func zones(of places: [RegionCode]) -> [String] {
+            Set(places.map(\.country)).sorted { $0.packed < $1.packed }.flatMap(CountryZones.zones(of:))
+        }
+        let ofPlaces = zones(of: places.compactMap(\.self))
+        guard ofPlaces.isEmpty else { return ofPlaces }
+        let underGDPR = policy.bundle.regions.regions.filter { $0.value.regime == .gdpr }
+        // Its islands in three oceans left out, of which it is always night on one.
+        return Set(zones(of: Array(underGDPR.keys))).filter { $0.hasPrefix("Europe/") }.sorted()
     }
 
     /// Where a send of one channel could go, ordered by tag so that every machine sees one order.

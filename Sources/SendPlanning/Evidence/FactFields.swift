@@ -197,6 +197,10 @@ enum FactFields {
             bytes.append(contentsOf: #"{"ends_at":"#.utf8)
             instant(end, &bytes)
             bytes.append(contentsOf: #","state":"inside"}"#.utf8)
+        case .insideSomewhere(let end):
+            bytes.append(contentsOf: #"{"ends_at":"#.utf8)
+            instant(end, &bytes)
+            bytes.append(contentsOf: #","state":"inside_somewhere"}"#.utf8)
         }
     }
 
@@ -274,6 +278,7 @@ enum FactFields {
         if cursor.skip(#"{"state":"zone_missing"}"#) { return .zoneMissing }
         try cursor.expect(#"{"ends_at":"#)
         let end = try cursor.instant()
+        if cursor.skip(#","state":"inside_somewhere"}"#) { return .insideSomewhere(endsAt: end) }
         try cursor.expect(#","state":"inside"}"#)
         return .inside(endsAt: end)
     }

@@ -212,9 +212,9 @@ enum FactsShape {
                 ObjectShape("Not inside the quiet hours, or nobody can tell.", [])
             ),
             (
-                ["inside"],
+                ["inside", "inside_somewhere"],
                 ObjectShape(
-                    "Inside the quiet hours.",
+                    "Inside the quiet hours; `inside_somewhere` in one of the zones where the recipient may be.",
                     [.required("ends_at", .anyInteger, "Unix milliseconds when the window ends.")])
             ),
         ])
