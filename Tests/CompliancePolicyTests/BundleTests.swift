@@ -273,6 +273,8 @@ extension BadLine {
         BadLine("messages/en.yaml", ["payment", "body"], "See https://{amount}", "must have no link"),
         BadLine("messages/en.yaml", ["payment", "body"], "Pay at {amount}.com", "must have no link"),
         BadLine("messages/en.yaml", ["payment", "title"], "tel:+4790000000", "must have no link"),
+        BadLine("messages/en.yaml", ["payment", "body"], "{amount}.{amount}", "must have no link"),
+        BadLine("messages/en.yaml", ["payment", "body"], "{amount}{amount}", "without a blank between"),
         BadLine("messages/en.yaml", ["payment", "title"], "One\nand another", "and a title has one"),
         BadLine(
             "messages/en.yaml", "which may have several lines",

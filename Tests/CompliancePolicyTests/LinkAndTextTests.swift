@@ -24,6 +24,10 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         LinkRow("drop://send", "drop://send/"), LinkRow("drop://send", "drop://send?step=2&of=v1.2"),
         LinkRow("drop://send", "drop://send#top"), LinkRow("drop://send/", "drop://send/7"),
         LinkRow("drop://send?tab=1", "drop://send?tab=2"), LinkRow("whistl://a/b", "whistl://a/b/C_d-e~f"),
+        LinkRow("drop://", "drop://open?next=7#top"),
+        LinkRow("drop://documents", "drop://documents/terms.pdf"),
+        LinkRow("drop://send", "drop://send?transaction=3232235521"),
+        LinkRow("drop://send", "drop://send?q="),
     ]
 
     static let tricks: [LinkRow] =
@@ -50,7 +54,31 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
             "dr\u{43E}p://send", "drop\u{FF1A}//send", "drop://send/{id}", "drop://send/<x>",
             "drop://send/\u{7}",
             "drop://send/" + String(repeating: "a", count: 512),
+            // Percent-encoding, of control characters too.
+            "drop://send/%0d%0aSet-Cookie", "drop://send?x=%00", "drop://send#%0a", "drop://send/%",
+            // A host in what the link adds.
+            "drop://send?next=//evil.com", "drop://send?next=/evil", "drop://send?url=https%3A%2F%2Fevil.com",
+            "drop://send?next=evil.com", "drop://send?evil.example", "drop://send#evil.com",
+            "drop://send#/evil",
+            "drop://send?next=192.168.0.1", "drop://send?next=0xC0.0xA8.0.1", "drop://send?next=localhost",
+            "drop://send?a=1&b=evil.unheardof", "drop://send/evil.com", "drop://send/7/evil.com/x",
+            "drop://send/10.0.0.1", "drop://send#a#b", "drop://send?a?b", "drop://send/a&b",
+            "drop://send?.=..",
         ].map { LinkRow("drop://send", $0) }
+        + [
+            "drop://evil.com", "drop://evil.com/x", "drop://open?next=//evil.com", "drop://localhost/x",
+            "drop://open?url=https%3A%2F%2Fevil.com", "drop://192.168.0.1", "drop://a/../b",
+            "drop://a@evil.com",
+            "drop:///send", "drop://open?next=evil.com", "drop://[::1]", "drop://open#evil.com",
+        ].map { LinkRow("drop://", $0) }
+        + [
+            "https://drop.no.evil.com", "https://drop.no@evil.com", "https://drop.no:443/x",
+            "https://drop.no.",
+            "https://drop.noevil", "https://drop.no?next=evil.com", "https://drop.no/x#evil.com",
+            "https://drop.nо",
+            "https://DROP.no/x", "https://drop.no/%2e%2e", "https://drop.no/go/evil.com",
+            "https://drop.no\\.evil.com",
+        ].map { LinkRow("https://drop.no", $0) }
 
     @Test(arguments: covered)
     func `a link lies under a place and what is below it`(row: LinkRow) throws {
@@ -59,7 +87,11 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
 
     @Test(arguments: tricks)
     func `a link that could lead elsewhere lies under nothing`(row: LinkRow) throws {
-        #expect(try !#require(LinkPrefix(inApp: row.prefix)).covers(row.link))
+        guard let prefix = LinkPrefix(inApp: row.prefix) else {
+            #expect(try !#require(LinkPrefix(onWeb: row.prefix)).covers(row.link))
+            return
+        }
+        #expect(!prefix.covers(row.link))
         let policy = try TestBundle.minimal.setting(
             "types/payment.yaml", "deep_link", to: .string(row.prefix)
         )
@@ -167,5 +199,120 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         ] {
             #expect(names.violation(in: text) != nil, "\(text)")
         }
+    }
+
+    // MARK: Both lists, combined
+
+    /// What ordinary texts are made of.
+    static let ordinary = [
+        "Ahmad Karimi", "O'Neil", "Bj\u{F8}rn", "St.Clair", "Md.Rahim", "7-Eleven", "H&M", "a/b", "A/S",
+        "12:30",
+        "kl. 08:15", "kr 1.234,50", "1.234.567,00", "1.234.567.890", "10.50", "NOK 500", "3:1", "50%",
+        "100% ok",
+        "R&D #7", "Ref:12345", "KID 20261122/7", "12.11.2026", "2026-11-22", "v2.0", "(1)", "[2]", "(ca. 5)",
+        "a.m.",
+        "i.e.", "No. 7.", "\u{1F600}", "\u{2764}\u{FE0F}", "\u{1F469}\u{200D}\u{1F467}", "3232235521",
+        "0xCAFE",
+        "Nguy\u{1EC5}n", "Nguye\u{302}\u{303}n", "\u{645}\u{6CC}\u{200C}\u{62E}\u{648}\u{627}\u{647}\u{645}",
+        "\u{E17}\u{E35}\u{E48}", "\u{AE40}\u{CCA0}\u{C218}", "\u{41A}\u{438}\u{435}\u{432}", "5 \u{20AC}",
+        "x+y=2",
+        "#1", "24/7", "and/or", "1\u{BD}", "Caf\u{E9}", "AT&T", "e-post", "\"Kari\"", "dot", "at",
+    ]
+
+    /// What a phone opens, or a reader would.
+    static let links = [
+        "https://evil.com", "http://evil", "hxxp://evil.com", "hxxps:evil", "//evil", "ftp://x",
+        "javascript:alert(1)",
+        "tel:+4790000000", "evil.com", "evil[.]com", "evil(dot)com", "evil [dot] com", "evil{.}com",
+        "evil[.com].net",
+        "hxxps[:]//evil[.]com", "user[at]evil[.]com", "localhost:8080", "localhost/x", "[::1]",
+        "[2001:db8::1]:80",
+        "2001:db8::1", "1:2:3:4:5:6:7:8", "::ffff:10.0.0.1", "10.0.0.1", "10.0.0.1:80/x", "0300.0250.0.1",
+        "0xC0.0xA8.0.1", "3232235521/login", "3232235521:80", "0xC0A80001/x", "\\\\evil\\x", "\\evil",
+        "evil\\x",
+        "paypal.com@evil.com", "user:pw@evil.com", "evil%2Ecom", "%2F%2Fevil", "evil%252Ecom",
+        "xn--vil-6bd.com",
+        "\u{435}vil.com", "\u{FF45}vil\u{FF0E}com", "evil\u{3002}com", "\u{1D41E}vil.\u{1D41C}om",
+        "evil.\u{24D2}om",
+        "\u{FF11}\u{FF10}.0.0.1", "e\u{301}vil.com", "evil.c\u{301}om", "http\u{FF1A}evil", "www.evil",
+        "t.co/x",
+        "evil.capital", "EVIL.COM", "Evil.Com", "evil.com.", "router.local", "x=evil.com",
+    ]
+
+    /// Of a type that permits domain names.
+    static let namesThatStandAlone = [
+        "Amazon.com", "booking.com", "FINN.no", "help@getdrop.no", "kari.nordmann@gmail.com",
+        "ola+bank@drop.no",
+        "sub.shop.example", "H&M.com", "Amazon.com:", "FINN.no.",
+    ]
+
+    static let linksDespiteNames =
+        links.filter {
+            !["evil.com", "EVIL.COM", "Evil.Com", "evil.com.", "evil.capital", "router.local"].contains($0)
+        } + [
+            "paypal.com@evil.com", "a@b@evil.com", "Amazon.com/x", "Amazon.com:443", "booking.com?x",
+            "b\u{E5}nk.no",
+            "kari@\u{435}vil.com", "kari@10.0.0.1", "kari@localhost",
+        ]
+
+    @Test func `what ordinary texts are made of stays a text in any order`() {
+        var random = SeededNumbers(seed: 9)
+        for _ in 0..<20_000 {
+            let isNamed = Bool.random(using: &random)
+            let words = (0..<Int.random(in: 1...6, using: &random)).map { _ in
+                (isNamed ? Self.ordinary + Self.namesThatStandAlone : Self.ordinary).randomElement(
+                    using: &random)!
+            }
+            let text = words.joined(separator: [" ", "  ", ", ", " - ", "; "].randomElement(using: &random)!)
+            let rule = PlainTextRule(allowing: isNamed ? [.domainNames] : [])
+            #expect(rule.violation(in: text) == nil, "\(text)")
+        }
+    }
+
+    @Test func `a link is found wherever it stands and however it is wrapped`() {
+        var random = SeededNumbers(seed: 10)
+        let wraps = [
+            ("", ""), ("(", ")"), ("\"", "\""), ("\u{AB}", "\u{BB}"), ("\u{1F600}", "\u{1F600}"), ("", "!"),
+            ("", ","),
+            ("\u{201C}", "\u{201D}"), ("<", ">"), ("*", "*"), ("\u{2192}", ""), ("", "\u{2026}"), ("'", "'"),
+        ]
+        for _ in 0..<20_000 {
+            let isNamed = Bool.random(using: &random)
+            var link = (isNamed ? Self.linksDespiteNames : Self.links).randomElement(using: &random)!
+            if Bool.random(using: &random) { link = link.uppercased() }
+            if Bool.random(using: &random) {
+                // Full-width forms of ASCII are ASCII to whoever reads them.
+                link = String(
+                    String.UnicodeScalarView(
+                        link.unicodeScalars.map { scalar in
+                            (0x21...0x7E).contains(scalar.value) && Bool.random(using: &random)
+                                ? Unicode.Scalar(scalar.value + 0xFEE0)! : scalar
+                        }))
+            }
+            let wrap = wraps.randomElement(using: &random)!
+            var words = [wrap.0 + link + wrap.1]
+            for _ in 0..<Int.random(in: 0...3, using: &random) {
+                words.insert(
+                    Self.ordinary.randomElement(using: &random)!,
+                    at: Int.random(in: 0...words.count, using: &random))
+            }
+            let text = words.joined(separator: " ")
+            #expect(
+                PlainTextRule(allowing: isNamed ? [.domainNames] : []).violation(in: text) != nil, "\(text)")
+        }
+    }
+
+    @Test func `marks, line feeds and blanks have bounds`() {
+        let lines = PlainTextRule(allowing: [.lineBreaks])
+        #expect(lines.violation(in: "a" + String(repeating: "\n", count: 200) + "b") != nil)
+        #expect(lines.violation(in: "a" + String(repeating: "\n ", count: 3) + "b") != nil)
+        #expect(lines.violation(in: (0...21).map { "\($0)" }.joined(separator: "\n")) != nil)
+        #expect(lines.violation(in: (0...20).map { "\($0)" }.joined(separator: "\n")) == nil)
+        #expect(lines.violation(in: "One.\n\nTwo.") == nil)
+        for mark in ["\u{301}", "\u{336}", "\u{20DD}", "\u{489}"] {
+            #expect(PlainTextRule().violation(in: "a" + String(repeating: mark, count: 40)) != nil)
+            #expect(PlainTextRule().violation(in: mark + "a") != nil)
+        }
+        #expect(PlainTextRule().violation(in: "a" + String(repeating: " ", count: 5) + "b") != nil)
     }
 }

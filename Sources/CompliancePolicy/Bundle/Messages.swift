@@ -190,9 +190,14 @@ extension MessageText {
             reader.problem("has a brace that does not belong to a place such as {amount}")
             return MessageTemplate("")!
         }
-        // A letter stands for each param, so that `https://{name}` and `{name}.com` are links as well.
-        let filled = template.parts.map { part in if case .text(let text) = part { text } else { "x" } }
+        // A word stands for each param, so that `https://{name}`, `{name}.com` and `{name}.{other}` are links as well.
+        let filled = template.parts.map { part in if case .text(let text) = part { text } else { "xx" } }
             .joined()
+        for case (.param(let name), .param(let next)) in zip(template.parts, template.parts.dropFirst()) {
+            reader.problem(
+                "has `{\(name)}{\(next)}` without a blank between, which the two could make a link of",
+                hint: "write a blank or a word between them")
+        }
         if !filled.isEmpty, let violation = MessageTexts.rule.violation(in: filled) {
             reader.problem(
                 violation.replacing("expected", with: "must have"),

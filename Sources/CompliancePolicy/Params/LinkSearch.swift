@@ -1,0 +1,191 @@
+/// Looks for what a phone, a mail program or a browser would make into a link, and for what is written so that a reader
+/// makes one of it (`evil[.]com`, `hxxp:`).
+struct LinkSearch {
+    private struct Letter {
+        var scalar: Unicode.Scalar
+        /// Whether the text has this very character; else it is a form that folds to it.
+        var isPlain: Bool
+    }
+
+    private let letters: [Letter]
+    private let allowsNames: Bool
+
+    init(_ text: String, allowsNames: Bool = false) {
+        var letters: [Letter] = []
+        for scalar in text.unicodeScalars {
+            if let folded = TextFolding.folded(scalar) {
+                letters.append(Letter(scalar: folded, isPlain: scalar.isASCII))
+            } else if let last = letters.indices.last {
+                letters[last].isPlain = false
+            }
+        }
+        self.letters = Self.unbracketed(letters)
+        self.allowsNames = allowsNames
+    }
+
+    var findsLink: Bool {
+        letters.split { !Self.isOfLink($0.scalar) }.contains { word in
+            isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
+        }
+    }
+
+    private static func isOfLink(_ scalar: Unicode.Scalar) -> Bool {
+        if "._-~@:/?#\\=&%+".unicodeScalars.contains(scalar) { return true }
+        switch scalar.properties.generalCategory {
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
+            .decimalNumber, .spacingMark:
+            return true
+        default: return false
+        }
+    }
+
+    // MARK: Separators in brackets
+
+    /// `[.]`, `(dot)` and `[://]` as the separators they stand for, and `evil[.com]` without its brackets.
+    private static func unbracketed(_ letters: [Letter]) -> [Letter] {
+        guard letters.contains(where: { "[({<".unicodeScalars.contains($0.scalar) }) else { return letters }
+        var result: [Letter] = []
+        var index = 0
+        while index < letters.count {
+            let letter = letters[index]
+            if "[({<".unicodeScalars.contains(letter.scalar),
+                // No separator is longer, with a blank on either side.
+                let close = letters[index...].prefix(12).firstIndex(where: {
+                    "])}>".unicodeScalars.contains($0.scalar)
+                }), let separator = separators[word(letters[(index + 1)..<close])]
+            {
+                while result.last?.scalar == " " { result.removeLast() }
+                result += separator.unicodeScalars.map { Letter(scalar: $0, isPlain: false) }
+                index = close + 1
+                while index < letters.count, letters[index].scalar == " " { index += 1 }
+            } else {
+                let (before, after) = (
+                    result.last?.scalar, index + 1 < letters.count ? letters[index + 1].scalar : nil
+                )
+                let isBracket = "[](){}<>".unicodeScalars.contains(letter.scalar)
+                let isInside =
+                    before == "." && after.map(isOfLink) ?? false
+                    || after == "." && before.map(isOfLink) ?? false
+                if !(isBracket && isInside) { result.append(letter) }
+                index += 1
+            }
+        }
+        return result
+    }
+
+    private static func word(_ letters: ArraySlice<Letter>) -> String {
+        String(String.UnicodeScalarView(letters.map(\.scalar))).lowercased().filter { !$0.isWhitespace }
+    }
+
+    private static let separators = [
+        ".": ".", ",": ".", "dot": ".", "punkt": ".", "punktum": ".", "at": "@", "@": "@", ":": ":", "/": "/",
+        "//": "//", "://": "://", "slash": "/",
+    ]
+
+    // MARK: One word
+
+    /// - Parameters:
+    ///   - word: Without white space, brackets and quotation marks.
+    ///   - isPlain: Whether the text has it in ASCII.
+    private func isLink(_ word: [Unicode.Scalar], isPlain: Bool) -> Bool {
+        guard word.contains(where: { ".@:/?#\\=&%+~".unicodeScalars.contains($0) }) else { return false }
+        let text = String(String.UnicodeScalarView(word)).lowercased()
+        if text.contains("//") || text.contains("\\") || text.contains("www.") || text.contains("xn--") {
+            return true
+        }
+        if let colon = text.firstIndex(of: ":"), text.index(after: colon) < text.endIndex,
+            Self.schemes.contains(String(text[..<colon].drop { !$0.isLetter }))
+        {
+            return true
+        }
+        if HostReading.isIPv6(text) { return true }
+        if let decoded = Self.percentDecoded(word), LinkSearch(decoded).findsLink { return true }
+        guard allowsNames, text.contains("@") else {
+            return Self.hosts(of: word).contains { isLink($0, isPlain: isPlain) }
+        }
+        return !Self.isMailbox(word, isPlain: isPlain)
+    }
+
+    private struct Host {
+        var reading: HostReading
+        /// What stands before and after it in its word.
+        var before: Unicode.Scalar?
+        var after: ArraySlice<Unicode.Scalar>
+    }
+
+    private func isLink(_ host: Host, isPlain: Bool) -> Bool {
+        let separator = host.after.first
+        let hasMore = host.after.count > 1 && separator.map("/?#:".unicodeScalars.contains) ?? false
+        switch host.reading {
+        case .none: return false
+        case .address: return true
+        case .number:
+            // A reference such as 20261122/7 is none; 3232235521/login and 3232235521:80 are addresses.
+            guard hasMore, let next = host.after.dropFirst().first else { return false }
+            return separator == ":" || separator == "/" && next.properties.isAlphabetic
+        case .name: return !allowsNames || hasMore || host.before == "=" || !isPlain
+        }
+    }
+
+    /// Every host a word could name: of `id:drop.example`, `to=drop.example/x`.
+    private static func hosts(of word: [Unicode.Scalar]) -> [Host] {
+        var hosts: [Host] = []
+        var (rest, before) = (word[...], Unicode.Scalar?.none)
+        while !rest.isEmpty {
+            let end = rest.firstIndex { "@:/?#=&%+~".unicodeScalars.contains($0) } ?? rest.endIndex
+            var reading = HostReading(rest[..<end])
+            // In front of a path, `Evil.Bank` is no person's name.
+            if reading == .none, rest[end...].count > 1, "/?#:".unicodeScalars.contains(rest[end]),
+                case let lowercase = String(String.UnicodeScalarView(rest[..<end])).lowercased(),
+                case .name = HostReading(lowercase.unicodeScalars)
+            {
+                reading = .name(isCertain: false)
+            }
+            hosts.append(Host(reading: reading, before: before, after: rest[end...]))
+            before = end < rest.endIndex ? rest[end] : nil
+            rest = rest[end...].dropFirst()
+        }
+        return hosts
+    }
+
+    /// Whether a word with an `@` is one e-mail address and nothing else. A host before the `@` is what a link shows that
+    /// leads to the one after it (RFC 3986 section 7.6).
+    private static func isMailbox(_ word: [Unicode.Scalar], isPlain: Bool) -> Bool {
+        var address = word[...]
+        while let last = address.last, ".:?".unicodeScalars.contains(last) { address = address.dropLast() }
+        let parts = address.split(separator: "@", omittingEmptySubsequences: false)
+        guard isPlain, parts.count == 2, !parts[0].isEmpty,
+            !address.contains(where: { ":/?#=&%~".unicodeScalars.contains($0) }),
+            HostReading(parts[0]) != .name(isCertain: true), HostReading(parts[0]) != .address
+        else { return false }
+        guard case .name = HostReading(parts[1]) else { return false }
+        return true
+    }
+
+    private static func percentDecoded(_ word: [Unicode.Scalar]) -> String? {
+        var (result, index, isChanged) = (String.UnicodeScalarView(), 0, false)
+        while index < word.count {
+            if word[index] == "%", index + 2 < word.count,
+                let value = UInt8(
+                    String(String.UnicodeScalarView(word[(index + 1)...(index + 2)])), radix: 16),
+                value < 0x80
+            {
+                result.append(Unicode.Scalar(value))
+                (index, isChanged) = (index + 3, true)
+            } else {
+                result.append(word[index])
+                index += 1
+            }
+        }
+        return isChanged ? String(result) : nil
+    }
+
+    /// Schemes a phone follows without two slashes, and how such a one is written to be read past a filter.
+    private static let schemes: Set<String> = [
+        "http", "https", "hxxp", "hxxps", "javascript", "vbscript", "data", "file", "ftp", "intent",
+        "content",
+        "blob", "about", "tel", "callto", "sip", "sms", "smsto", "mms", "mailto", "geo", "maps", "market",
+        "itms",
+        "itms-apps", "facetime", "whatsapp", "viber", "skype", "tg", "bitcoin", "ethereum", "magnet",
+    ]
+}
