@@ -1,5 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import SQLiteStore
@@ -79,17 +80,44 @@ import Testing
             try await gate.call(
                 "product", "POST", "/v1/recipients/u_1/consents/c1/withdraw", ["reply": .string(reply)])
         }
-        let question = try await answer("STOP calling it an offer")
-        #expect(question.status == 422, "\(question.json)")
-        #expect(question.json["violations"]?.arrayValue?.first?["pointer"]?.stringValue == "/reply")
+        let questions = [
+            "Do not stop", "non-stop", "stopped", "Stoppested?", "HELP", "yes", "the end", "ending",
+            "\u{1F600}", "", " \n",
+            "Who is this?", "nei", "S.T.R.O.P", "1", "unstop", "\u{405}TOP",
+        ]
+        for text in questions {
+            let question = try await answer(text)
+            #expect(question.status == 422, "\(text): \(question.json)")
+            let violation = try #require(question.json["violations"]?.arrayValue?.first)
+            #expect(violation["pointer"]?.stringValue == "/reply")
+            #expect("\(violation)".contains("nothing was withdrawn"), "\(violation)")
+        }
         #expect(
             try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p1", to: "u_1")).status == 202)
         gate.clock.advance(seconds: 1)
-        #expect(try await answer(" Stop! ").status == 200)
+        #expect(try await answer(" Stop! \n").status == 200)
         let sent = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p2", to: "u_1"))
         #expect(sent.status == 403 && sent["detail"] == "withdrawn", "\(sent.json)")
         let ledger = try await gate.call("product", "GET", "/v1/recipients/u_1/consents")
         #expect("\(ledger.json)".contains("sms_keyword"), "\(ledger.json)")
+    }
+
+    @Test(arguments: [
+        "stop\n", "STOP", "\u{FF33}\u{FF34}\u{FF2F}\u{FF30}", "\u{24C8}\u{24C9}\u{24C4}\u{24C5}", "optout",
+        "opt out",
+        "OPT-OUT", "Opt_Out", "stop please", "Please stop.", "STOP.", "Stopp", "stopp!!!", "\"stop\"",
+        "\u{AB}Stop\u{BB}",
+        "\u{1F6D1} STOP \u{1F6D1}", "\u{1F6D1}stop", "\t stop\r\n", "S T O P", "s.t.o.p",
+        "ST\u{200B}OP", "sto\u{301}p", "quit", "End", "REVOKE", "cancel", "Unsubscribe me now", "stop all",
+        "STOPALL",
+        "Meld av", "Nei takk", "otka\u{17E}i", "Otkazi", "NDAL", "\u{C7}regjistro",
+        "STOP calling it an offer", "'stop'",
+    ])
+    func `a reply that begins with a word of withdrawal is one, however it is written`(reply: String)
+        async throws
+    {
+        let rule = try #require(try Repository.policy().bundle.channels.smsRevocation)
+        #expect(rule.contains(reply))
     }
 
     @Test func `what somebody had consented to on a day is told with the very words they saw`() async throws {

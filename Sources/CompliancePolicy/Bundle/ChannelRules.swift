@@ -36,18 +36,31 @@ package struct SendingHours: Hashable, Sendable {
 package struct RevocationRule: Hashable, Sendable {
     package var honouredWithinBusinessDays: Int
     package var confirmationWithinMinutes: Int
-    /// Compared by their letters, without case.
     package var words: [String]
     package var rationale: Rationale
 
-    /// Whether a reply is one of the words: `Stop!` and `OPT-OUT` are.
+    /// Whether a reply begins with one of the words, whatever follows: `Stop!`, `OPT-OUT`, `optout`, `"ＳＴＯＰ"` and
+    /// `stop please` do, `non-stop` and `stopped` do not.
+    ///
+    /// Letters and digits are compared (``TextFolding``), without case; where the blanks are does not matter.
     package func contains(_ reply: String) -> Bool {
-        let said = Self.letters(of: reply)
-        return words.contains { Self.letters(of: $0) == said }
+        var beginnings: Set<String> = []
+        var said = ""
+        for word in Self.letters(of: reply).prefix(Self.wordCountMax) {
+            said += word
+            beginnings.insert(said)
+        }
+        return words.contains { beginnings.contains(Self.letters(of: $0).joined()) }
     }
 
-    private static func letters(of text: String) -> String {
-        text.lowercased().split { !$0.isLetter && !$0.isNumber }.joined(separator: " ")
+    /// Words of a reply that are read: none of the list's is spelled in more, even letter by letter.
+    private static let wordCountMax = 64
+
+    static func letters(of text: String) -> [String] {
+        let scalars = text.unicodeScalars.lazy
+            .filter { !$0.properties.isDefaultIgnorableCodePoint }.compactMap(TextFolding.folded)
+        return String(String.UnicodeScalarView(scalars)).lowercased()
+            .split { !$0.isLetter && !$0.isNumber }.map(String.init)
     }
 }
 
@@ -138,6 +151,9 @@ extension RevocationRule {
         honouredWithinBusinessDays = members.integer("honoured_within_business_days", 0...365)
         confirmationWithinMinutes = members.integer("confirmation_within_minutes", 0...1440)
         words = members.texts("words")
+        for word in words where Self.letters(of: word).isEmpty {
+            reader.problem("has the word `\(word)`, in which there is no letter")
+        }
         rationale = members.rationale()
         members.refuseOthers()
     }

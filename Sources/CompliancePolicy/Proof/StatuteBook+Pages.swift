@@ -241,8 +241,8 @@ extension StatuteBook {
                     "do not say that `+1` belongs to the United States, so that its numbers would get texts without consent",
                     law: "47 U.S.C. 227(b)(1)(A)(iii): the called party is who subscribes to the number"))
         }
-        let words = Set((bundle.channels.smsRevocation?.words ?? []).map { $0.lowercased() })
-        let missing = Self.revocationWords.subtracting(words).sorted()
+        let missing = Self.revocationWords.filter { bundle.channels.smsRevocation?.contains($0) != true }
+            .sorted()
         if !missing.isEmpty {
             found.append(
                 flaw(
