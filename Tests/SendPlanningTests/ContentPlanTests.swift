@@ -49,14 +49,16 @@ import Testing
     static func plan(
         _ type: NotificationType, _ situation: Situation, critical: Bool = false,
         privacy: PrivacyLevel? = .full,
-        locale: String = "nb", params: JSONObject? = nil
+        locale: String = "nb", params: JSONObject? = nil,
+        adjusting adjust: (inout SendMaterial, inout Facts) -> Void = { _, _ in }
     ) throws -> (plan: ContentPlan, decision: Decision, facts: Facts, material: SendMaterial) {
-        let material = Sample.material(
+        var material = Sample.material(
             type, on: situation.channel, critical: critical, params: params, locale: locale)
         var facts = Sample.facts
         facts.privacy = privacy
         facts.deviceKey = situation.key
         facts.platform = situation.platform
+        adjust(&material, &facts)
         let content = try SendContent(
             material, recipientLocale: nil, utcOffsetSeconds: 3600, under: TestBook.policy)
         let plan = ContentPlan(
@@ -144,49 +146,52 @@ import Testing
         #expect(inside["thread"] == "transaction")
     }
 
-    /// What somebody outside sees of one message of a type, but for what is random and how long the content is.
+    /// What somebody outside sees of one message of a type, but for what is random.
     private static func outside(
-        _ type: NotificationType, _ situation: Situation, life: Int64, collapse: GateVocabulary.Tag?
+        _ type: NotificationType, _ situation: Situation, locale: String, params: JSONObject, life: Int64,
+        collapse: GateVocabulary.Tag?
     ) throws -> String? {
-        var material = Sample.material(type, on: situation.channel)
-        material.expiresAt = Sample.now.advanced(bySeconds: life)
-        material.collapse = collapse
-        var facts = Sample.facts
-        facts.expiry = material.expiresAt
-        facts.deviceKey = situation.key
-        facts.platform = situation.platform
-        let content = try SendContent(
-            material, recipientLocale: "en", utcOffsetSeconds: 0, under: TestBook.policy)
-        let plan = ContentPlan(
-            material, saying: content, to: situation.destination, as: Sample.message,
-            ownCollapse: Sample.tag(98), unsubscribeLink: nil, facts: &facts, under: TestBook.policy)
-        let decision = decide(material.request, given: facts, under: TestBook.policy)
+        let (plan, decision, _, _) = try plan(type, situation, locale: locale, params: params) {
+            material, facts in
+            material.expiresAt = Sample.now.advanced(bySeconds: life)
+            material.collapse = collapse
+            facts.expiry = material.expiresAt
+        }
         guard let delivery = plan.delivery(for: decision), delivery.form != .full else { return nil }
-        let seen = [
+        var seen = [
             delivery.headerBytes.text, delivery.body.beforeEnvelope.text, delivery.body.afterEnvelope.text,
             "\(delivery.order?.expiresAt ?? 0)",
         ].joined(separator: "\n")
+        if let order = delivery.order {
+            seen += "\nbucket \(SealedLimits.bucket(contentByteCount: order.content.count) ?? 0)"
+        }
         // A tag is random to whoever sees it; that there is one is not.
         return [98, 99].reduce(seen) { $0.replacing(Sample.tag($1).hexadecimal, with: "TAG") }
     }
 
     @Test(arguments: situations.filter { $0.channel == .push })
     func `outside, all sealed types of one platform and tier are one class`(_ situation: Situation) throws {
-        var classes: [Tier: Set<String>] = [:]
-        var types: [Tier: Set<TypeID>] = [:]
+        var classes: [String: Set<String>] = [:]
+        var types: [String: Set<TypeID>] = [:]
         for type in TestBook.policy.types where type.body.push == .sealed && type.isEnabled {
-            // The type's own life and what a send may make of it, with a collapse key and without.
-            for life in [type.ttlSeconds, 60, type.ttlSeconds / 2] {
-                for collapse in [nil, Sample.tag(99)] {
-                    guard let seen = try Self.outside(type, situation, life: life, collapse: collapse) else {
-                        continue
+            for locale in TestBook.policy.bundle.messages.keys {
+                for params in [Canary.params(of: type), Canary.longestOrdinaryParams(of: type)] {
+                    // The type's own life and what a send may make of it, with a collapse key and without.
+                    for life in [type.ttlSeconds, 60, type.ttlSeconds / 2] {
+                        for collapse in [nil, Sample.tag(99)] {
+                            guard
+                                let seen = try Self.outside(
+                                    type, situation, locale: locale, params: params, life: life,
+                                    collapse: collapse)
+                            else { continue }
+                            classes["\(type.tier) \(locale)", default: []].insert(seen)
+                            types["\(type.tier) \(locale)", default: []].insert(type.id)
+                        }
                     }
-                    classes[type.tier, default: []].insert(seen)
-                    types[type.tier, default: []].insert(type.id)
                 }
             }
         }
-        #expect(types.values.reduce(0) { $0 + $1.count } > 20, "\(types)")
+        #expect(types.values.reduce(0) { $0 + $1.count } > 80, "\(types)")
         for (tier, seen) in classes {
             #expect(types[tier]!.count > 1)
             #expect(
@@ -195,22 +200,38 @@ import Testing
         #expect(Set(classes.values.map { $0.first! }).count == classes.count, "two tiers look alike")
     }
 
+    @Test func `a content too long for the common bucket takes the next, and none takes a smaller one`()
+        throws
+    {
+        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        var met: Set<Int> = []
+        for count in 1...100 {
+            let params = JSONObject(
+                Canary.params(of: type).map {
+                    (
+                        $0.key,
+                        $0.key == "recipient_name"
+                            ? .string(String(repeating: "x", count: 10 * count)) : $0.value
+                    )
+                })
+            for situation in Self.situations where situation.key == .usable {
+                let (plan, decision, _, _) = try Self.plan(type, situation, params: params)
+                guard let order = plan.delivery(for: decision)?.order else { continue }
+                let bucket = try #require(SealedLimits.bucket(contentByteCount: order.content.count))
+                met.insert(bucket)
+                let bare = try CanonicalJSON.readCanonical(order.content)["padding"] == nil
+                #expect(bucket == 1024 || bucket == 2048 && bare)
+            }
+        }
+        #expect(met == [1024, 2048])
+    }
+
     @Test func `a message that waited is told outside as if it had just come`() throws {
         let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let later = Sample.now.advanced(bySeconds: 1_800)
         for situation in Self.situations where situation.channel == .push {
-            let material = Sample.material(type, on: .push)
-            var facts = Sample.facts
-            let later = Sample.now.advanced(bySeconds: 1_800)
-            facts.now = later
-            facts.deviceKey = situation.key
-            facts.platform = situation.platform
-            let content = try SendContent(
-                material, recipientLocale: "en", utcOffsetSeconds: 0, under: TestBook.policy)
-            let plan = ContentPlan(
-                material, saying: content, to: situation.destination, as: Sample.message,
-                ownCollapse: Sample.tag(98), unsubscribeLink: nil, facts: &facts, under: TestBook.policy)
-            let delivery = try #require(
-                plan.delivery(for: decide(material.request, given: facts, under: TestBook.policy)))
+            let (plan, decision, _, _) = try Self.plan(type, situation) { _, facts in facts.now = later }
+            let delivery = try #require(plan.delivery(for: decision))
             if let order = delivery.order { #expect(order.expiresAt == UInt64(later.seconds) + 172_800) }
             if situation.platform == .ios {
                 #expect(delivery.headers["apns-expiration"] == .string(String(later.seconds + 172_800)))

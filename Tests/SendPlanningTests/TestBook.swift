@@ -66,6 +66,28 @@ enum Canary {
             })
     }
 
+    /// Params as long as ordinary ones are: a full name, a merchant with its branch, two sentences where a text is long.
+    static func longestOrdinaryParams(of type: NotificationType) -> JSONObject {
+        JSONObject(
+            params(of: type).map { name, value in
+                switch type.params[name]!.kind {
+                case .money: (name, ["currency": "NOK", "minor": -999_999_999_999])
+                case .totals:
+                    (name, .array(["NOK", "EUR", "USD"].map { ["currency": $0, "minor": 999_999_999] }))
+                case .text(let most, _):
+                    (
+                        name,
+                        .string(
+                            String(repeating: "Zyxwvut kanari ", count: 20).prefix(
+                                most > 128 ? 160 : min(most, 60)) + ".")
+                    )
+                case .url(let places): (name, .string(places[0].text + "/AB123456789NO"))
+                case .oneOf(let values): (name, .string(values.max { $0.utf8.count < $1.utf8.count }!))
+                default: (name, value)
+                }
+            })
+    }
+
     /// Whatever would tell what a notification is about, for one type.
     static func telling(_ type: NotificationType, _ params: JSONObject, _ material: SendMaterial) -> [String]
     {

@@ -1,7 +1,17 @@
+import SealedFormat
+
 /// Every bound of a composed payload.
 package enum CompositionLimits {
     /// Seconds APNs stores a notification: 30 days (Apple, "Sending notification requests to APNs").
     static let apnsStorageSecondsMax: Int64 = 30 * 86_400
     /// Seconds FCM stores a message: 4 weeks (FCM, `AndroidConfig.ttl`).
     static let fcmStorageSecondsMax: Int64 = 28 * 86_400
+
+    /// The bucket of every sealed notification whose content it holds. A smaller one would tell the type: only a code is
+    /// as short as 512 bytes. A larger one is for a content that does not fit, such as a long text of a partner's.
+    package static let sealedBucketMin = 1024
+
+    /// Bytes of the shortest content that takes ``sealedBucketMin``: one more than the bucket below it holds.
+    package static let sealedContentByteCountMin =
+        SealedLimits.buckets.last { $0 < sealedBucketMin }! - SealedLimits.plaintextHeaderByteCount + 1
 }

@@ -109,9 +109,11 @@ package struct NotificationContent: Sendable {
     /// What goes inside the seal: canonical JSON, for the app's eyes only.
     ///
     ///     {action_category?, alert_record?, android_channel?, badge?, body, category, deep_link?, expires_at,
-    ///      interruption, number?, params, privacy, public_body?, public_title?, send_id, sent_at, sound?, thread?,
-    ///      title, type, unsubscribe?}
+    ///      interruption, number?, padding?, params, privacy, public_body?, public_title?, send_id, sent_at, sound?,
+    ///      thread?, title, type, unsubscribe?}
     ///
+    /// `padding` says nothing: it makes every content long enough for one bucket
+    /// (``CompositionLimits/sealedContentByteCountMin``).
     /// `sent_at` and `expires_at` are in milliseconds since 1970, and nothing is shown after the second; `category` is
     /// the consent axis, which an app mutes by.
     package func sealedContent(for platform: Platform) -> [UInt8] {
@@ -138,6 +140,11 @@ package struct NotificationContent: Sendable {
         case .ios: if let actionCategory { content["action_category"] = .string(actionCategory) }
         case .android: if let androidChannel { content["android_channel"] = .string(androidChannel) }
         }
+        let bytes = CanonicalJSON.write(content)
+        let missing = CompositionLimits.sealedContentByteCountMin - bytes.count
+        guard missing > 0 else { return bytes }
+        content["padding"] = .string(
+            String(repeating: "0", count: max(0, missing - #""padding":"","#.utf8.count)))
         return CanonicalJSON.write(content)
     }
 }
