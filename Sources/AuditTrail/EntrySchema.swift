@@ -88,6 +88,21 @@ package struct EntrySchema: Sendable {
     /// The kinds, sorted.
     package var kindNames: [EntryKind] { kinds.map(\.kind) }
 
+    /// Where an entry has texts: the kind, the names of the members down to the text, and its shape.
+    package var texts: [(path: [String], shape: EntryShape)] {
+        func texts(_ path: [String], _ shape: EntryShape) -> [(path: [String], shape: EntryShape)] {
+            switch shape {
+            case .boolean, .integer: []
+            case .text, .oneOf, .hexadecimal, .uuid, .name: [(path, shape)]
+            case .array(let element, _), .nullable(let element): texts(path, element)
+            case .object(let object): object.members.flatMap { texts(path + [$0.key], $0.shape) }
+            case .map(let keys, let values, _): texts(path + ["*"], keys) + texts(path, values)
+            case .anyOf(let shapes): shapes.flatMap { texts(path, $0) }
+            }
+        }
+        return kinds.flatMap { texts([$0.kind.text], .object($0.members)) }
+    }
+
     /// The first violation in canonical order, or `nil` when the entry is one of its kind.
     package func violation(in entry: TrailEntry) -> EntryViolation? {
         var low = 0

@@ -117,4 +117,205 @@ import Testing
                 "receipt", "cancel", "unknown_peer", "erasure",
             ]), "\(kinds)")
     }
+
+    // MARK: Every text of every kind of entry
+
+    /// Where the values of a text come from that is no tag, key id, UUID or digest.
+    private enum Origin {
+        /// A closed list of this build's, or what the gateway made itself.
+        case sendgate
+        /// A name of the bundle's.
+        case bundle(@Sendable (CompiledPolicy, String) -> Bool)
+    }
+
+    /// By the member's name.
+    private static let origins: [String: Origin] = {
+        var origins: [String: Origin] = [
+            "caller": .bundle { $0.bundle.callers[CallerName($1)] != nil },
+            "type": .bundle { $0.type(TypeID($1)) != nil },
+            "scope": .bundle { $0.type(TypeID($1)) != nil || Category(rawValue: $1) != nil },
+            "locale": .bundle { $0.bundle.messages[$1] != nil },
+            "code": .bundle { policy, text in
+                RegionCode(text).map { $0 == .unknown || policy.bundle.regions.regions[$0] != nil } ?? false
+            },
+            "jurisdiction": .bundle { policy, text in
+                RegionCode(text).map { policy.bundle.regions.regions[$0] != nil } ?? false
+            },
+            "id": .bundle { policy, text in policy.bundle.notices.keys.contains { $0.id == text } },
+            "version": .bundle { policy, text in
+                policy.bundle.notices.keys.contains { $0.version == text } || text == "test"
+            },
+            "language": .bundle { policy, text in policy.bundle.notices.keys.contains { $0.language == text }
+            },
+            "purpose": .bundle { policy, text in policy.purposes.contains { $0.text == text } },
+            "params_verdict": .bundle { policy, text in
+                let names = Set(policy.types.flatMap { Array($0.params.keys) })
+                return text.split(separator: "/").allSatisfy {
+                    names.contains(String($0)) || ["params", "deep_link", "minor", "currency"].contains($0)
+                }
+            },
+            "must_go_by": .bundle { policy, text in
+                policy.types.contains { $0.mandatory?.ifUnreachable == text }
+            },
+            "within": .bundle { policy, text in
+                policy.types.contains { $0.mandatory?.mustReachWithin == text }
+            },
+        ]
+        for name in [
+            "account_preference", "account_type_preference", "action", "age", "answer", "cause", "channel",
+            "destination",
+            "destination_preference", "destination_type_preference", "detail", "device_key", "event",
+            "fallback", "form",
+            "interruption", "key", "method", "notes", "os_permission", "outcome", "owed", "params",
+            "platform",
+            "previous", "privacy", "proof", "reason", "recipient", "repetition", "result", "role", "source",
+            "state",
+            "suite", "trace", "tzdata",
+        ] { origins[name] = .sendgate }
+        return origins
+    }()
+
+    @Test func `every text of an entry is a tag, a word of this build's or a name of the bundle's`() {
+        let named = Set(
+            EntrySchema.version1.texts.compactMap { path, shape -> String? in
+                switch shape {
+                case .hexadecimal, .uuid: nil
+                default: path.last
+                }
+            })
+        #expect(named == Set(Self.origins.keys))
+    }
+
+    @Test func `whatever a caller or a recipient chooses, no entry has it in the clear`() async throws {
+        let gate = try GatewayHarness()
+        var random = SeededNumbers(seed: 4)
+        var fed: [String] = []
+        /// No three of these letters stand together in a word of ours, or in hexadecimal digits.
+        func word(_ count: Int) -> String {
+            let text = String((0..<count).map { _ in "jkqwxz".randomElement(using: &random)! })
+            if count >= 3 { fed.append(text) }
+            return text
+        }
+        func part() -> String { String(word(3).uppercased()) }
+        func locale() -> String { "\(word(3))-\(word(4).capitalized)-\(word(2).uppercased())" }
+        func put(_ target: String, _ body: JSONObject) async throws -> Int {
+            try await gate.call("product", "PUT", target, body).status
+        }
+        for _ in 0..<12 {
+            let (user, device) = (word(9), word(9))
+            let person = "/v1/recipients/\(user)"
+            let region: JSONValue = .string(["NO", "DE", "US"].randomElement(using: &random)! + "-" + part())
+            #expect(
+                try await put(person, ["region": region, "locale": .string(locale()), "age": "adult"]) == 200)
+            #expect(
+                try await put(
+                    person,
+                    ["region": .string("X" + ["J", "Q", "W", "X", "Z"].randomElement(using: &random)!)])
+                    == 422)
+            var phone: JSONObject = [
+                "platform": "ios", "app": .string("no.\(word(6)).app"), "token": .string(word(40)),
+                "region": region,
+                "os_permission": "granted", "time_zone": "Europe/Oslo",
+            ]
+            #expect(try await put("\(person)/devices/\(device)", phone) == 200)
+            phone["time_zone"] = .string("Europe/\(word(6))")
+            #expect(try await put("\(person)/devices/\(device)", phone) == 422)
+            #expect(
+                try await put(
+                    "\(person)/addresses/\(word(6))",
+                    [
+                        "kind": "email", "value": .string("\(word(6))@\(word(6)).example"),
+                        "verified_at": "2026-11-01T12:00:00Z",
+                    ]) == 200)
+            let notice = try #require(gate.policy.bundle.notices.values.first { $0.key.id == "promo" })
+            var consent: JSONObject = [
+                "id": .string(word(6)), "purpose": "marketing", "channel": "push",
+                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": region,
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ]
+            #expect(try await gate.call("product", "POST", "\(person)/consents", consent).status < 300)
+            let id = try #require(consent["id"]?.stringValue)
+            let changes: [(inout JSONObject) -> Void] = [
+                { $0["purpose"] = .string(word(7)) }, { $0["jurisdiction"] = .string("QX") },
+                {
+                    $0["notice"] = [
+                        "id": .string(word(6)), "version": "3", "language": "nb",
+                        "sha256": .string(notice.sha256),
+                    ]
+                },
+            ]
+            for change in changes {
+                consent["id"] = .string(word(6))
+                var changed = consent
+                change(&changed)
+                #expect(try await gate.call("product", "POST", "\(person)/consents", changed).status == 422)
+            }
+            for reply in [word(8), "stop \(word(5))"] {
+                _ = try await gate.call(
+                    "product", "POST", "\(person)/consents/\(id)/withdraw", ["reply": .string(reply)])
+            }
+            _ = try await put(
+                "\(person)/preferences/\(word(8))",
+                ["state": "user_off", "source": "in_app_settings", "channel": "push"])
+            _ = try await gate.call(
+                "product", "POST", "\(person)/permission-prompts", ["device": .string(device)])
+            for kind in 0..<4 {
+                var send = GatewayHarness.remittance(word(8), to: user)
+                send["collapse_key"] = .string(word(8))
+                send["locale"] = .string(locale())
+                if kind == 1 { send["deep_link"] = .string("drop://\(word(8))") }
+                if kind == 2 { send["type"] = .string(word(8)) }
+                if kind == 3 { send["params"] = [word(8): .string(word(8))] }
+                let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+                guard let id = reply["send_id"] else { continue }
+                _ = try await gate.call(
+                    "product", "POST", "/v1/receipts",
+                    [
+                        "send": .string(id), "destination": .string(device), "event": "user_observed",
+                        "action": .string(word(8)), "at": .string(gate.clock.now().rfc3339),
+                    ])
+            }
+            gate.clock.advance(seconds: 1)
+        }
+        let shapes = Dictionary(
+            EntrySchema.version1.texts.map { ($0.path.joined(separator: "/"), $0.shape) },
+            uniquingKeysWith: { $1 })
+        var seen: Set<String> = []
+        func check(_ value: JSONValue, _ path: [String]) throws {
+            switch value {
+            case .object(let object): for (name, value) in object { try check(value, path + [name]) }
+            case .array(let elements): for element in elements { try check(element, path) }
+            case .string(let text):
+                // The envelope's own.
+                guard let shape = shapes[path.joined(separator: "/")], let name = path.last else { return }
+                seen.insert(name)
+                switch shape {
+                case .hexadecimal, .uuid: break
+                default:
+                    if case .bundle(let has) = try #require(Self.origins[name]) {
+                        #expect(has(gate.policy, text), "`\(text)` at \(path)")
+                    }
+                }
+            default: break
+            }
+        }
+        for bytes in try Self.entries(gate) {
+            let text = String(decoding: bytes, as: UTF8.self)
+            for word in fed {
+                #expect(
+                    !text.contains(word) && !text.contains(word.uppercased())
+                        && !text.contains(word.capitalized),
+                    "`\(word)` in \(text)")
+            }
+            let entry = try CanonicalJSON.read(bytes)
+            try check(entry, [try #require(entry["kind"]?.stringValue)])
+        }
+        #expect(
+            seen.isSuperset(of: ["caller", "code", "jurisdiction", "type", "purpose", "id", "params_verdict"]
+            ), "\(seen)")
+    }
 }

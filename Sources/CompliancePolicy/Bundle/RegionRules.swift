@@ -14,6 +14,18 @@ package struct RegionRules: Hashable, Sendable {
     package var callingCodes: [String: RegionCode]
 }
 
+extension RegionRules {
+    /// A region somebody named, as far as it is registered: by ISO 3166-1, or as a subdivision of which a page says
+    /// something. Any other subdivision is its country, whose law it has.
+    ///
+    /// - Returns: `nil` for a country that does not exist.
+    package func registered(_ code: RegionCode) -> RegionCode? {
+        if regions[code] != nil || permissionRows.contains(where: { $0.region == code }) { return code }
+        let country = code.country
+        return regions[country] != nil || ISOCodes.countries.contains(country.description) ? country : nil
+    }
+}
+
 /// What a regime is called in law.
 package struct RegimeRule: Hashable, Sendable {
     package var means: String

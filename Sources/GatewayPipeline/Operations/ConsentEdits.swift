@@ -32,12 +32,13 @@ extension BatchContext {
             language: body.notice.language)
         let idTag = person.subject.tag(.consent, body.id)
         let ends = try end(of: body)
+        let jurisdiction = try registered(body.jurisdiction, at: "jurisdiction").description
         if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
             // The same record again, after a lost answer, is no new event.
             guard earlier.purpose == body.purpose, earlier.channel == body.channel,
                 earlier.address == address, earlier.eventTime == body.eventTime,
                 earlier.state == body.state.ledgerState, earlier.method == body.method,
-                earlier.jurisdiction == body.jurisdiction.description, earlier.expiresAt == ends,
+                earlier.jurisdiction == jurisdiction, earlier.expiresAt == ends,
                 earlier.notice == shown
             else {
                 throw Problem(
@@ -99,7 +100,7 @@ extension BatchContext {
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
             channel: body.channel, address: address, state: body.state.ledgerState,
             eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
-            jurisdiction: body.jurisdiction.description,
+            jurisdiction: jurisdiction,
             notice: shown, expiresAt: ends, withdraws: nil,
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
@@ -176,7 +177,7 @@ extension BatchContext {
                 violations: [
                     Violation(
                         .body(JSONPointer(["reply"])),
-                        "expected \(words.joined(separator: ", ")); if another word meant it, withdraw without `reply`"
+                        "expected a text that begins with \(words.joined(separator: ", ")), so nothing was withdrawn; if another word meant it, withdraw without `reply`"
                     )
                 ])
         }

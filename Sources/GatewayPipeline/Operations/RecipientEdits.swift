@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import CompliancePolicy
 import GateVocabulary
 import KeyLifecycle
 import OpenSSLCrypto
@@ -262,6 +263,21 @@ extension BatchContext {
         guard observedAt <= now else {
             throw Problem(.eventInFuture, detail: "a region cannot have been observed in the future")
         }
-        return RegionObservation(code: code, source: source, observedAt: observedAt)
+        return RegionObservation(
+            code: try registered(code, at: "region"), source: source, observedAt: observedAt)
+    }
+
+    /// What enters the trail of a region that a caller named.
+    func registered(_ code: RegionCode, at member: String) throws -> RegionCode {
+        guard let registered = policy.bundle.regions.registered(code) else {
+            throw Problem(
+                .invalidRequest,
+                violations: [
+                    Violation(
+                        .body(JSONPointer([member])),
+                        "expected a country of ISO 3166-1; `NO`, or `US-CA` where the policy names the part")
+                ])
+        }
+        return registered
     }
 }

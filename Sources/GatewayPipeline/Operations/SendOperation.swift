@@ -45,7 +45,7 @@ struct SendOperation: EngineOperation {
         let entry = SendEntry(
             send: material.send, subject: person?.subject.id, caller: attested.caller,
             peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
-            request: recordedRequest(considered, isRegistered: type != nil),
+            request: recordedRequest(considered, isRegistered: type != nil, under: batch.policy),
             paramsVerdict: considered.verdict.recorded(for: request.type, under: batch.policy),
             deliveries: drafts.map(\.record), policy: batch.policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
@@ -149,7 +149,7 @@ struct SendOperation: EngineOperation {
 
     /// Only what a registry or the gateway itself named is written as it is.
     private func recordedRequest(
-        _ considered: ConsideredSend, isRegistered: Bool
+        _ considered: ConsideredSend, isRegistered: Bool, under policy: CompiledPolicy
     ) -> SendEntry.RecordedRequest {
         let person = considered.person
         func tag(_ kind: TagKind, _ text: String?) -> Tag? {
@@ -167,7 +167,8 @@ struct SendOperation: EngineOperation {
             fallbackFor: considered.replaced == nil ? nil : request.fallbackFor,
             ttlSeconds: request.ttlSeconds,
             collapseTag: tag(.collapseKey, request.collapseKey),
-            deepLinkTag: tag(.deepLink, request.deepLink), locale: request.locale)
+            deepLinkTag: tag(.deepLink, request.deepLink),
+            locale: policy.registeredLocale(for: request.locale))
     }
 
     /// Puts what may go into the outbox and counts it once, however many devices it goes to.

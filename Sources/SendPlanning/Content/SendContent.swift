@@ -105,6 +105,13 @@ package struct SendContent: Sendable {
     }
 }
 
+extension CompiledPolicy {
+    /// The locale in which the bundle has texts for a wish, the nearest one first (RFC 4647 section 3.4).
+    package func registeredLocale(for wish: String?) -> String? {
+        wish.flatMap { LanguageTag($0) }?.lookupChain.map(\.description).first { bundle.messages[$0] != nil }
+    }
+}
+
 // The bundle's model and the composer are siblings and know nothing of each other; here they meet.
 
 extension TemplateTexts {

@@ -46,8 +46,8 @@ package struct SendEntry: Hashable, Sendable {
         package var ttlSeconds: Int64?
         package var collapseTag: Tag?
         package var deepLinkTag: Tag?
-        /// Language, script and region of the BCP 47 tag that was asked for; the rest of a tag is free text
-        /// of the caller's and not recorded.
+        /// The locale of the bundle's texts that was asked for (``CompliancePolicy/CompiledPolicy/registeredLocale(for:)``):
+        /// a tag of which the bundle has no texts is free text of the caller's and not recorded.
         package let locale: String?
 
         package init(

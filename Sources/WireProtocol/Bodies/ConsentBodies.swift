@@ -61,7 +61,10 @@ package struct ConsentBody: WireBody, Hashable {
         .required(
             "method", .choice(of: ConsentMethod.self),
             "How. The caller's configuration says which it may assert."),
-        .required("jurisdiction", .text(.region), "Whose law the consent was asked under."),
+        .required(
+            "jurisdiction", .text(.region),
+            "Whose law the consent was asked under. A subdivision of which the policy says nothing is its country."
+        ),
         .required("notice", .named("ConsentNotice", .object(notice)), "The text that was shown."),
         .optional("expires_at", .nullable(.instant), "When it stops counting; never when absent."),
     ]
@@ -135,7 +138,7 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
     package var eventTime: Instant?
     /// `nil` means as it was given.
     package var method: ConsentMethod?
-    /// The text message that says so, such as `STOP`; it has to be one of the bundle's words.
+    /// The text message that says so, such as `STOP`; it has to begin with one of the bundle's words.
     package var reply: String?
     /// An objection (GDPR Art. 21(2)): the purpose ends on every channel and for every address.
     package var isForEveryChannel: Bool
@@ -149,8 +152,8 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
                     .optional("event_time", .instant, "When the person spoke; now when absent."),
                     .optional("method", .choice(of: ConsentMethod.self), "How; as it was given when absent."),
                     .optional(
-                        "reply", .identifier,
-                        "What the person answered to a text message. One of the words of `channels.yaml` ends the consent (`sms_keyword`); anything else is 422, and whoever reads it decides what was meant."
+                        "reply", .text(.paramText),
+                        "What the person answered to a text message, as it came. One of the words of `channels.yaml` at its beginning ends the consent (`sms_keyword`), whatever its case, width and punctuation; anything else is 422, and whoever reads it decides what was meant."
                     ),
                     .optional(
                         "every_channel", .boolean, default: false,

@@ -23,7 +23,8 @@ package struct RecipientBody: WireBody, Hashable {
                 [
                     .optional(
                         "region", .text(.region),
-                        "Where the person lives. Unknown counts as the strictest law."),
+                        "Where the person lives. Unknown counts as the strictest law; a subdivision of which the policy says nothing is its country."
+                    ),
                     .optional(
                         "region_source", .choice(of: RegionSource.self), default: "user_declared",
                         "How the region became known; policy says how long each stays fresh."),

@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import random
+import re
 
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -29,15 +30,17 @@ BEYOND_THE_SCHEMA = {
     for name in ("unknown_notice", "unknown_time_zone", "unknown_scope", "unknown_event", "event_in_future",
                  "invalid_public_key", "policy_refused")
 }
+POLICIES = pathlib.Path(__file__).resolve().parents[3] / "Policies"
+
+WORDS = re.findall(r"^      - (.+)$", (POLICIES / "channels.yaml").read_text().split("\n    words:\n")[1].split("because:")[0], re.M)
 LATER_THAN = {
     ("/at", "expected a time at or after the send's own"),
     ("/expires_at", "expected a time after `event_time`"),
-    ("/reply", "expected stop, quit, end, revoke, opt out, cancel, unsubscribe, stopp; "
+    ("/region", "expected a country of ISO 3166-1; `NO`, or `US-CA` where the policy names the part"),
+    ("/jurisdiction", "expected a country of ISO 3166-1; `NO`, or `US-CA` where the policy names the part"),
+    ("/reply", f"expected a text that begins with {', '.join(WORDS)}, so nothing was withdrawn; "
                "if another word meant it, withdraw without `reply`"),
 }
-
-
-POLICIES = pathlib.Path(__file__).resolve().parents[3] / "Policies"
 
 
 def consent(identifier):
