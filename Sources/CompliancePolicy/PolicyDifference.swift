@@ -583,7 +583,7 @@ private struct Survey {
             when("inside quiet hours") { $0.quietHours = .inside(endsAt: window($0)) },
             when("with quiet hours and no zone") { $0.quietHours = .zoneMissing },
             when("with quiet hours somewhere and no zone") {
-                $0.quietHours = .insideSomewhere(endsAt: window)
+                $0.quietHours = .insideSomewhere(endsAt: window($0))
             },
         ])
         axis([when("at its own time of day") { $0.due = window($0) }])

@@ -143,7 +143,7 @@ import WireProtocol
     {
         try await gate.register("u_1")
         let send = try await gate.example("order.shipped", "a", to: "u_1", as: "payments")
-        #expect(gate.policy.type("order.shipped")?.body.push == .full)
+        #expect(gate.policy.type(TypeID("order.shipped"))?.body.push == .full)
         let reply = try await gate.call("payments", "POST", "/v1/sends", send)
         try #require(reply.status == 202, "\(reply.json)")
         let full = try await gate.call(
