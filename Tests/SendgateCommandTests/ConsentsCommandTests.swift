@@ -57,7 +57,11 @@ import Testing
             let after = try await CommandLineRun("consents", "show", "u_42", "--json", "--socket", socket)
             let object = try CanonicalJSON.read(Array(after.output.dropLast().utf8), limits: .document)
             #expect(object["standing"]?.arrayValue?.first?["state"]?.stringValue == "withdrawn")
-            #expect(object["records"]?.arrayValue?.count == 2)
+            // The one that was given, by name; and a no to each other channel and to what else marketing asks for.
+            let ended = (object["records"]?.arrayValue ?? []).dropFirst().compactMap { record in
+                record["state"] == "withdrawn" ? record["channel"]?.stringValue : nil
+            }
+            #expect(ended.sorted() == ["email", "email", "push", "push", "sms", "sms"])
         }
         try await gate.stop()
     }
