@@ -243,7 +243,7 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
     static let namesThatStandAlone = [
         "Amazon.com", "booking.com", "FINN.no", "help@getdrop.no", "kari.nordmann@gmail.com",
         "ola+bank@drop.no",
-        "sub.shop.example", "H&M.com", "Amazon.com:", "FINN.no.",
+        "sub.shop.example", "(FINN.no).", "H&M.com", "Amazon.com:", "FINN.no.",
     ]
 
     static let linksDespiteNames =

@@ -31,12 +31,7 @@ struct LinkSearch {
 
     private static func isOfLink(_ scalar: Unicode.Scalar) -> Bool {
         if "._-~@:/?#\\=&%+".unicodeScalars.contains(scalar) { return true }
-        switch scalar.properties.generalCategory {
-        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
-            .decimalNumber, .spacingMark:
-            return true
-        default: return false
-        }
+        return scalar.properties.generalCategory.isOfName
     }
 
     // MARK: Separators in brackets
@@ -59,14 +54,19 @@ struct LinkSearch {
                 index = close + 1
                 while index < letters.count, letters[index].scalar == " " { index += 1 }
             } else {
-                let (before, after) = (
-                    result.last?.scalar, index + 1 < letters.count ? letters[index + 1].scalar : nil
-                )
-                let isBracket = "[](){}<>".unicodeScalars.contains(letter.scalar)
-                let isInside =
-                    before == "." && after.map(isOfLink) ?? false
-                    || after == "." && before.map(isOfLink) ?? false
-                if !(isBracket && isInside) { result.append(letter) }
+                func isLetter(_ place: Int) -> Bool {
+                    letters.indices.contains(place)
+                        && letters[place].scalar.properties.generalCategory.isOfName
+                }
+                let isOpened =
+                    result.last?.scalar == "." && isLetter(index + 1)
+                    || isLetter(index - 1) && index + 1 < letters.count && letters[index + 1].scalar == "."
+                        && isLetter(index + 2)
+                if isOpened, "[](){}<>".unicodeScalars.contains(letter.scalar) {
+                    result[result.count - 1].isPlain = false
+                } else {
+                    result.append(letter)
+                }
                 index += 1
             }
         }
@@ -188,4 +188,16 @@ struct LinkSearch {
         "itms",
         "itms-apps", "facetime", "whatsapp", "viber", "skype", "tg", "bitcoin", "ethereum", "magnet",
     ]
+}
+
+extension Unicode.GeneralCategory {
+    /// Letters and digits of any script, with the marks that are a part of them.
+    fileprivate var isOfName: Bool {
+        switch self {
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
+            .decimalNumber, .spacingMark:
+            true
+        default: false
+        }
+    }
 }
