@@ -101,7 +101,7 @@ let package = Package(
         module(
             "SQLiteStore",
             [
-                "CSQLite", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
+                "AuditTrail", "CSQLite", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
             ]),
         module("TrailDirectory", ["AuditTrail", "GateVocabulary", "OpenSSLCrypto"]),
         module(

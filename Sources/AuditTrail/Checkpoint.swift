@@ -76,7 +76,9 @@ extension Checkpoint: Hashable {
 }
 
 /// Why bytes are not accepted as a checkpoint of this trail.
-package enum CheckpointError: Error, Hashable, Sendable {
+package enum CheckpointError: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     case note(NoteError)
     case malformed(why: String)
     case otherOrigin(expected: String, found: String)

@@ -53,7 +53,9 @@ package struct EntryMembers: Sendable {
 }
 
 /// A value that an entry of its kind may not have.
-package struct EntryViolation: Error, Hashable, Sendable {
+package struct EntryViolation: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     package var pointer: JSONPointer
     /// What is wrong, without the value: an entry under suspicion may hold what must not be printed.
     package var why: String

@@ -118,7 +118,9 @@ package struct NoteAttestation: Hashable, Sendable {
 }
 
 /// Why a note is not believed.
-package enum NoteError: Error, Hashable, Sendable {
+package enum NoteError: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     /// Longer than ``SignedNote/byteCountMax``.
     case tooLong(byteCount: Int, byteCountMax: Int)
     /// Not a signed note; `line` counts from 1.

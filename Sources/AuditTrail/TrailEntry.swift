@@ -104,7 +104,9 @@ package struct EncodedEntry: Hashable, Sendable {
 }
 
 /// Bytes that are no entry.
-package enum TrailEntryError: Error, Hashable, Sendable {
+package enum TrailEntryError: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     case tooLong(byteCount: Int, byteCountMax: Int)
     case notCanonical(JSONError)
     /// The envelope lacks this member, or it has another shape or version; empty when there is no object.

@@ -61,7 +61,9 @@ package struct TrailProof: Sendable {
 }
 
 /// Why a proof proves nothing.
-package enum TrailProofError: Error, Hashable, Sendable {
+package enum TrailProofError: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     case malformed
     case checkpoint(CheckpointError)
     /// The hashes do not lead from this entry to the checkpoint's root.

@@ -50,7 +50,9 @@ extension TrailFact {
 }
 
 /// The first thing found wrong, named as closely as the hashes allow.
-package enum TrailDamage: Error, Hashable, Sendable {
+package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     case missing(TrailPath)
     /// Both counts are bytes.
     case wrongLength(TrailPath, byteCount: Int, expected: Int)

@@ -8,14 +8,15 @@ package enum DeliveryDocument {
     ///
     /// - Throws: When the composed body is not JSON, which would be our own fault.
     package static func write(_ delivery: Delivery) throws -> [UInt8] {
+        let (headers, body) = try delivery.timed()
         var object: JSONObject = [
             "message_id": .string(delivery.message.uuidText),
             "send_id": .string(delivery.send.uuidText),
             "destination": .string(delivery.destination.text),
             "channel": .string(delivery.channel.rawValue),
             "token": .string(delivery.token),
-            "headers": .object(delivery.headers),
-            "body": try CanonicalJSON.read(delivery.body),
+            "headers": .object(headers),
+            "body": body,
             "expires_at": .string(delivery.statedExpiry.rfc3339),
         ]
         if let platform = delivery.platform { object["platform"] = .string(platform.rawValue) }

@@ -38,7 +38,9 @@ extension StoreReading {
         guard let text = try setting(ActivatedPolicy.settingName) else { return nil }
         let words = text.split(separator: " ")
         guard words.count == 2, let version = Int(words[0]) else {
-            throw StoreError.damaged(table: "setting", "`\(ActivatedPolicy.settingName)` is `\(text)`")
+            throw StoreError.damaged(
+                table: "setting", row: ActivatedPolicy.settingName,
+                "it holds no version and digest of the bundle that was last in force")
         }
         return ActivatedPolicy(version: version, digest: PolicyDigest(String(words[1])))
     }

@@ -128,7 +128,7 @@ package final class Gateway: RequestHandler {
                     idHash: surroundings.keys.idHash(request.id, of: caller),
                     contentMAC: surroundings.keys.contentMAC(read.canonicalContent),
                     lane: isSecurity ? .security : .general, isStreamLine: isStreamLine, readers: readers,
-                    reply: reply))
+                    noteDamage: { [store] in store.note($0) }, reply: reply))
         }
     }
 

@@ -38,9 +38,9 @@ package struct GatewayOperations: Sendable {
 
     /// - Parameter failure: Why a send would not be committed now; `nil` when it would.
     func readiness(given failure: EngineFailure?) -> ReadinessAnswer {
-        let detail = failure.map { Problem($0) }.map { $0.detail ?? $0.name.title }
         return ReadinessAnswer(
-            checks: [.init(name: "commit", isPassed: failure == nil, detail: detail)] + checks())
+            checks: [.init(name: "commit", isPassed: failure == nil, detail: failure?.operatorText)]
+                + checks())
     }
 
     private func metrics(of gateway: Gateway) -> String {

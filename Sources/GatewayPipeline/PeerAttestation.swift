@@ -25,7 +25,9 @@ package struct PeerAttestation: Sendable {
     }
 
     /// What is wrong with a table.
-    package enum Problem: Error, Hashable, Sendable {
+    package enum Problem: Error, Hashable, Sendable, CustomStringConvertible {
+        package var description: String { message }
+
         /// 65534 is what the kernel reports for every uid without a mapping in our user namespace.
         case overflowIdentifier(caller: CallerName)
         /// Root can be anybody on the machine, so it vouches for nobody. Allowed with `--dev` only.

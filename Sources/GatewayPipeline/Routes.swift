@@ -160,7 +160,7 @@ extension Gateway {
             } catch let problem as Problem {
                 context.answer(problem.answer)
             } catch {
-                context.answer(Problem(.unavailable, detail: "\(error)").answer)
+                context.answer(Problem(looking: error).answer)
             }
         }
         if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }
@@ -176,9 +176,10 @@ extension Gateway {
                     try store.finishErasures()
                     context.answer(answer)
                 } catch {
+                    let why = Problem(looking: error).detail ?? ""
                     context.answer(
                         Problem(
-                            .unavailable, detail: "the erasure is recorded and will be finished: \(error)"
+                            .unavailable, detail: "the erasure is recorded and will be finished: \(why)"
                         ).answer)
                 }
             }
@@ -214,10 +215,20 @@ extension Gateway {
                 }
                 context.answer(Answer(status: 200, contentType: mediaType, body: bytes))
             } catch {
-                context.answer(Problem(.unavailable, detail: "\(error)").answer)
+                context.answer(Problem(looking: error).answer)
             }
         }
         if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }
+    }
+}
+
+extension Problem {
+    /// What a caller is told when something could not be looked up. Nothing was to be recorded.
+    init(looking error: any Error) {
+        switch EngineFailure(error) {
+        case .unavailable(let what): self.init(.unavailable, detail: what)
+        case let failure: self.init(failure)
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 package import KeyLifecycle
 
 /// A key file that cannot be written or must not be used.
-package enum KeyFileError: Error, Equatable, Sendable {
+package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     case cannotRead(path: String, reason: String)
     case cannotWrite(path: String, reason: String)
     /// Generation never overwrites: whoever wants a new key adds one beside the old.

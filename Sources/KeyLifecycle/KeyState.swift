@@ -33,7 +33,9 @@ package enum KeyEvent: String, CaseIterable, Sendable, Hashable {
 }
 
 /// A transition the states do not allow.
-package struct KeyTransitionRefused: Error, Hashable, Sendable {
+package struct KeyTransitionRefused: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     package var state: KeyState
     package var event: KeyEvent
 

@@ -293,7 +293,7 @@ final class Connection: @unchecked Sendable {
         while true {
             switch sqlite3_step(statement) {
             case SQLITE_ROW:
-                var row = StoredRow(statement, table: text.table)
+                var row = StoredRow(statement, of: text)
                 let name = row
                 guard try damages.noting(text.table, row: name.name, { try read(&row) }) else { return }
             case SQLITE_DONE: return

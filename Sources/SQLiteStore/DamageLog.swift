@@ -28,6 +28,8 @@ final class DamageLog: Sendable {
     func note(_ damage: StoredDamage) {
         let isNew = found.withLock { found in
             guard found.damages.count < Self.rowCountMax,
+                // A row that was named says more than the table it is in.
+                damage.row != nil || !found.damages.contains(where: { $0.table == damage.table }),
                 found.places.insert(Place(table: damage.table, row: damage.row)).inserted
             else { return false }
             found.damages.append(damage)
@@ -49,6 +51,28 @@ final class DamageLog: Sendable {
             if damage.table == table { damage.row = damage.row ?? row() }
             note(damage)
             throw StoreError.damaged(table: damage.table, row: damage.row, damage.what)
+        }
+    }
+
+    /// Notes what is found wrong by whoever uses what the store has read, and rethrows it.
+    func noting<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            if let damage = error.damage { note(damage) }
+            throw error
+        }
+    }
+
+    /// Names the row of another table that a joined column is of.
+    static func placing<Result>(
+        _ table: String, row: @autoclosure () -> String, _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            guard let damage = error.damage, damage.row == nil else { throw error }
+            throw StoreError.damaged(table: table, row: row(), damage.what)
         }
     }
 

@@ -5,7 +5,7 @@ extension GateReading {
     private static let keyPlace = StatementText(
         "device_key",
         """
-        SELECT held.id, held.tag, held.sealed, person.subject FROM device_key
+        SELECT device_key.key, held.id, held.tag, held.sealed, person.subject FROM device_key
         JOIN held ON held.id = device_key.held JOIN person ON person.number = held.id >> 24
         WHERE device_key.key = ?
         """)
@@ -13,7 +13,7 @@ extension GateReading {
     private static let tokenPlace = StatementText(
         "push_token",
         """
-        SELECT held.id, held.tag, held.sealed, person.subject FROM push_token
+        SELECT push_token.held, held.id, held.tag, held.sealed, person.subject FROM push_token
         JOIN held ON held.id = push_token.held JOIN person ON person.number = held.id >> 24
         WHERE push_token.code = ?
         """)
@@ -65,26 +65,33 @@ extension GateReading {
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
         let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: Self.place)
         guard let place else { return nil }
-        return try opened(place.held, of: place.subject) { fields in
-            let record = try DeviceKeyRecord(
+        let record = try opened(place.held, of: place.subject) { fields in
+            try DeviceKeyRecord(
                 sealedFields: fields, subject: place.subject, device: try tag(of: place.held))
-            guard record.key == key else {
-                throw StoreError.damaged(table: "device_key", "the index leads to another key")
-            }
-            return record
         }
+        guard record.key == key else {
+            throw StoreError.damaged(
+                table: "device_key", row: key.hexadecimal, "the index leads to another key")
+        }
+        return record
     }
 
     /// A row of `held` found through an index, and whose it is.
     private static func place(_ row: inout StoredRow) throws -> (held: Held, subject: SubjectID) {
-        (
-            held: Held(id: row.integer(), tag: try row.optionalID(), sealed: row.byteArray()),
-            subject: try row.id(SubjectID.self)
-        )
+        _ = row.byteArray()
+        let id = row.integer()
+        return try DamageLog.placing("held", row: "\(id)") {
+            let tag = try row.optionalID(Tag.self)
+            let sealed = row.byteArray()
+            let subject = try DamageLog.placing("person", row: "\(Held.person(of: id))") {
+                try row.id(SubjectID.self)
+            }
+            return (held: Held(id: id, tag: tag, sealed: sealed), subject: subject)
+        }
     }
 
     private func tag(of row: Held) throws -> Tag {
-        guard let tag = row.tag else { throw StoreError.damaged(table: row.table, "the row has no tag") }
+        guard let tag = row.tag else { throw StoreError.damaged(table: "held", "the row has no tag") }
         return tag
     }
 

@@ -6,6 +6,20 @@ enum SendColumns {
     static let send = SealedColumn("send", "sealed")
     static let outbox = SealedColumn("outbox", "sealed")
     static let event = SealedColumn("event", "sealed")
+
+    /// What the sealed part of a send is bound to: every column that stands in clear and never changes.
+    static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
+        var fields = FieldWriter(version: 1)
+        fields.put(record.id)
+        fields.put(caller)
+        fields.put(record.idHash)
+        fields.put(record.contentMAC)
+        fields.put(record.subject) { $0.put($1) }
+        fields.put(optional: record.category)
+        fields.put(record.channel)
+        fields.put(record.receivedAt)
+        return fields.bytes
+    }
 }
 
 /// What a row of `history` is about; see ``Schema/gate``.
@@ -26,12 +40,15 @@ extension GateReading {
     private static let sendByNumber = StatementText(
         "send", "SELECT \(sendColumns) FROM send WHERE number = ?")
     private static let newestSends = StatementText(
-        "history",
-        "SELECT number FROM history WHERE person = ? AND kind = 0 ORDER BY at DESC, number DESC LIMIT ?")
-    private static let olderSends = StatementText(
-        "history",
+        "history", key: 4,
         """
-        SELECT number FROM history WHERE person = ?1 AND kind = 0 AND (at, number) <
+        SELECT person, kind, at, number FROM history WHERE person = ? AND kind = 0
+        ORDER BY at DESC, number DESC LIMIT ?
+        """)
+    private static let olderSends = StatementText(
+        "history", key: 4,
+        """
+        SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 0 AND (at, number) <
             (SELECT received_at, number FROM send WHERE id = ?2 AND subject = ?3)
         ORDER BY at DESC, number DESC LIMIT ?4
         """)
@@ -52,24 +69,26 @@ extension GateReading {
 
     final func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord] {
         guard let person = try person(subject) else { return [] }
-        let numbers = try gate.every(before == nil ? Self.newestSends : Self.olderSends) {
+        let rows = try gate.every(before == nil ? Self.newestSends : Self.olderSends) {
             $0.add(person)
             if let before {
                 $0.add(before)
                 $0.add(subject)
             }
             $0.add(Int64(max(limit, 0)))
-        } read: {
-            $0.integer()
+        } read: { row in
+            let name = row.name
+            for _ in 0..<3 { _ = row.integer() }
+            return (number: row.integer(), name: name)
         }
-        return try numbers.compactMap { number in
+        return try rows.compactMap { number, name in
             let record = try gate.first(Self.sendByNumber, { $0.add(number) }) { row in
                 try gate.readable(&row) { try send(from: &$0) }
             }
             if record == nil {
                 damages.note(
                     StoredDamage(
-                        table: "history", row: "\(number)", what: "it names a send that there is not"))
+                        table: "history", row: name, what: "it names a send that there is not"))
             }
             return record ?? nil
         }
@@ -77,7 +96,8 @@ extension GateReading {
 
     private func send(from row: inout StoredRow) throws -> SendRecord {
         let id = try row.id(SendID.self)
-        let caller = CallerName(try words.text(of: row.integer(), in: gate))
+        let callerNumber = row.integer()
+        let caller = CallerName(try words.text(of: callerNumber, in: gate))
         let idHash = row.byteArray()
         let contentMAC = row.byteArray()
         let subject = try row.optionalID(SubjectID.self)
@@ -85,19 +105,28 @@ extension GateReading {
         let channel = try row.code(Channel.self)
         let receivedAt = try row.instant()
         let entryIndex = UInt64(try row.count())
-        let details = try SendRecord.Details(
-            sealedFields: try cipher.open(row.byteArray(), in: SendColumns.send, row: id.bytes))
-        return SendRecord(
+        var record = SendRecord(
             id: id, caller: caller, idHash: idHash, contentMAC: contentMAC, subject: subject,
-            type: details.type, category: category, channel: channel, receivedAt: receivedAt,
-            entryIndex: entryIndex, requestID: details.requestID, destinationNames: details.destinationNames)
+            type: TypeID(""), category: category, channel: channel, receivedAt: receivedAt,
+            entryIndex: entryIndex, requestID: "", destinationNames: [:])
+        let details = try SendRecord.Details(
+            sealedFields: try cipher.open(
+                row.byteArray(), in: SendColumns.send, row: SendColumns.sendRow(record, caller: callerNumber))
+        )
+        record.type = details.type
+        record.requestID = details.requestID
+        record.destinationNames = details.destinationNames
+        return record
     }
 
     // MARK: Counters
 
     private static let forwardsSince = StatementText(
-        "history",
-        "SELECT at, number, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?")
+        "history", key: 4,
+        """
+        SELECT person, kind, at, number, type, category FROM history
+        WHERE person = ? AND kind = 1 AND at >= ?
+        """)
 
     /// Looks at every forward of the person inside the longer of the two windows: a handful for a person,
     /// because these are the very forwards the caps bound.
@@ -116,6 +145,7 @@ extension GateReading {
             $0.add(person)
             $0.add(earliest)
         } read: { row in
+            for _ in 0..<2 { _ = row.integer() }
             let at = try row.instant()
             if row.integer() == own { return true }
             let forwardedType = row.integer()
@@ -130,9 +160,9 @@ extension GateReading {
     }
 
     private static let newestForwards = StatementText(
-        "history",
+        "history", key: 4,
         """
-        SELECT at, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?
+        SELECT person, kind, at, number, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?
         ORDER BY at DESC, number DESC LIMIT ?
         """)
 
@@ -143,14 +173,17 @@ extension GateReading {
             $0.add(since)
             $0.add(Int64(max(limit, 0)))
         } read: { row in
-            ForwardRecord(
-                at: try row.instant(), type: TypeID(try words.text(of: row.integer(), in: gate)),
+            for _ in 0..<2 { _ = row.integer() }
+            let at = try row.instant()
+            _ = row.integer()
+            return ForwardRecord(
+                at: at, type: TypeID(try words.text(of: row.integer(), in: gate)),
                 category: try row.code(Category.self))
         }
     }
 
     private static let toldEvent = StatementText(
-        "told", "SELECT send, at FROM told WHERE person = ? AND event = ?")
+        "told", key: 2, "SELECT person, event, send, at FROM told WHERE person = ? AND event = ?")
 
     final func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
         guard let person = try person(subject) else { return nil }
@@ -158,7 +191,8 @@ extension GateReading {
             $0.add(person)
             $0.add(event)
         } read: { row in
-            ToldRecord(event: event, send: try row.optionalID(), at: try row.instant())
+            _ = row.integer()
+            return ToldRecord(event: try row.id(), send: try row.optionalID(), at: try row.instant())
         }
     }
 

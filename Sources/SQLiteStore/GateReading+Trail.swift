@@ -1,11 +1,13 @@
+import AuditTrail
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 
 extension GateReading {
     private static let entryColumns = "number, time, bytes, leaf"
     private static let entriesFrom = StatementText(
         "entry", "SELECT \(entryColumns) FROM entry WHERE number >= ? ORDER BY number LIMIT ?")
-    private static let setting = StatementText("setting", "SELECT value FROM setting WHERE name = ?")
+    private static let setting = StatementText("setting", "SELECT name, value FROM setting WHERE name = ?")
 
     final func entryCount() throws -> UInt64 { try currentTail().entryCount }
     final func publishedSize() throws -> UInt64 { try currentTail().publishedSize }
@@ -19,9 +21,14 @@ extension GateReading {
             $0.add(number)
             $0.add(Int64(max(limit, 0)))
         } read: { row in
-            StoredEntry(
+            let entry = StoredEntry(
                 index: UInt64(try row.count()), time: try row.instant(), bytes: row.byteArray(),
                 leaf: row.byteArray())
+            // Whoever reads other bytes would answer, or publish, what was never recorded.
+            guard TreeHash.leaf(entry.bytes).bytes == entry.leaf else {
+                throw StoreError.damaged(table: "entry", "its bytes are not those that its leaf hash is of")
+            }
+            return entry
         }
     }
 
@@ -31,6 +38,9 @@ extension GateReading {
     }
 
     final func setting(_ name: String) throws -> String? {
-        try gate.first(Self.setting, { $0.add(name) }, read: { $0.text() })
+        try gate.first(Self.setting, { $0.add(name) }) { row in
+            _ = row.text()
+            return row.text()
+        }
     }
 }

@@ -118,7 +118,18 @@ class GateReading: StoreReading {
     final func opened<Record>(
         _ row: Held, of subject: SubjectID, _ read: (_ fields: [UInt8]) throws -> Record
     ) throws -> Record {
-        try damages.noting(row.table, row: "\(row.id)") { try read(row.open(of: subject, with: cipher)) }
+        try damages.noting(Held.table, row: "\(row.id)") {
+            do {
+                return try read(row.open(of: subject, with: cipher))
+            } catch let error as StoreError {
+                // Sealed content is bound to the name of what it is; the file knows it by another.
+                guard let damage = error.damage, let name = row.kind?.column.table, damage.table == name
+                else {
+                    throw error
+                }
+                throw StoreError.damaged(table: Held.table, "\(name): \(damage.what)")
+            }
+        }
     }
 
     /// Call after every change to `held` or `person`, and after undoing one.

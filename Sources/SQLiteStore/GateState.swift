@@ -1,5 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 
 /// Where each series of `gate.db` stands.
 struct Tail: Equatable {
@@ -54,6 +55,56 @@ struct Tail: Equatable {
         self = found
     }
 
+    private static let newestNumbers = StatementText(
+        "tail",
+        """
+        SELECT 1, (SELECT max(number) FROM entry), (SELECT time FROM entry ORDER BY number DESC LIMIT 1),
+            (SELECT max(number) FROM send), (SELECT max(cursor) FROM event),
+            (SELECT max(number) FROM outbox), (SELECT max(number) FROM person)
+        """)
+
+    /// Holds each series against the newest row there is of it. Of the entries those of the bundle that is filling are
+    /// always there, so when there is none, all are published. Numbers are never given twice: a series that has a newer
+    /// row than it should goes on after that.
+    ///
+    /// - Throws: `StoreError.damaged` when the entries do not end where they should.
+    mutating func reconcile(with gate: Connection, _ damages: DamageLog) throws {
+        let series: [(table: String, number: WritableKeyPath<Tail, Int64>)] = [
+            ("send", \.sendNumber), ("event", \.eventCursor), ("outbox", \.outboxNumber),
+            ("person", \.personNumber),
+        ]
+        let newest = try gate.first(Self.newestNumbers) { row in
+            _ = row.integer()
+            let entry = (number: row.optionalInteger(), time: row.optionalInteger())
+            return (entry: entry, rows: series.map { _ in row.optionalInteger() ?? 0 })
+        }
+        guard let newest else { return }
+        let end = newest.entry.number.map { $0 &+ 1 } ?? Int64(clamping: publishedSize)
+        guard Int64(clamping: entryCount) == end else {
+            throw StoreError.damaged(
+                table: "tail", row: "1",
+                "it says that there are \(entryCount) entries, and `entry` ends before \(end)")
+        }
+        guard newest.entry.time == nil || newest.entry.time == newestEntryTime?.milliseconds else {
+            throw StoreError.damaged(
+                table: "tail", row: "1", "it says another time than the newest row of `entry`, \(end - 1)")
+        }
+        for (series, row) in zip(series, newest.rows) where row > self[keyPath: series.number] {
+            guard row <= (series.table == "person" ? Held.personMax : StoredRow.countMax) else {
+                damages.note(
+                    StoredDamage(table: series.table, row: "\(row)", what: "no row is given such a number"))
+                continue
+            }
+            damages.note(
+                StoredDamage(
+                    table: "tail", row: "1",
+                    what:
+                        "it says that \(self[keyPath: series.number]) is the newest number of `\(series.table)`, which has row \(row)"
+                ))
+            self[keyPath: series.number] = row
+        }
+    }
+
     func write(to gate: Connection) throws {
         try gate.change(Self.write) {
             $0.add(Int64(clamping: entryCount))
@@ -82,7 +133,7 @@ struct Tally {
     private(set) var counts: [Count] = []
 
     private static let read = StatementText(
-        "outbox_tally", "SELECT rank, caller, row_count, byte_count FROM outbox_tally")
+        "outbox_tally", key: 2, "SELECT rank, caller, row_count, byte_count FROM outbox_tally")
     private static let write = StatementText(
         "outbox_tally",
         """
@@ -179,7 +230,45 @@ final class Words {
 
     private static let findNumber = StatementText("word", "SELECT id FROM word WHERE text = ?")
     private static let findText = StatementText("word", "SELECT text FROM word WHERE id = ?")
-    private static let insert = StatementText("word", "INSERT INTO word (text) VALUES (?) RETURNING id")
+    private static let newest = StatementText("word", "SELECT coalesce(max(id), 0) FROM word")
+    private static let insert = StatementText("word", "INSERT INTO word (id, text, code) VALUES (?, ?, ?)")
+    private static let all = StatementText("word", "SELECT id, text, code FROM word ORDER BY id")
+    private static let putCode = StatementText("word", "UPDATE word SET code = ? WHERE id = ?")
+
+    private let index: HMACKey
+
+    init(index: HMACKey) { self.index = index }
+
+    private func code(of text: String, _ number: Int64) -> [UInt8] {
+        let number = withUnsafeBytes(of: number.bigEndian) { Array($0) }
+        return index.authenticate(Array("sendgate/word/v1\0".utf8) + number + Array(text.utf8))
+    }
+
+    /// Holds every name against its code: everything that hangs on a name would be read wrongly without a word. There
+    /// are as many as callers and types. Call when the store opens, on the writing connection.
+    ///
+    /// - Throws: ``StoreOpeningError/damaged(file:table:row:what:)``.
+    func check(in gate: Connection) throws {
+        let rows = try gate.every(Self.all) { row in
+            (number: row.integer(), text: row.text(), code: row.optionalByteArray())
+        }
+        for row in rows {
+            let code = code(of: row.text, row.number)
+            guard let known = row.code else {
+                // Of a schema without codes.
+                try gate.change(Self.putCode) {
+                    $0.add(code)
+                    $0.add(row.number)
+                }
+                continue
+            }
+            guard HMACKey.constantTimeEqual(known, code) else {
+                throw StoreOpeningError.damaged(
+                    file: gate.file, table: "word", row: "\(row.number)",
+                    what: "its text is not the one that was recorded under the index key")
+            }
+        }
+    }
 
     /// `nil` for a name that was never written.
     func number(of text: String, in gate: Connection) throws -> Int64? {
@@ -193,8 +282,11 @@ final class Words {
 
     func makeNumber(of text: String, in gate: Connection) throws -> Int64 {
         if let known = try number(of: text, in: gate) { return known }
-        guard let made = try gate.first(Self.insert, { $0.add(text) }, read: { $0.integer() }) else {
-            throw StoreError.damaged(table: "word", "a new row has no number")
+        let made = try (gate.first(Self.newest, read: { try $0.count() }) ?? 0) + 1
+        try gate.change(Self.insert) {
+            $0.add(made)
+            $0.add(text)
+            $0.add(code(of: text, made))
         }
         remember(text, made)
         uncommitted.append(text)

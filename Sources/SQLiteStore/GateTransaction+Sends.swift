@@ -18,8 +18,9 @@ extension GateTransaction {
     func insertSend(_ record: SendRecord) throws {
         let details = SendRecord.Details(
             type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
-        let sealed = try cipher.seal(details.sealedFields, in: SendColumns.send, row: record.id.bytes)
         let caller = try words.makeNumber(of: record.caller.text, in: gate)
+        let sealed = try cipher.seal(
+            details.sealedFields, in: SendColumns.send, row: SendColumns.sendRow(record, caller: caller))
         let number = tail.sendNumber + 1
         try gate.change(Self.insertSend) {
             $0.add(number)
@@ -148,10 +149,13 @@ extension GateTransaction {
     // MARK: Pruning
 
     private static let oldestSends = StatementText(
-        "send", "SELECT number, subject, received_at, forwarded_at FROM send ORDER BY number")
+        "send",
+        """
+        SELECT number, subject, received_at, forwarded_at FROM send WHERE number BETWEEN ? AND ? ORDER BY number
+        """)
     private static let deleteSend = StatementText("send", "DELETE FROM send WHERE number = ?")
     private static let oldestEvents = StatementText(
-        "event", "SELECT cursor, subject, at FROM event ORDER BY cursor")
+        "event", "SELECT cursor, subject, at FROM event WHERE cursor BETWEEN ? AND ? ORDER BY cursor")
     private static let deleteEvent = StatementText("event", "DELETE FROM event WHERE cursor = ?")
     private static let deleteHistory = StatementText(
         "history", "DELETE FROM history WHERE person = ? AND kind = ? AND at = ? AND number = ?")
@@ -166,8 +170,8 @@ extension GateTransaction {
     /// Deletes at most ``SQLiteStoreLimits/prunedRowCountMax`` sends, as many events and as many told events,
     /// oldest first, with their counters; a caller with more to delete calls again until this returns 0.
     ///
-    /// Both tables are in the order of arrival and time never goes back, so the walk ends at the first row
-    /// that is young enough. A send that was forwarded later than it came (it had to wait) is kept until its
+    /// Both tables are in the order of arrival, and time goes back only at a ``TimeStep``; so the walk ends, for the rows
+    /// between two of them, at the first that is young enough. A send that was forwarded later than it came (it had to wait) is kept until its
     /// counter is old enough too.
     func prune(before: Instant) throws -> Int {
         struct Old {
@@ -177,19 +181,24 @@ extension GateTransaction {
             var forwardedAt: Instant?
         }
         var count = 0
+        let steps = try timeSteps()
         var sends: [Old] = []
-        try gate.scan(Self.oldestSends) { _ in
-        } read: { row in
-            let old = try gate.readable(&row) { row in
-                Old(
-                    number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
-                    forwardedAt: try row.optionalInstant())
+        for numbers in TimeStep.ranges(steps.map(\.send)) where sends.count < prunedRowCountMax {
+            try gate.scan(Self.oldestSends) {
+                $0.add(numbers.lowerBound)
+                $0.add(numbers.upperBound)
+            } read: { row in
+                let old = try gate.readable(&row) { row in
+                    Old(
+                        number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
+                        forwardedAt: try row.optionalInstant())
+                }
+                // A damaged row stays, and hides none of those behind it.
+                guard let old else { return true }
+                guard old.at < before else { return false }
+                if (old.forwardedAt ?? old.at) < before { sends.append(old) }
+                return sends.count < prunedRowCountMax
             }
-            // A damaged row stays, and hides none of those behind it.
-            guard let old else { return true }
-            guard old.at < before else { return false }
-            if (old.forwardedAt ?? old.at) < before { sends.append(old) }
-            return sends.count < prunedRowCountMax
         }
         for send in sends {
             count += try gate.change(Self.deleteSend) { $0.add(send.number) }
@@ -201,15 +210,19 @@ extension GateTransaction {
             }
         }
         var events: [Old] = []
-        try gate.scan(Self.oldestEvents) { _ in
-        } read: { row in
-            let old = try gate.readable(&row) {
-                Old(number: $0.integer(), subject: try $0.optionalID(), at: try $0.instant())
+        for cursors in TimeStep.ranges(steps.map(\.event)) where events.count < prunedRowCountMax {
+            try gate.scan(Self.oldestEvents) {
+                $0.add(cursors.lowerBound)
+                $0.add(cursors.upperBound)
+            } read: { row in
+                let old = try gate.readable(&row) {
+                    Old(number: $0.integer(), subject: try $0.optionalID(), at: try $0.instant())
+                }
+                guard let old else { return true }
+                guard old.at < before else { return false }
+                events.append(old)
+                return events.count < prunedRowCountMax
             }
-            guard let old else { return true }
-            guard old.at < before else { return false }
-            events.append(old)
-            return events.count < prunedRowCountMax
         }
         for event in events {
             count += try gate.change(Self.deleteEvent) { $0.add(event.number) }

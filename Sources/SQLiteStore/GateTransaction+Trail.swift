@@ -25,6 +25,7 @@ extension GateTransaction {
         }
         tail.entryCount += 1
         // Times rise by the engine's word; where they do not, an operator has accepted the clock.
+        if let newest = tail.newestEntryTime, entry.time < newest { try addTimeStep() }
         tail.newestEntryTime = entry.time
     }
 

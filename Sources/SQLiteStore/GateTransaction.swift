@@ -1,19 +1,23 @@
 import Dispatch
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 
 /// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
     // @unchecked is sound because `words`, `tail`, `tally` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
-    let words = Words()
+    let words: Words
     var tail = Tail()
     var tally = Tally()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
 
-    init(_ connection: Connection) { self.connection = connection }
+    init(_ connection: Connection, index: HMACKey) {
+        self.connection = connection
+        words = Words(index: index)
+    }
 }
 
 /// The writing connection of `subjects.db` and the lock that lets one transaction of it span several calls.
@@ -112,7 +116,8 @@ final class GateTransaction: GateReading, StoreTransaction {
         let before = (tail: tail, tally: tally, words: words.mark)
         let result: Result
         do {
-            result = try body()
+            // Whoever runs the savepoint may go on after it.
+            result = try damages.noting(body)
         } catch {
             savepointDepth -= 1
             (tail, tally) = (before.tail, before.tally)

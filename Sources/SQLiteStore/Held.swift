@@ -36,8 +36,7 @@ struct Held {
 
     var kind: Kind? { Kind(rawValue: id >> Self.slotBitCount & 0xF) }
 
-    /// What the row's content is called in an error.
-    var table: String { kind?.column.table ?? "held" }
+    static let table = "held"
 
     /// Position within the kind.
     var slot: Int64 { id & Self.slotMax }
@@ -71,7 +70,7 @@ struct Held {
 
     /// The row's plain fields.
     func open(of subject: SubjectID, with cipher: RowCipher) throws -> [UInt8] {
-        guard let kind else { throw StoreError.damaged(table: "held", "the row is of no known kind") }
+        guard let kind else { throw StoreError.damaged(table: Self.table, "the row is of no known kind") }
         return try cipher.open(sealed, in: kind.column, row: Self.row(subject, id, tag))
     }
 

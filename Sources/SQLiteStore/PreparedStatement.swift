@@ -7,10 +7,13 @@ import GatewayPipeline
 final class StatementText: Sendable {
     let sql: String
     let table: String
+    /// How many of the leading columns are the row's key; what the row is called in an error.
+    let keyColumnCount: Int
 
-    init(_ table: String, _ sql: String) {
+    init(_ table: String, key keyColumnCount: Int = 1, _ sql: String) {
         self.table = table
         self.sql = sql
+        self.keyColumnCount = keyColumnCount
     }
 }
 
@@ -100,12 +103,13 @@ struct Binder {
 /// The row a statement stands on, read column by column from the left. Valid until the next step.
 struct StoredRow {
     private let statement: OpaquePointer
-    let table: String
+    private let source: StatementText
+    var table: String { source.table }
     private var position: Int32 = -1
 
-    init(_ statement: OpaquePointer, table: String) {
+    init(_ statement: OpaquePointer, of text: StatementText) {
         self.statement = statement
-        self.table = table
+        source = text
     }
 
     private mutating func nextPosition() -> Int32 {
@@ -151,16 +155,24 @@ struct StoredRow {
         return Instant(milliseconds: integer)
     }
 
-    /// What the row is called in an error: its first column, which every statement makes the row's key.
+    /// What the row is called in an error: its leading columns, which every statement makes the row's key.
     var name: String {
-        switch sqlite3_column_type(statement, 0) {
-        case SQLITE_INTEGER: "\(sqlite3_column_int64(statement, 0))"
+        (0..<Int32(source.keyColumnCount)).map(keyPart).joined(separator: "/")
+    }
+
+    private func keyPart(_ column: Int32) -> String {
+        switch sqlite3_column_type(statement, column) {
+        case SQLITE_INTEGER: return "\(sqlite3_column_int64(statement, column))"
         case SQLITE_BLOB:
-            Hexadecimal.encode(
-                UnsafeRawBufferPointer(
-                    start: sqlite3_column_blob(statement, 0), count: Int(sqlite3_column_bytes(statement, 0))
-                ).prefix(16))
-        default: sqlite3_column_text(statement, 0).map { String(cString: $0) } ?? "?"
+            let bytes = UnsafeRawBufferPointer(
+                start: sqlite3_column_blob(statement, column),
+                count: Int(sqlite3_column_bytes(statement, column)))
+            // A key that is damaged itself may be of any length.
+            return bytes.isEmpty
+                ? "x''" : Hexadecimal.encode(bytes.prefix(16)) + (bytes.count > 32 ? "…" : "")
+        default:
+            let text = sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
+            return text.isEmpty ? "''" : String(text.prefix(128))
         }
     }
 

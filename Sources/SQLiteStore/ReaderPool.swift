@@ -1,4 +1,5 @@
 import Dispatch
+import OpenSSLCrypto
 import Synchronization
 
 /// One pair of read-only connections and the names it has learned.
@@ -7,9 +8,10 @@ final class Reader: @unchecked Sendable {
     // by nobody else.
     let gate: Connection
     let subjects: Connection
-    let words = Words()
+    let words: Words
 
-    init(gate: Connection, subjects: Connection) {
+    init(index: HMACKey, gate: Connection, subjects: Connection) {
+        words = Words(index: index)
         self.gate = gate
         self.subjects = subjects
     }

@@ -47,8 +47,13 @@ package struct RowCipher: Sendable {
     /// What was sealed before this process began.
     func resumeSealCount(at count: UInt64) { current.seals.add(count) }
 
+    /// - Throws: `StoreError.unavailable` once the key has sealed as many rows as one key may.
     func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
-        current.seals.add(1)
+        guard current.seals.take(below: DataKeyUse.sealCountMax) else {
+            throw StoreError.unavailable(
+                "the data key `\(current.id)` has sealed 2^32 rows and seals no more; add a new data key (Running a gateway, Rotating a key)"
+            )
+        }
         let sealed = try current.key.seal(plaintext, aad: column.context(row: row, kid: current.idBytes))
         var stored: [UInt8] = []
         stored.reserveCapacity(1 + current.idBytes.count + sealed.count)
@@ -60,6 +65,10 @@ package struct RowCipher: Sendable {
 
     /// - Throws: `StoreError.damaged` for everything that was not sealed for this column and row.
     func open(_ stored: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        // What a row is bound to comes from the file as well.
+        guard row.count <= SealedColumn.rowByteCountMax else {
+            throw StoreError.damaged(table: column.table, "what it is bound to is too long")
+        }
         // A slice from 1 up to, not through, so that a length of zero is an empty id, which no key has.
         guard let kidCount = stored.first, stored.count > Int(kidCount) else {
             throw StoreError.damaged(table: column.table, "a sealed value is cut short")
@@ -85,6 +94,9 @@ package struct RowCipher: Sendable {
         }
     }
 
+    /// How long a value of `count` bytes is when it is stored, sealed under the current key.
+    func byteCount(of count: Int) -> Int { 1 + current.idBytes.count + 12 + count + 16 }
+
     /// Whether a stored value was sealed under the current key.
     func isCurrent(_ stored: [UInt8]) -> Bool {
         stored.count > current.idBytes.count && Int(stored[0]) == current.idBytes.count
@@ -97,11 +109,24 @@ private final class SealCount: Sendable {
     private let count = Atomic<UInt64>(0)
     var value: UInt64 { count.load(ordering: .relaxed) }
     func add(_ more: UInt64) { count.wrappingAdd(more, ordering: .relaxed) }
+
+    /// - Returns: Whether the count was still below the bound, and is one more now.
+    func take(below max: UInt64) -> Bool {
+        var known = value
+        while known < max {
+            let (exchanged, found) = count.weakCompareExchange(
+                expected: known, desired: known + 1, ordering: .relaxed)
+            if exchanged { return true }
+            known = found
+        }
+        return false
+    }
 }
 
 /// One encrypted column of one table.
 struct SealedColumn: Sendable {
     let table: String
+    static let rowByteCountMax = Int(UInt16.max)
     private let prefix: [UInt8]
 
     init(_ table: String, _ column: String) {

@@ -62,16 +62,18 @@ package final class SQLiteStore: GateStore {
         let gate = try open(
             gatePath, .gate, .writer(byteCountMax: limits.gateByteCountMax),
             cache: limits.writerCacheByteCount)
-        let writer = GateWriter(gate)
+        let writer = GateWriter(gate, index: indexKey)
         try gate.exclusively {
             try Schema.gate.prepare(gate)
             try Self.checkDataKey(cipher, in: gate)
+            try writer.words.check(in: gate)
             writer.tail = try Tail(from: gate)
+            try writer.tail.reconcile(with: gate, damages)
             writer.tally = try Tally(recountedIn: gate)
         }
         let readers = try (0..<limits.readerCount).map { _ in
             Reader(
-                gate: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount),
+                index: indexKey, gate: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount),
                 subjects: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount))
         }
         self.readers = ReaderPool(readers)
@@ -97,6 +99,7 @@ package final class SQLiteStore: GateStore {
     private static let keyCheck = SealedColumn("key_check", "sealed")
     private static let readKeyCheck = StatementText(
         "key_check", "SELECT id, sealed, seal_count FROM key_check WHERE id = ?")
+    private static let keyCheckText = Array("sendgate".utf8)
     private static let writeKeyCheck = StatementText(
         "key_check", "INSERT INTO key_check (id, sealed) VALUES (?, ?)")
 
@@ -112,13 +115,20 @@ package final class SQLiteStore: GateStore {
             let isCount = (0...StoredRow.countMax).contains(found.sealCount)
             cipher.resumeSealCount(
                 at: isCount ? UInt64(found.sealCount) : DataKeyUse.sealCountToRotateAt)
+            guard cipher.isCurrent(found.sealed),
+                found.sealed.count == cipher.byteCount(of: keyCheckText.count)
+            else {
+                throw StoreOpeningError.damaged(
+                    file: Schema.gate.file, table: keyCheck.table, row: id,
+                    what: "it holds nothing that was sealed under the data key")
+            }
             do {
                 _ = try cipher.open(found.sealed, in: keyCheck, row: Array(id.utf8))
             } catch StoreError.damaged {
                 throw StoreOpeningError.wrongDataKey(id: id)
             }
         } else {
-            let sealed = try cipher.seal(Array("sendgate".utf8), in: keyCheck, row: Array(id.utf8))
+            let sealed = try cipher.seal(keyCheckText, in: keyCheck, row: Array(id.utf8))
             try gate.change(writeKeyCheck) {
                 $0.add(id)
                 $0.add(sealed)
@@ -162,7 +172,7 @@ package final class SQLiteStore: GateStore {
         do {
             defer { subjectsForWriting.rollBack() }
             try subjectsForWriting.begin(writing: false)
-            result = try body(transaction)
+            result = try damages.noting { try body(transaction) }
             try transaction.commit()
         } catch {
             transaction.rollBack()
@@ -193,7 +203,7 @@ package final class SQLiteStore: GateStore {
                         gate: reader.gate, subjects: reader.subjects, words: reader.words,
                         mappings: mappings, damages: damages)
                     defer { reading.close() }
-                    return try body(reading)
+                    return try damages.noting { try body(reading) }
                 }
             }
         }
@@ -204,6 +214,8 @@ package final class SQLiteStore: GateStore {
     }
 
     package var damagedRows: [StoredDamage] { damages.damages }
+
+    package func note(_ damage: StoredDamage) { damages.note(damage) }
 
     private func refuseWhenStopped() throws {
         if let error = stopped.withLock({ $0 }) { throw error }

@@ -232,6 +232,11 @@ extension Schema {
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX duty_by_time ON duty (due_at);
             """,
+            """
+            -- HMAC-SHA256 of number and text under the index key: a name that was altered would lead every lookup to
+            -- nothing, and a send that was made would be made again. NULL until the store opens the next time.
+            ALTER TABLE word ADD COLUMN code BLOB;
+            """,
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.

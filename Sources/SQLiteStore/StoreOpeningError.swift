@@ -23,6 +23,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case wrongIndexKey
     /// The data key of this id is not the one the rows were sealed with.
     case wrongDataKey(id: String)
+    /// A row that a key is recognised by cannot be what was written.
+    case damaged(file: String, table: String, row: String, what: String)
     /// A setting SQLite must confirm reads back differently.
     case settingRefused(file: String, setting: String, wanted: String, found: String)
     /// The operating system refused `operation`; `code` is `errno`.
@@ -47,8 +49,12 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
         case .subjectsMissing(let file, let gate, let path):
             "`\(path)` has `\(gate)` but no `\(file)`: who everybody in it is would be lost"
-        case .wrongIndexKey: "the index key is not the one this state directory was made with"
-        case .wrongDataKey(let id): "the data key `\(id)` is not the one this state directory was sealed with"
+        case .wrongIndexKey:
+            "the index key is not the one this state directory was made with: `index_check` row 1 of `subjects.db` is of another key, or was altered"
+        case .wrongDataKey(let id):
+            "the data key `\(id)` is not the one this state directory was sealed with: `key_check` row \(id) of `gate.db` does not open under it, or was altered"
+        case .damaged(let file, let table, let row, let what):
+            "in `\(file)`, `\(table)` row \(row) is damaged: \(what)"
         case .settingRefused(let file, let setting, let wanted, let found):
             "SQLite keeps \(setting) at `\(found)` for `\(file)`, but it must be `\(wanted)`"
         case .system(let operation, let path, let code):
@@ -66,8 +72,11 @@ extension StoreOpeningError: CustomStringConvertible {
         case .newerSchema: "install the build that wrote it; schemas only go forward"
         case .subjectsMissing(let file, let gate, _):
             "restore `\(file)` and `\(gate)` together from one backup, or start with an empty state directory"
-        case .wrongIndexKey: "configure the index key that belongs to this state directory"
-        case .wrongDataKey: "configure the data key that belongs to this state directory under this id"
+        case .wrongIndexKey:
+            "configure the index key that belongs to this state directory; if it does, restore both databases from one backup"
+        case .wrongDataKey:
+            "configure the data key that belongs to this state directory under this id; if it does, restore both databases from one backup"
+        case .damaged: "restore both databases from one backup; nothing was changed"
         case .settingRefused: "use a SQLite built with write-ahead logging and default durability"
         case .system:
             "check that the path exists, that its file system is writable and that this process may use it"

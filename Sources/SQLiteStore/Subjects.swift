@@ -100,13 +100,22 @@ struct SubjectMappings: Sendable {
 
     // MARK: The right key
 
-    private static let readCheck = StatementText("index_check", "SELECT code FROM index_check")
+    private static let readCheck = StatementText("index_check", "SELECT only, code FROM index_check")
     private static let writeCheck = StatementText("index_check", "INSERT INTO index_check VALUES (1, ?)")
 
     /// Notices a wrong index key when the store opens, rather than as a million unknown recipients.
     func checkIndexKey(in connection: Connection) throws {
         let code = index.authenticate(Array("sendgate/index-check/v1".utf8))
-        if let found = try connection.first(Self.readCheck, read: { $0.byteArray() }) {
+        let found = try connection.first(Self.readCheck) { row in
+            _ = row.integer()
+            return row.byteArray()
+        }
+        if let found {
+            guard found.count == code.count else {
+                throw StoreOpeningError.damaged(
+                    file: Schema.subjects.file, table: "index_check", row: "1",
+                    what: "it has \(found.count) bytes, not \(code.count)")
+            }
             guard HMACKey.constantTimeEqual(found, code) else { throw StoreOpeningError.wrongIndexKey }
         } else {
             try connection.change(Self.writeCheck) { $0.add(code) }

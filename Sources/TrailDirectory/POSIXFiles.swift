@@ -30,12 +30,6 @@ final class POSIXFiles: DurableFiles, Sendable {
         } else if errno != EEXIST {
             throw .failed(.makeDirectory, path: path, code: errno)
         }
-        // Whoever may write in it can exchange a tile, and the next start would find damage where there is none.
-        for folder in [path, "\(path)/tile", "\(path)/tile/0", "\(path)/tile/entries", "\(path)/policies"] {
-            var status = stat()
-            guard stat(folder, &status) == 0, status.st_mode & S_IWOTH != 0 else { continue }
-            throw .openToAll(path: folder, mode: UInt32(status.st_mode & 0o7777))
-        }
     }
 
     /// Takes the lock that keeps a second writer out; it is held until the returned value is let go.

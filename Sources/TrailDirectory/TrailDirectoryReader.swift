@@ -78,6 +78,32 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
             .sorted()
     }
 
+    /// Whether a writer makes a file of this name beside the tiles. One that is being written has only a number.
+    package static func isOtherFileName(_ name: String) -> Bool {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        switch (parts.first, parts.count) {
+        case (_, 1):
+            return [TrailPath.checkpoint.text, VerifierKeyFile.name, TrailDirectoryWriter.lockPath].contains(
+                name)
+        case (DurableBatch.temporaryDirectory[...], 2):
+            return !parts[1].isEmpty && parts[1].utf8.allSatisfy { (0x30...0x39).contains($0) }
+        case (PolicyArchive.directory[...], 2):
+            return parts[1].hasSuffix(".json")
+                && PolicyArchive.isDigest(PolicyDigest(String(parts[1].dropLast(5))))
+        default: return false
+        }
+    }
+
+    /// Whether a writer makes a directory of this name: the beginning of a tile's path (C2SP tlog-tiles, "Tiles").
+    package static func isFolderName(_ name: String) -> Bool {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        if parts.count == 1 {
+            return ["tile", PolicyArchive.directory, DurableBatch.temporaryDirectory].contains(name)
+        }
+        // Some file in it has a tile's name: the first of a group, or the narrowest partial one.
+        return parts[0] == "tile" && ["000", "1"].contains { TrailPath(parsing: "\(name)/\($0)") != nil }
+    }
+
     /// The keys beside the trail. An auditor compares them with the ones pinned elsewhere: whoever can change
     /// the trail can change this file.
     package func verifierKeys() throws -> [NoteVerifierKey] {

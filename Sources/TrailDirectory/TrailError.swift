@@ -7,7 +7,9 @@ package enum FileOperation: String, Hashable, Sendable {
 }
 
 /// Why a trail directory cannot be used, or could not be written.
-package enum TrailError: Error, Hashable, Sendable {
+package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
     /// The file system refused; nothing that was published is affected, and trying again later is right.
     /// `path` is relative to the trail's directory, `code` is `errno`.
     case failed(FileOperation, path: String, code: Int32)
@@ -17,8 +19,6 @@ package enum TrailError: Error, Hashable, Sendable {
     case syncFailed(path: String, code: Int32)
     /// Another process has the directory open for writing.
     case inUse
-    /// Everybody may write in a directory of the trail. `mode` is the permission bits.
-    case openToAll(path: String, mode: UInt32)
     /// A file is longer than any of its name can be, or no regular file.
     case notTrailFile(path: String)
     /// The directory holds another trail than the one that is to be written.
@@ -51,8 +51,6 @@ package enum TrailError: Error, Hashable, Sendable {
         case .syncFailed(let path, let code):
             "cannot make `\(path)` durable: \(Self.reason(code)); the process has to stop, and its restart reads what is on the disk"
         case .inUse: "another process is writing to the trail directory"
-        case .openToAll(let path, let mode):
-            "everybody may write in `\(path)` (mode \(String(mode, radix: 8))); run `chmod o-w \(path)`, and check it with `sendgate audit verify`"
         case .notTrailFile(let path): "`\(path)` is not a file of this trail: too long, or no regular file"
         case .otherOrigin(let expected, let found):
             "the directory holds the trail `\(found)`, and `origin` says `\(expected)`; an origin names one trail for ever: set it back, or give the new one an empty state and trail directory"
@@ -88,7 +86,7 @@ package enum TrailError: Error, Hashable, Sendable {
         case .notTrailFile, .damaged, .wrongPolicyDigest: true
         // A symbolic link and a socket, each in a file's place.
         case .failed(.open, _, ELOOP), .failed(.open, _, ENXIO): true
-        case .failed, .syncFailed, .inUse, .openToAll, .otherOrigin, .rolledBack, .aheadOfStore, .gap,
+        case .failed, .syncFailed, .inUse, .otherOrigin, .rolledBack, .aheadOfStore, .gap,
             .conflict, .unacceptableEntry, .signerMismatch, .inconsistent, .malformedVerifierKey:
             false
         }

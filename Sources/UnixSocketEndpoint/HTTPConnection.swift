@@ -73,6 +73,8 @@ final class HTTPConnection: ChannelInboundHandler {
     private var isLingering = false
     private var lingeredByteCount = 0
     private var isDraining = false
+    /// Whether a whole request came that its sender called its last.
+    private var hasLastRequest = false
     private var isClosed = false
     /// For ``EventLoopDesk``: stands in the list of connections to pump.
     var isTouched = false
@@ -291,7 +293,10 @@ final class HTTPConnection: ChannelInboundHandler {
                         AnswerQueue.ResponseFrame(isHead: framing.isHead, closes: framing.closes)))
             }
             // RFC 9112 section 9.6: nothing after a request that closes is looked at.
-            if framing.closes { input = .closed }
+            if framing.closes {
+                input = .closed
+                hasLastRequest = true
+            }
         }
     }
 
@@ -620,8 +625,14 @@ final class HTTPConnection: ChannelInboundHandler {
 
     /// The endpoint stops: take no new request, finish those that have begun.
     func drain() {
-        guard !isClosed, !isLingering else { return }
+        guard !isClosed else { return }
         isDraining = true
+        // Its side has ended already. A client that has sent nothing since is in the middle of nothing, and may keep its
+        // own side open for as long as it likes.
+        if isLingering {
+            if let context, lingeredByteCount == 0 { closeWhenWritten(context) }
+            return
+        }
         if case .live(let lines) = input { conclude(lines) }
         pump()
     }
@@ -634,7 +645,8 @@ final class HTTPConnection: ChannelInboundHandler {
         guard !isLingering else { return }
         // At a shutdown, where the client is in the middle of nothing: it reads what is written also when we are
         // gone, and waiting for it to go first would hold up the stop for every pooled connection.
-        let isIdleAtTheEnd = if isDraining, case .head = input { !headIsPartial } else { false }
+        let isBetweenRequests = if case .head = input { !headIsPartial } else { hasLastRequest }
+        let isIdleAtTheEnd = isDraining && isBetweenRequests
         releasePending()
         input = .closed
         answers.removeAll()

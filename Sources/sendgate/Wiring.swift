@@ -46,6 +46,8 @@ struct Wiring {
                 "keys may be swapped out: the kernel refused to lock their memory",
                 metadata: ["hint": "raise the limit: `LimitMEMLOCK=` in systemd, `ulimit -l` elsewhere"])
         }
+        try WritePermissions.demand(
+            state: configuration.stateDirectory, trail: configuration.trailDirectory)
         let sockets = try SocketPlan(configuration, environment: environment)
 
         let keys = try PrivateKeyDirectory(

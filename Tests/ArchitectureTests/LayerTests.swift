@@ -114,6 +114,29 @@ import Testing
         }
     }
 
+    @Test func `every error that leaves its module says itself in words`() throws {
+        let texts = try Self.sources.map { source in
+            (
+                source.module,
+                try String(contentsOf: Self.root.appending(path: "Sources/\(source.file)"), encoding: .utf8)
+            )
+        }
+        // Apps report the case of these and show nothing (see the type).
+        let silent: Set<String> = ["SealedPushError", "TooManyMessages"]
+        let declaration = /(?:package|public) (?:enum|struct) (\w+): ([^{]*\bError\b[^{]*)\{/
+        var count = 0
+        for (module, text) in texts {
+            for match in text.matches(of: declaration) where !silent.contains(String(match.1)) {
+                count += 1
+                let isExtended = texts.contains {
+                    $0.0 == module && $0.1.contains("extension \(match.1): CustomStringConvertible")
+                }
+                #expect(match.2.contains("CustomStringConvertible") || isExtended, "\(module).\(match.1)")
+            }
+        }
+        #expect(count > 20)
+    }
+
     @Test func `only the module that owns a danger writes it down, and with a reason`() throws {
         for (_, file, _) in Self.sources {
             let text = try String(

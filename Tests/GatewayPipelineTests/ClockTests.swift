@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import CompliancePolicy
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
@@ -77,9 +78,11 @@ import Testing
         }
         #expect(judge(3600, uptime: 500_000 + 3_600_000, boot: "one") == nil)
         #expect(judge(3600, uptime: 501_000, boot: "one") == .clockJumped(milliseconds: 3_599_000))
-        // Booted since, or in another time namespace: nothing to compare with but the silence.
+        // Booted since: nothing to compare with but the silence.
         #expect(judge(3600, uptime: 1_000, boot: "two") == nil)
-        #expect(judge(3600, uptime: 1_000, boot: "one") == nil)
+        // Within a boot the time since boot cannot go back: one of the two readings is not true.
+        #expect(judge(3600, uptime: 499_999, boot: "one") == .uptimeWentBack(milliseconds: 1))
+        #expect(judge(0, uptime: 500_000, boot: "one") == nil)
         #expect(judge(3600, uptime: 501_000, boot: nil) == nil)
         #expect(judge(8 * 86_400, uptime: 1_000, boot: "two") == .clockJumped(milliseconds: 8 * 86_400_000))
         #expect(judge(-3, uptime: 503_000, boot: "one") == .clockWentBack(milliseconds: 3_000))
@@ -90,6 +93,55 @@ import Testing
                 ClockReading(wall: Instant(milliseconds: .max), uptime: 1, boot: "one"), after: nil,
                 recordedAt: nil)
         }
+    }
+
+    @Test func `a time since boot that went back is refused, told once, and accepted by an operator only`()
+        async throws
+    {
+        let gate = try await gate()
+        gate.clock.rewindUptime(milliseconds: 5)
+        for id in ["a", "b"] {
+            let refused = try await send(id, gate)
+            #expect(refused.status == 503 && refused["type"] == "urn:sendgate:problem:clock_went_back")
+            #expect(refused["detail"]?.contains("since boot is 5 ms less") == true, "\(refused)")
+        }
+        await gate.settle()
+        #expect(gate.alarms.all.count == 1, "\(gate.alarms.all)")
+        let accepted = try gate.store.write {
+            try ClockGuard(limits: EngineLimits()).accept(gate.clock.reading(), by: 1000, in: $0)
+        }
+        guard case .recorded = accepted else {
+            Issue.record("\(accepted)")
+            return
+        }
+        #expect(try await send("a", gate).status == 202)
+    }
+
+    @Test
+    func `what an engine opens with is recorded before anything else, once, as soon as the clock is right`()
+        async throws
+    {
+        let gate = try GatewayHarness(opening: { batch, now in
+            try batch.record(at: now) { index, time in
+                try TrailEntry(
+                    kind: .stop, index: index, time: time,
+                    members: ["policy": .string(batch.policy.digest.text)]
+                ).encoded().bytes
+            }
+        })
+        func kinds() throws -> [EntryKind] {
+            try gate.store.read { try $0.entries(from: 0, limit: 99) }.map {
+                try TrailEntry(reading: $0.bytes).kind
+            }
+        }
+        gate.clock.set(Instant(milliseconds: -1))
+        #expect(try await send("a", gate).status == 503)
+        #expect(try await ready(gate).status == 503)
+        #expect(try kinds().isEmpty)
+        gate.clock.set(.utc("2026-11-21T12:00:00Z"))
+        try await gate.register("u_1")
+        let found = try kinds()
+        #expect(found.first == .stop && found.filter { $0 == .stop }.count == 1, "\(found)")
     }
 
     @Test func `what the clocks showed is kept beside the newest entry`() async throws {

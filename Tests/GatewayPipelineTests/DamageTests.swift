@@ -87,6 +87,45 @@ import WireProtocol
         #expect(try await gate.call("product", "GET", "/v1/recipients/u_1").status == 404)
     }
 
+    @Test(arguments: [
+        "x''", "x'00'", "CAST(bytes || x'20' AS BLOB)", "(SELECT bytes FROM entry ORDER BY number LIMIT 1)",
+    ])
+    func `an entry with other bytes answers nothing and is told by table and row`(bytes: String) async throws
+    {
+        let gate = try await gate(sending: ["a", "b"])
+        let status = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("a", to: "u_1"))
+        let send = try #require(status["send_id"])
+        let id = try #require(SendID(uuidText: send))
+        let index = try #require(try gate.store.read { try $0.send(id)?.entryIndex })
+        try tamper(gate, "UPDATE entry SET bytes = \(bytes) WHERE number = \(index)")
+        let again = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("a", to: "u_1"))
+        let looked = try await gate.call("payments", "GET", "/v1/sends/\(send)")
+        let decisions = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions")
+        for reply in [again, looked, decisions] {
+            #expect(reply.status == 503, "\(reply.json)")
+            let detail = try #require(reply["detail"])
+            #expect(
+                !detail.contains("entry") && !detail.contains("damaged(") && detail.contains("status"),
+                "\(detail)")
+        }
+        #expect(gate.store.damagedRows.map(\.table) == ["entry"])
+        #expect(gate.store.damagedRows.map(\.row) == ["\(index)"])
+        #expect(try await gate.call("auditor", "GET", "/v1/recipients/u_2/decisions").status == 200)
+    }
+
+    @Test func `a send that leads to another send's entry answers nothing`() async throws {
+        let gate = try await gate(sending: ["a", "b"])
+        try tamper(
+            gate,
+            "UPDATE send SET entry_index = (SELECT entry_index FROM send WHERE number = 2) WHERE number = 1")
+        let again = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("a", to: "u_1"))
+        #expect(again.status == 503, "\(again.json)")
+        #expect(gate.store.damagedRows.map(\.table) == ["send"])
+    }
+
     @Test(arguments: ["recipient", "device", "preferences", "consent"])
     func `a damaged row of a person refuses sends to that person only, by its name`(kind: String) async throws
     {
@@ -99,12 +138,16 @@ import WireProtocol
         let refused = try await gate.call(
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("a", to: "u_1"))
         #expect(refused.status == 503, "\(refused.json)")
-        let table = kind == "preferences" ? "preference" : kind
-        #expect(refused["detail"]?.contains("`\(table)` row ") == true, "\(refused.json)")
+        // A caller is told that it is not theirs to mend, and the operator which row it is.
+        #expect(refused["detail"]?.contains("`sendgate status`") == true, "\(refused.json)")
+        #expect(refused["detail"]?.contains("held") == false, "\(refused.json)")
         let other = try await gate.call(
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("b", to: "u_2"))
         #expect(other.status == 202, "\(other.json)")
-        #expect(gate.store.damagedRows.map(\.table) == [table])
+        let damaged = try #require(gate.store.damagedRows.first)
+        #expect(gate.store.damagedRows.count == 1 && damaged.table == "held", "\(gate.store.damagedRows)")
+        #expect(damaged.row.flatMap { Int64($0) }.map { $0 >> 20 & 15 } == Int64(number))
+        #expect(damaged.what.hasPrefix(kind == "preferences" ? "preference: " : "\(kind): "), "\(damaged)")
         // One person's row is no reason to call the whole gateway unready.
         #expect(try await gate.call("nobody", "GET", "/readyz").status == 200)
     }

@@ -29,6 +29,9 @@ final class TestClock: Clock {
     }
     /// Somebody sets the wall clock.
     func step(seconds: Int64) { clocks.withLock { $0.wall = $0.wall.advanced(bySeconds: seconds) } }
+    /// What no kernel does.
+    func rewindUptime(milliseconds: Int64) { clocks.withLock { $0.uptime -= milliseconds } }
+    func set(_ wall: Instant) { clocks.withLock { $0.wall = wall } }
     func reboot() {
         clocks.withLock {
             $0.boot = ($0.boot ?? "") + "+"
@@ -107,7 +110,8 @@ final class GatewayHarness: Sendable {
     let gateway: Gateway
     let policy: CompiledPolicy
     let origin: Ed25519PrivateKey
-    let library = MemoryLibrary()
+    let library: MemoryLibrary
+    let keys: Keys
     let alarms = Alarms()
 
     /// Uids by caller: the harness is everybody.
@@ -116,14 +120,25 @@ final class GatewayHarness: Sendable {
         "auditor": 2006, "help": 2007, "social": 2008,
     ]
 
+    /// What a state directory belongs to.
+    struct Keys: Sendable {
+        var data: SecretBytes
+        var index: SecretBytes
+        var origin: Ed25519PrivateKey
+    }
+
     /// - Parameters:
+    ///   - earlier: A gateway whose keys and published trail this one has.
+    ///   - folder: An existing state directory of that gateway's.
     ///   - caps: A `limits.yaml` to use in place of the rule book's own.
+    ///   - opening: What the engine records first.
     ///   - edit: Changes the pages of the bundle before it is read.
     init(
         at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
-        edit: ((inout [String: PolicyNode]) -> Void)? = nil
+        after earlier: GatewayHarness? = nil, in folder: String? = nil,
+        edit: ((inout [String: PolicyNode]) -> Void)? = nil, opening: Engine.Opening? = nil
     ) throws {
-        folder = NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
+        self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
         let policy: CompiledPolicy
         if caps != nil || edit != nil {
@@ -142,12 +157,17 @@ final class GatewayHarness: Sendable {
         }
         let alarms = alarms
         self.policy = policy
-        let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(.random(byteCount: 32))))
-        let index = HMACKey(try .random(byteCount: 32))
-        store = try SQLiteStore(directory: folder, cipher: cipher, indexKey: index)
+        keys =
+            try earlier?.keys
+            ?? Keys(
+                data: .random(byteCount: 32), index: .random(byteCount: 32), origin: .generate())
+        let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(keys.data)))
+        let index = HMACKey(keys.index)
+        store = try SQLiteStore(directory: self.folder, cipher: cipher, indexKey: index)
         // As a start does.
         try store.write { try $0.archiveNotices(of: policy) }
-        origin = try .generate()
+        origin = keys.origin
+        library = earlier?.library ?? MemoryLibrary()
         let kid = Array(SHA256.digest(origin.publicKey.rawBytes).bytes.prefix(8))
         let work = WorkSignal()
         let library = library
@@ -174,7 +194,7 @@ final class GatewayHarness: Sendable {
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
                     versionsOnlyRise: false)),
             work: work)
-        engine.start()
+        engine.start(opening: opening)
     }
 
     deinit {

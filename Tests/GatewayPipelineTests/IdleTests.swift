@@ -6,6 +6,8 @@ import Testing
     @Test func `looking for work and finding none wakes nobody`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
+        // The work of the registration is announced after its answer.
+        await gate.settle()
         let before = gate.gateway.workVersion
         for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
         #expect(gate.gateway.workVersion == before)
@@ -14,6 +16,8 @@ import Testing
     @Test func `a message that may go raises the version that the relay waits on`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
+        // The work of the registration is announced after its answer.
+        await gate.settle()
         let before = gate.gateway.workVersion
         let sent = try await gate.call(
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))

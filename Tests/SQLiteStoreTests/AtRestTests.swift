@@ -62,7 +62,7 @@ import Testing
     @Test func `a value moved to another person is damage`() throws {
         for kind in [Held.Kind.recipient, .preferences] {
             let sql = swap(held(1, kind, 0), held(2, kind, 0))
-            try expectDamaged(kind == .recipient ? "recipient" : "preference", after: sql) { store in
+            try expectDamaged("held", after: sql) { store in
                 _ = try store.recipient(.sample(1))
                 _ = try store.preferences(of: .sample(1))
             }
@@ -70,13 +70,13 @@ import Testing
     }
 
     @Test func `a value moved to another row of the same person is damage`() throws {
-        try expectDamaged("device", after: swap(held(1, .device, 1), held(1, .device, 2))) {
+        try expectDamaged("held", after: swap(held(1, .device, 1), held(1, .device, 2))) {
             _ = try $0.devices(of: .sample(1))
         }
     }
 
     @Test func `a value moved to another kind of row is damage`() throws {
-        try expectDamaged("device", after: swap(held(1, .device, 1), held(1, .address, 1))) {
+        try expectDamaged("held", after: swap(held(1, .device, 1), held(1, .address, 1))) {
             _ = try $0.devices(of: .sample(1))
         }
     }
@@ -84,7 +84,7 @@ import Testing
     @Test func `a destination under another's tag is damage`() throws {
         let sql =
             "UPDATE held SET tag = x'00112233445566778899aabbccddeeff' WHERE id = \(held(1, .device, 1))"
-        try expectDamaged("device", after: sql) { _ = try $0.devices(of: .sample(1)) }
+        try expectDamaged("held", after: sql) { _ = try $0.devices(of: .sample(1)) }
     }
 
     @Test func `a person under another's pseudonym is damage`() throws {
@@ -92,7 +92,7 @@ import Testing
             UPDATE person SET subject = zeroblob(16) WHERE number = 1;
             UPDATE person SET subject = x'0000000000005eed0000000000000001' WHERE number = 2
             """
-        try expectDamaged("recipient", after: sql) { _ = try $0.recipient(.sample(1)) }
+        try expectDamaged("held", after: sql) { _ = try $0.recipient(.sample(1)) }
     }
 
     @Test func `a changed byte in any sealed table is damage`() throws {
@@ -106,7 +106,7 @@ import Testing
         try expectDamaged("event", after: "UPDATE event SET sealed = CAST(\(flip) AS BLOB)") {
             _ = try $0.events(of: CallerName("payments"), after: 0, limit: 9)
         }
-        try expectDamaged("consent", after: "UPDATE held SET sealed = CAST(\(flip) AS BLOB)") {
+        try expectDamaged("held", after: "UPDATE held SET sealed = CAST(\(flip) AS BLOB)") {
             _ = try $0.consentEvents(of: .sample(1))
         }
         let tagKey =

@@ -243,8 +243,12 @@ import Testing
                     try exercise(store, 2)
                 } catch let error as StoreError where error.damage != nil {
                     #expect(["tail", "word"].contains(error.damage?.table), "\(error)")
+                } catch StoreError.unavailable(let what) {
+                    // A count of seals that was raised is believed: no key may be used once too often.
+                    #expect(table == "key_check" && what.contains("2^32"), "\(table).\(column): \(what)")
                 } catch is StoreOpeningError {
-                    #expect(["key_check", "index_check"].contains(table), "\(table).\(column) = \(value)")
+                    #expect(
+                        ["key_check", "index_check", "word"].contains(table), "\(table).\(column) = \(value)")
                 }
             }
         }
@@ -296,7 +300,8 @@ import Testing
             #expect(try store.read { try $0.outbox(.sample(2)) }?.isDamaged == false)
         }
         let damaged = store.damagedRows
-        #expect(damaged.map(\.table) == ["outbox", "device"])
+        #expect(damaged.map(\.table) == ["outbox", "held"])
+        #expect(damaged.last?.what.hasPrefix("device: ") == true)
         #expect(
             damaged.map(\.row) == [
                 MessageID.sample(1).hexadecimal, "\(Held.id(1, .device, slot: 1))",

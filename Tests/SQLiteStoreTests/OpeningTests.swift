@@ -222,8 +222,8 @@ import Testing
         #expect(try without.read { try $0.devices(of: .sample(2)).first?.token } == Canary.token)
         #expect(
             throws: StoreError.damaged(
-                table: "device", row: "\(Held.id(1, .device, slot: 1))",
-                "a value is sealed under the data key `data-test-1`, which is not loaded")
+                table: "held", row: "\(Held.id(1, .device, slot: 1))",
+                "device: a value is sealed under the data key `data-test-1`, which is not loaded")
         ) {
             try without.read { try $0.devices(of: .sample(1)) }
         }
@@ -296,6 +296,66 @@ import Testing
         #expect(third.dataKeyUse.key == "data-test-2" && third.dataKeyUse.sealCount < 9)
         third.close()
         #expect(try openStore(folder.state, older: [2]).dataKeyUse.sealCount >= last)
+    }
+
+    @Test(arguments: [
+        ("gate.db", "key_check", "sealed = x''", "data-test-1"),
+        ("gate.db", "key_check", "sealed = zeroblob(99)", "data-test-1"),
+        ("subjects.db", "index_check", "code = x''", "1"),
+        ("subjects.db", "index_check", "code = zeroblob(16)", "1"),
+        ("gate.db", "word", "text = text || 'x'", "1"), ("gate.db", "word", "code = x''", "1"),
+    ])
+    func `a row that a start hangs on is named by file, table and row`(
+        _ file: String, _ table: String, _ change: String, _ row: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        _ = try store.write { try $0.putCanaries(1) }
+        store.close()
+        try tamper("\(folder.state)/\(file)") { try $0.script("UPDATE \(table) SET \(change)") }
+        let error = #expect(throws: StoreOpeningError.self) { try openStore(folder.state) }
+        guard case .damaged(file, table, row, _) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect("\(error!)".contains("in `\(file)`, `\(table)` row \(row) is damaged"))
+        #expect(error!.hint.contains("backup"))
+    }
+
+    @Test func `a wrong key's text names the row that says so`() throws {
+        #expect("\(StoreOpeningError.wrongIndexKey)".contains("`index_check` row 1"))
+        #expect("\(StoreOpeningError.wrongDataKey(id: "k"))".contains("`key_check` row k"))
+    }
+
+    @Test func `a data key seals two to the thirty-second rows and no more, and still reads them`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).close()
+        try tamper(folder.state + "/gate.db") {
+            try $0.script("UPDATE key_check SET seal_count = \((1 << 32) - 1000)")
+        }
+        let store = try openStore(folder.state)
+        var sealed = 0
+        var failure: StoreError?
+        while failure == nil, sealed < 2_000 {
+            do {
+                _ = try store.write { try $0.putCanaries(sealed + 1) }
+                sealed += 1
+            } catch let error as StoreError {
+                failure = error
+            }
+        }
+        #expect("\(try #require(failure))".contains("2^32"), "\(String(describing: failure))")
+        #expect(sealed > 0)
+        #expect(store.dataKeyUse.isExhausted && store.dataKeyUse.sealCount == 1 << 32)
+        #expect(try store.read { try $0.devices(of: .sample(1)) }.first?.token == Canary.token)
+        // Who is forgotten needs nothing sealed.
+        try store.write { try $0.eraseSubject(.sample(1)) }
+        store.close()
+        // A restart changes nothing, and another key does.
+        #expect(throws: try #require(failure)) {
+            try openStore(folder.state).write { try $0.putCanaries(9_999) }
+        }
+        _ = try openStore(folder.state, key: 2, older: [1]).write { try $0.putCanaries(9_999) }
     }
 
     @Test func `a data key that has sealed two to the thirty-first rows is to be rotated`() throws {

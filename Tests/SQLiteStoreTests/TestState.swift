@@ -146,9 +146,7 @@ extension StoreTransaction {
                 caller: CallerName("payments"), send: .sample(number), subject: subject, event: .failed,
                 destination: .sample(1), at: .sample, reason: Canary.reason))
         try appendEntry(
-            StoredEntry(
-                index: try entryCount(), time: .sample, bytes: Array("{}".utf8),
-                leaf: [UInt8](repeating: 1, count: 32)))
+            StoredEntry(index: try entryCount(), time: .sample, bytes: Array("{}".utf8)))
         return subject
     }
 }

@@ -154,6 +154,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        "note.txt", "tile/0/000.bak", "tile/entries/note", "policies/old.json", ".writing/note",
+        "tile/8a/000",
+        "empty/", "tile/0/x00/", ".lock2",
+    ])
+    func `a name that no trail has is a difference`(_ name: String) async throws {
+        let shown = name.hasSuffix("/") ? String(name.dropLast()) : name
+        try await tampered("`\(shown)` is nothing that a trail has") { path in
+            let place = URL(filePath: "\(path)/\(name)")
+            if name.hasSuffix("/") {
+                try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            } else {
+                try FileManager.default.createDirectory(
+                    at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data([1]).write(to: place)
+            }
+        }
+    }
+
     @Test func `another trail's key proves nothing`() async throws {
         let (path, _) = try await trail()
         let other = try TemporaryFolder()

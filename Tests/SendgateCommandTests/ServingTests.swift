@@ -90,13 +90,64 @@ import WireProtocol
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
             let error = await #expect(throws: (any Error).self) { try await GatewayFixture(in: folder.root) }
             switch error {
-            case let error as TrailError: #expect(error == .openToAll(path: path, mode: UInt32(mode)))
+            case let error as CommandFailure:
+                #expect(
+                    error.message == "everybody may write `\(path)` (mode \(String(mode, radix: 8)))",
+                    "\(error)")
             case let error as KeyFileError:
                 #expect(error == .directoryTooOpen(path: path, mode: UInt32(mode)))
             default: Issue.record("\(String(describing: error))")
             }
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: path)
+        try await GatewayFixture(in: folder.root).stop()
+    }
+
+    private func leaveSomething() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.registerSomebody()
+        _ = try await gate.send("one", "security.new_login", GatewayFixture.login)
+        try await gate.stop()
+    }
+
+    @Test func `no file or folder that the gateway believes may be written by everybody`() async throws {
+        try await leaveSomething()
+        // What a crash leaves behind.
+        let database = folder.path("gate/state/gate.db")
+        func leaveTheLogs() {
+            for log in ["gate.db", "subjects.db"].flatMap({ ["\($0)-wal", "\($0)-shm"] }) {
+                let path = folder.path("gate/state/\(log)")
+                guard !FileManager.default.fileExists(atPath: path) else { continue }
+                _ = FileManager.default.createFile(atPath: path, contents: nil)
+            }
+        }
+        leaveTheLogs()
+        let paths = ["state", "trail", "keys"].flatMap { part in
+            let names = FileManager.default.enumerator(atPath: folder.path("gate/\(part)"))
+            return ["gate/\(part)"]
+                + (names?.compactMap { ($0 as? String).map { "gate/\(part)/\($0)" } } ?? [])
+        }.map(folder.path)
+        #expect(paths.count > 20 && paths.contains { $0.contains("/.writing") }, "\(paths)")
+        for path in paths {
+            // A start that is refused later than at the state directory has closed the database.
+            leaveTheLogs()
+            let mode = try #require(
+                try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
+            try FileManager.default.setAttributes([.posixPermissions: mode | 0o002], ofItemAtPath: path)
+            let error = await #expect(throws: (any Error).self, "\(path)") {
+                try await GatewayFixture(in: folder.root)
+            }
+            #expect(error.map { "\($0)".contains(path) } == true, "\(path): \(String(describing: error))")
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        }
+        leaveTheLogs()
+        // A copy that an installer with umask 022, or 002, has made.
+        for path in paths where path.contains("/trail") {
+            let mode = try #require(
+                try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
+            try FileManager.default.setAttributes([.posixPermissions: mode | 0o064], ofItemAtPath: path)
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: database)
         try await GatewayFixture(in: folder.root).stop()
     }
 

@@ -37,7 +37,8 @@ import UnixSocketEndpoint
                 message: MessageID(high: 1, low: 2), send: SendID(high: 3, low: 4),
                 destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "no.getdrop.app",
                 token: "00aa", headers: [:], body: Array("{}".utf8),
-                expiresAt: Instant(milliseconds: 1_795_000_000_000), attemptCount: 0))
+                expiresAt: Instant(milliseconds: 1_795_000_000_000), attemptCount: 0,
+                handedOverAt: Instant(seconds: 1_000)))
         await endpoint.shutDown()
         return result
     }

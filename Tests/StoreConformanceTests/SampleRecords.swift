@@ -132,9 +132,7 @@ extension EventRecord {
 
 extension StoredEntry {
     static func sample(_ index: UInt64, at: Instant = .sample()) -> StoredEntry {
-        StoredEntry(
-            index: index, time: at, bytes: Array("{\"index\":\(index)}".utf8),
-            leaf: [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: 32))
+        StoredEntry(index: index, time: at, bytes: Array("{\"index\":\(index)}".utf8))
     }
 }
 

@@ -206,6 +206,38 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `rows from a future that was taken back hold up none that came after them`(_ kind: StoreUnderTest)
+        throws
+    {
+        let opened = try OpenStore(kind)
+        let subject = SubjectID.sample(1)
+        func add(_ number: Int, at seconds: Int64) throws {
+            try opened.write { (transaction) throws in
+                let at = Instant.sample(seconds)
+                try transaction.appendEntry(.sample(try transaction.entryCount(), at: at))
+                try transaction.insertSend(.sample(number, subject: subject, at: at))
+                try transaction.appendEvent(.sample(number, subject: subject, at: at))
+            }
+        }
+        try add(1, at: 10)
+        try add(2, at: 1_000)
+        // The clock is accepted, twice.
+        try add(3, at: 20)
+        try add(4, at: 500)
+        try add(5, at: 30)
+        try opened.reopen()
+        while try opened.write({ try $0.prune(before: .sample(25)) }) > 0 {}
+        func left() throws -> [SendID] {
+            try opened.read { try $0.events(of: payments, after: 0, limit: 9).map(\.send) }
+        }
+        #expect(try left() == [.sample(2), .sample(4), .sample(5)])
+        #expect(try opened.read { try $0.send(.sample(3)) } == nil)
+        #expect(try opened.read { try $0.send(.sample(2)) } != nil)
+        while try opened.write({ try $0.prune(before: .sample(501)) }) > 0 {}
+        #expect(try left() == [.sample(2)])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `a send that waited keeps its counter as long as the counter counts`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         let subject = SubjectID.sample(1)

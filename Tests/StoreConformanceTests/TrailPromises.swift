@@ -62,8 +62,8 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `an entry of the largest size passes through`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        var entry = StoredEntry.sample(0)
-        entry.bytes = [UInt8](repeating: UInt8(ascii: "x"), count: 65_535)
+        let entry = StoredEntry(
+            index: 0, time: .sample(), bytes: [UInt8](repeating: UInt8(ascii: "x"), count: 65_535))
         try opened.write { try $0.appendEntry(entry) }
         #expect(try opened.read { try $0.entry(0) } == entry)
     }

@@ -30,6 +30,34 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `a stop waits for no client that has its answers and keeps its side open`() async throws {
+        let handler = HoldingHandler()
+        // Stands still: whoever waits for a deadline waits for ever.
+        try await withEndpoint(handler, clock: SteppedClock()) { path, endpoint in
+            let closing = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            let answered = try RawClient(path)
+            try answered.send(closing)
+            await handler.next()[0].answer("before")
+            #expect(try await answered.receiveResponse().body == "before")
+            #expect(try await answered.receiveToEnd() == "")
+            let idle = try RawClient(path)
+            try idle.send(get())
+            await handler.next()[0].answer("idle")
+            _ = try await idle.receiveResponse()
+            let underWay = try RawClient(path)
+            try underWay.send(closing)
+            let held = await handler.next()[0]
+            let stopping = Task { await endpoint.shutDown() }
+            #expect(try await idle.receiveToEnd() == "")
+            held.answer("during")
+            #expect(try await underWay.receiveResponse().body == "during")
+            #expect(try await underWay.receiveToEnd() == "")
+            // No client has closed its own side.
+            await stopping.value
+        }
+    }
+
     @Test func `a request that has begun to arrive is taken, one that begins later is not`() async throws {
         let handler = HoldingHandler()
         try await withEndpoint(handler) { path, endpoint in

@@ -18,7 +18,8 @@ package struct ClockGuard: Sendable {
     ///   - newest: Time of the newest entry; `nil` for an empty trail, which believes any clock.
     ///   - last: The clocks when that entry was recorded; `nil` when that is not known.
     /// - Returns: The time to record, never before the newest entry.
-    /// - Throws: ``EngineFailure/clockWentBack(milliseconds:)`` or ``EngineFailure/clockJumped(milliseconds:)``.
+    /// - Throws: ``EngineFailure/clockWentBack(milliseconds:)``, ``EngineFailure/clockJumped(milliseconds:)`` or
+    ///   ``EngineFailure/uptimeWentBack(milliseconds:)``.
     package func time(
         _ reading: ClockReading, after newest: Instant?, recordedAt last: ClockReading?
     ) throws(EngineFailure) -> Instant {
@@ -30,6 +31,7 @@ package struct ClockGuard: Sendable {
         let back = newest.milliseconds - wall
         guard back <= limits.clockStepBackMillisecondsMax else { throw .clockWentBack(milliseconds: back) }
         if let last, let elapsed = reading.milliseconds(since: last) {
+            guard elapsed >= 0 else { throw .uptimeWentBack(milliseconds: -elapsed) }
             let ahead = wall - last.wall.milliseconds - elapsed
             // A clock that is being slewed runs up to 500 ppm fast (adjtimex(2)); twice that is left to it.
             guard ahead <= limits.clockStepForwardMillisecondsMax + elapsed / 1000 else {
@@ -72,8 +74,7 @@ extension ClockGuard {
             kind: .clock, index: index, time: reading.wall,
             members: ["previous": .integer(newest.milliseconds), "uid": .integer(Int64(user))])
         let bytes = try entry.encoded().bytes
-        try store.appendEntry(
-            StoredEntry(index: index, time: reading.wall, bytes: bytes, leaf: TreeHash.leaf(bytes).bytes))
+        try store.appendEntry(StoredEntry(index: index, time: reading.wall, bytes: bytes))
         try store.setNewestEntryClock(reading)
         return .recorded(index: index, from: newest, to: reading.wall)
     }

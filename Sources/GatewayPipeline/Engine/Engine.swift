@@ -1,7 +1,7 @@
 package import CompliancePolicy
 import Dispatch
 import Foundation
-import GateVocabulary
+package import GateVocabulary
 import Synchronization
 import WireProtocol
 
@@ -25,6 +25,10 @@ package final class Engine: Sendable {
     let health = CommitHealth()
     private let stopped = DispatchSemaphore(value: 0)
     private let counters = Mutex(EngineCounters())
+    /// Recorded in front of everything else; `nil` once it is durable.
+    private let opening = Mutex<Opening?>(nil)
+
+    package typealias Opening = @Sendable (_ batch: BatchContext, _ now: Instant) throws -> Void
 
     package init(store: any GateStore, policy: PolicyInForce, surroundings: EngineSurroundings) {
         self.store = store
@@ -34,7 +38,11 @@ package final class Engine: Sendable {
     }
 
     /// Starts the engine's thread. Call it once.
-    package func start() {
+    ///
+    /// - Parameter opening: What the first batch that can be committed records in front of its own. Until it is durable
+    ///   nothing else is, and every operation is refused with the reason.
+    package func start(opening: Opening? = nil) {
+        self.opening.withLock { $0 = opening }
         let thread = Thread { [self] in
             Thread.current.name = "engine"
             run()
@@ -76,6 +84,7 @@ package final class Engine: Sendable {
                 let (outcomes, batch) = try store.write { transaction in
                     try perform(remaining, in: transaction)
                 }
+                opening.withLock { $0 = nil }
                 // Durable from here on. A crash now loses answers, never what they say.
                 if batch.provesTheWay { health.committed(at: surroundings.clock.reading().uptime) }
                 answer(remaining, outcomes)
@@ -90,7 +99,7 @@ package final class Engine: Sendable {
                 refuse(remaining, error)
                 return
             } catch {
-                refuse(remaining, EngineFailure.unavailable("\(error)"))
+                refuse(remaining, EngineFailure(error))
                 return
             }
         }
@@ -105,6 +114,7 @@ package final class Engine: Sendable {
         _ operations: [any EngineOperation], in transaction: any StoreTransaction
     ) throws -> (outcomes: [OperationOutcome], batch: BatchContext) {
         let batch = try BatchContext(store: transaction, policy: policy.current, surroundings: surroundings)
+        if let opening = opening.withLock({ $0 }) { try opening(batch, batch.now()) }
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
         for (position, operation) in operations.enumerated() {
@@ -116,13 +126,13 @@ package final class Engine: Sendable {
                 outcomes.append(.refused(failure))
             } catch let error as StoreError {
                 if let damage = error.damage {
-                    outcomes.append(.refused(.unavailable("\(damage)")))
+                    outcomes.append(.refused(.damaged(damage)))
                     continue
                 }
                 // The disk, not the operation: nothing after it would fare better.
                 throw error
             } catch {
-                outcomes.append(.refused(.unavailable("\(error)")))
+                outcomes.append(.refused(EngineFailure(error)))
             }
         }
         try insertStaged(of: batch, into: transaction)
@@ -179,13 +189,7 @@ package final class Engine: Sendable {
             // anything now could be a lie; a restart reads what is true.
             surroundings.durabilityLost(what)
         }
-        let failure: EngineFailure =
-            switch error {
-            case .unavailable(let what), .lostDurability(let what): .unavailable(what)
-            case .damaged(let table, let row, let what):
-                .unavailable("\(StoredDamage(table: table, row: row, what: what))")
-            }
-        refuse(operations, failure)
+        refuse(operations, EngineFailure(error))
     }
 
     private func refuse(_ operations: [any EngineOperation], _ failure: EngineFailure) {

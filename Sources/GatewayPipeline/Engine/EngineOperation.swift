@@ -1,4 +1,5 @@
 package import GateVocabulary
+import WireProtocol
 
 /// One thing the engine does inside a batch: a send, a consent, a relay result, a publisher mark.
 ///
@@ -37,7 +38,9 @@ package enum EngineLane: Sendable, Hashable {
 }
 
 /// Why an operation was not done. Nothing of it is remembered; the caller may try again with the same id.
-package enum EngineFailure: Error, Equatable, Sendable {
+package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible {
+    package var description: String { operatorText }
+
     /// 429: too much waits already.
     case overloaded
     /// 429: the outbox has reached its bound.
@@ -48,19 +51,42 @@ package enum EngineFailure: Error, Equatable, Sendable {
     case stopping
     /// 503: the store or the trail cannot take it; the text says what to look at.
     case unavailable(String)
+    /// 503: a stored row that this needs cannot be read. Operators are told which; a caller is not.
+    case damaged(StoredDamage)
     /// 503: the published trail is this far behind, in milliseconds.
     case trailBehind(milliseconds: Int64)
     /// 503: the clock stands before the newest entry by so many milliseconds.
     case clockWentBack(milliseconds: Int64)
     /// 503: the clock is this much further than the time since the newest entry accounts for, in milliseconds.
     case clockJumped(milliseconds: Int64)
+    /// 503: the time since boot is this much less than it was at the newest entry, in the same boot.
+    case uptimeWentBack(milliseconds: Int64)
     /// 503: this one send could not be sealed.
     case sealingFailed(String)
+
+    /// What an error that stopped an operation, or a look, means for whoever asked.
+    package init(_ error: any Error) {
+        switch error {
+        case let failure as EngineFailure: self = failure
+        case StoreError.unavailable(let what), StoreError.lostDurability(let what): self = .unavailable(what)
+        case let error as StoreError:
+            // `unavailable` and `lostDurability` are above.
+            self = error.damage.map { .damaged($0) } ?? .unavailable("\(error)")
+        default: self = .unavailable("\(error)")
+        }
+    }
+
+    /// For the log and for readiness: everything that is known.
+    package var operatorText: String {
+        if case .damaged(let damage) = self { return "\(damage)" }
+        let problem = Problem(self)
+        return problem.detail ?? problem.name.title
+    }
 
     /// Whether the clock is what is wrong.
     package var isOfClock: Bool {
         switch self {
-        case .clockWentBack, .clockJumped: true
+        case .clockWentBack, .clockJumped, .uptimeWentBack: true
         default: false
         }
     }

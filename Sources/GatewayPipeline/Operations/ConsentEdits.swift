@@ -339,7 +339,7 @@ extension BatchContext {
             try store.entry(event.entryIndex)?.bytes ?? surroundings.publishedEntry(event.entryIndex)
         guard let bytes else {
             throw StoreError.damaged(
-                table: "entries", "entry \(event.entryIndex) is neither held nor published")
+                table: "entry", row: "\(event.entryIndex)", "the entry is neither held nor published")
         }
         return TrailReference(entry: bytes, index: event.entryIndex, origin: surroundings.trailOrigin)
     }

@@ -19,7 +19,10 @@ extension BatchContext {
     ) throws -> KeyChallengeAnswer {
         let person = try person(user)
         let device = try self.device(deviceID, of: person)
-        let suite = try Self.suite(body.suite.rawValue)
+        guard let suite = SealingSuite(rawValue: body.suite.rawValue) else {
+            throw Problem(
+                .invalidPublicKey, detail: "nothing is sealed for the suite `\(body.suite.rawValue)`")
+        }
         let publicKey: DevicePublicKey
         let sealingKey: DeviceSealingKey
         do {
@@ -37,7 +40,7 @@ extension BatchContext {
         let old = try active.map { active in
             try challenge(
                 DeviceSealingKey(
-                    DevicePublicKey(validatedBefore: active.publicKey, suite: Self.suite(active.suite))),
+                    DevicePublicKey(validatedBefore: active.publicKey, suite: active.sealingSuite)),
                 key: active.key, device: device, expiresAt: expiry)
         }
         try store.putDeviceKey(
@@ -164,13 +167,6 @@ extension BatchContext {
         return device
     }
 
-    static func suite(_ name: String) throws -> SealingSuite {
-        guard let suite = SealingSuite(rawValue: name) else {
-            throw StoreError.damaged(table: "device_key", "the suite `\(name)` is unknown")
-        }
-        return suite
-    }
-
     /// A sealed nonce, and the one answer that proves it was opened. The nonce itself is forgotten here.
     private func challenge(
         _ sealingKey: DeviceSealingKey, key: KeyID, device: DeviceRecord, expiresAt: Instant
@@ -206,6 +202,17 @@ extension BatchContext {
         ]
         if let proof { members["proof"] = .string(proof) }
         return try record(.deviceKey, at: now, members)
+    }
+}
+
+extension DeviceKeyRecord {
+    var sealingSuite: SealingSuite {
+        get throws {
+            guard let suite = SealingSuite(rawValue: suite) else {
+                throw StoreError.damaged(table: "held", "device_key \(key): the suite `\(suite)` is unknown")
+            }
+            return suite
+        }
     }
 }
 

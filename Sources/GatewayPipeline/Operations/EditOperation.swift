@@ -46,6 +46,12 @@ extension Problem {
             self.init(.draining, detail: "send the same id again when the gateway is back")
         case .unavailable(let what):
             self.init(.unavailable, detail: "\(what); nothing was recorded, send the same id again later")
+        case .damaged:
+            self.init(
+                .unavailable,
+                detail:
+                    "something stored that this needs is damaged; the gateway's log and `sendgate status` name it for its operator"
+            )
         case .trailBehind(let milliseconds):
             self.init(
                 .trailBehind,
@@ -61,6 +67,12 @@ extension Problem {
                 .clockJumped,
                 detail:
                     "the clock is \(milliseconds) ms ahead of the time since the newest entry; set it right, or stop the gateway and run `sendgate clock accept`"
+            )
+        case .uptimeWentBack(let milliseconds):
+            self.init(
+                .clockWentBack,
+                detail:
+                    "the time since boot is \(milliseconds) ms less than at the newest entry, in the same boot; find out what changed it, then stop the gateway and run `sendgate clock accept`"
             )
         case .sealingFailed(let what):
             self.init(.sealingFailed, detail: "\(what); nothing was recorded, send the same id again")

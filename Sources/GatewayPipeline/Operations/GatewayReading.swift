@@ -5,6 +5,21 @@ import KeyLifecycle
 import SendPlanning
 import WireProtocol
 
+extension SendRecord {
+    /// The entry of this send.
+    ///
+    /// - Parameter bytes: What is recorded at ``entryIndex``.
+    /// - Throws: `StoreError.damaged` when that is another entry: its answer is not this send's.
+    func entry(in bytes: [UInt8]) throws -> SendEntry {
+        let entry = try? SendEntry.read(bytes).entry
+        guard let entry, entry.send == id else {
+            throw StoreError.damaged(
+                table: "send", row: id.hexadecimal, "it leads to entry \(entryIndex), which is not its own")
+        }
+        return entry
+    }
+}
+
 /// What can be looked up, on one snapshot of the store.
 struct GatewayReading {
     let store: any StoreReading
@@ -111,7 +126,7 @@ struct GatewayReading {
     private func decision(on send: SendRecord) throws -> (entry: SendEntry, answer: SendAnswer) {
         let bytes = try entry(send.entryIndex)
         let trail = TrailReference(entry: bytes, index: send.entryIndex, origin: library.origin)
-        let entry = try SendEntry.read(bytes).entry
+        let entry = try send.entry(in: bytes)
         return (entry, SendAnswer(entry, of: send, trail: trail, isReplayed: false))
     }
 

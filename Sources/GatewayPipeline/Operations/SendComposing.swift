@@ -178,7 +178,7 @@ extension BatchContext {
             row.body = try plan.filled(with: nil)
             return try enqueue(row, sealing: nil, fill: nil)
         }
-        let publicKey = DevicePublicKey(validatedBefore: key.publicKey, suite: try Self.suite(key.suite))
+        let publicKey = DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite)
         let origin = surroundings.keys.origin
         let ticket = surroundings.sealers.submit { sealer in
             try sealer.seal(
@@ -199,7 +199,7 @@ extension BatchContext {
         _ row: OutboxRecord, person: RecipientSnapshot, due: Instant? = nil, at now: Instant
     ) throws -> DeliveryDraft? {
         guard case .object(let object) = try CanonicalJSON.read(row.body) else {
-            throw StoreError.damaged(table: "outbox", "a held message is not an object")
+            throw row.damaged("a held message is not an object")
         }
         guard let destination = person.destination(tagged: row.destination, on: row.request.channel) else {
             return nil
@@ -208,7 +208,7 @@ extension BatchContext {
         // What waits lives as long as its row does: quiet hours that moved and a summary moved the row's end.
         material.expiresAt = row.expiresAt
         guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
-            throw StoreError.damaged(table: "outbox", "the recorded facts are not an object")
+            throw row.damaged("the recorded facts are not an object")
         }
         var composer = SendComposer(
             deciding(at: now), person: person, material: material,
@@ -294,7 +294,7 @@ extension Destination {
             return DestinationProfile(tag: address.tag, kind: address.channel == .sms ? .phone : .mailbox)
         case .device(let device):
             let sealing = try key.map {
-                DestinationProfile.SealingKey(id: $0.key, suite: try BatchContext.suite($0.suite))
+                DestinationProfile.SealingKey(id: $0.key, suite: try $0.sealingSuite)
             }
             return DestinationProfile(
                 tag: device.tag,

@@ -16,6 +16,8 @@ struct SendOperation: EngineOperation {
     let lane: EngineLane
     let isStreamLine: Bool
     let readers: ReaderThreads
+    /// Told of what is found damaged outside of a transaction, which notes its own.
+    let noteDamage: @Sendable (StoredDamage) -> Void
     let reply: @Sendable (WireReply) -> Void
 
     var caller: CallerName? { attested.caller }
@@ -108,7 +110,7 @@ struct SendOperation: EngineOperation {
                             table: "entry", row: "\(earlier.entryIndex)",
                             "the entry is neither held nor published")
                     }
-                    let entry = try SendEntry.read(bytes).entry
+                    let entry = try earlier.entry(in: bytes)
                     let trail = TrailReference(
                         entry: bytes, index: earlier.entryIndex, origin: surroundings.trailOrigin)
                     let answer = SendAnswer(
@@ -118,7 +120,8 @@ struct SendOperation: EngineOperation {
                             ? policy.type(request.type)?.disabledHint : nil)
                     reply(WireReply(answer.answer(isStreamLine: isStreamLine)))
                 } catch {
-                    refuse(.unavailable("\(error)"))
+                    if let damage = (error as? StoreError)?.damage { noteDamage(damage) }
+                    refuse(EngineFailure(error))
                 }
             }
             if !isTaken { refuse(.overloaded) }

@@ -36,9 +36,7 @@ struct DecidedAgain {
             facts = try Self.facts(of: row, person: person, batch: batch, now: now)
             decision = decide(row.request, given: facts, under: batch.policy)
         }
-        // The constant text says nothing that the whole one does not, should the recipient now want that.
-        let keepsForm =
-            row.state != .ready || decision.form == row.form || row.form == .generic && decision.form == .full
+        let keepsForm = row.state != .ready || decision.form == row.form
         switch decision.outcome {
         case .forward where keepsForm: verdict = .stands
         // A cap counts when something is forwarded, and what is ready was counted then.
@@ -52,7 +50,7 @@ struct DecidedAgain {
     private static func facts(
         of row: OutboxRecord, person: RecipientSnapshot?, batch: BatchContext, now: Instant
     ) throws -> Facts {
-        let recorded = try Facts(json: object(row.facts))
+        let recorded = try Facts(json: Self.recordedFacts(of: row))
         let common = FactsLoading.Common(
             request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
@@ -76,12 +74,16 @@ struct DecidedAgain {
             // The constant text was composed for want of a key, and one that came since does not seal it.
             facts.deviceKey = known
         }
+        if let now = facts.privacy, let then = recorded.privacy, then.hidesMore(than: now) {
+            // A text that was cut for the recipient's choice says nothing that a longer one does not: it goes as it is.
+            facts.privacy = then
+        }
         return facts
     }
 
-    private static func object(_ bytes: [UInt8]) throws -> JSONObject {
-        guard case .object(let object) = try CanonicalJSON.read(bytes) else {
-            throw StoreError.damaged(table: "outbox", "the recorded facts are not an object")
+    private static func recordedFacts(of row: OutboxRecord) throws -> JSONObject {
+        guard case .object(let object) = try CanonicalJSON.read(row.facts) else {
+            throw row.damaged("the recorded facts are not an object")
         }
         return object
     }
@@ -94,5 +96,19 @@ extension RecipientSnapshot {
         case .push: devices.first { $0.tag == tag }.map(Destination.device)
         case .sms, .email: addresses.first { $0.tag == tag && $0.channel == channel }.map(Destination.address)
         }
+    }
+}
+
+extension PrivacyLevel {
+    /// Whether a lock screen tells less at this level.
+    fileprivate func hidesMore(than other: PrivacyLevel) -> Bool {
+        func rank(_ level: PrivacyLevel) -> Int {
+            switch level {
+            case .full: 0
+            case .generic: 1
+            case .hidden: 2
+            }
+        }
+        return rank(self) > rank(other)
     }
 }

@@ -184,7 +184,7 @@ extension BatchContext {
             return nil
         }
         try store.markAttempt(row.message, at: now)
-        return try Self.delivery(row, to: destination)
+        return try Self.delivery(row, to: destination, at: now)
     }
 
     /// Looks again at one waiting row and does what the verdict says.
@@ -289,9 +289,11 @@ extension BatchContext {
         }
     }
 
-    private static func delivery(_ row: OutboxRecord, to destination: Destination) throws -> Delivery {
+    private static func delivery(
+        _ row: OutboxRecord, to destination: Destination, at now: Instant
+    ) throws -> Delivery {
         guard case .object(let headers) = try CanonicalJSON.read(row.headers) else {
-            throw StoreError.damaged(table: "outbox", "the headers are not an object")
+            throw row.damaged("the headers are not an object")
         }
         let token: String
         switch destination {
@@ -302,7 +304,7 @@ extension BatchContext {
             message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
             platform: destination.device?.platform, app: destination.device?.app, token: token,
             headers: headers, body: row.body, expiresAt: row.expiresAt,
-            statedExpiry: try statedExpiry(of: row), attemptCount: row.attemptCount)
+            statedExpiry: try statedExpiry(of: row), attemptCount: row.attemptCount, handedOverAt: now)
     }
 
     /// When a message ends, as the hop is told. Counted from when the message was composed, so that every hand-over of
@@ -311,7 +313,7 @@ extension BatchContext {
         guard row.form != .full else { return row.expiresAt }
         guard case .object(let facts) = try CanonicalJSON.read(row.facts),
             let composedAt = try Facts(json: facts).now
-        else { throw StoreError.damaged(table: "outbox", "the recorded facts have no time") }
+        else { throw row.damaged("the recorded facts have no time") }
         return composedAt.advanced(
             bySeconds: ExpiryClass.seconds(until: row.expiresAt, from: composedAt, tier: row.tier))
     }
@@ -332,7 +334,7 @@ extension BatchContext {
             message,
             until: timeOfNextTry(
                 message, in: isOnDisk ? Self.quarantineSeconds : Self.putOffSeconds,
-                because: damage?.description ?? "\(error)"))
+                because: "\(error)"))
     }
 
     /// The same for one that is not in the store at the moment.
@@ -354,6 +356,11 @@ extension OutboxRecord {
     /// What ``isDamaged`` says, as the error it is; the store has noted what exactly it found.
     fileprivate var damage: StoreError {
         .damaged(table: "outbox", row: message.hexadecimal, "the sealed content cannot be read")
+    }
+
+    /// What authenticates and cannot be used. Without a row: nothing is wrong with the file.
+    func damaged(_ what: String) -> StoreError {
+        .damaged(table: "outbox", "message \(message): \(what)")
     }
 }
 

@@ -16,16 +16,17 @@ extension StoreReading {
 
     /// What a notice asked for that was in force once, with exactly this text.
     package func archivedScope(of notice: Notice.Key, sha256: String) throws -> Notice.Scope? {
-        guard let text = try setting(scopeSetting(notice, sha256)) else { return nil }
+        let name = scopeSetting(notice, sha256)
+        guard let text = try setting(name) else { return nil }
         let parts = text.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
         // What was archived before texts named their methods and their basis has two parts.
         guard parts.count == 4 || parts.count == 2 else {
-            throw StoreError.damaged(table: "setting", "a notice asks for `\(text)`")
+            throw StoreError.damaged(table: "setting", row: name, "a notice asks for `\(text)`")
         }
         func names<Name: RawRepresentable<String>>(_ part: Substring) throws -> [Name] {
             try part.split(separator: ",").map { word in
                 guard let name = Name(rawValue: String(word)) else {
-                    throw StoreError.damaged(table: "setting", "a notice asks for `\(text)`")
+                    throw StoreError.damaged(table: "setting", row: name, "a notice asks for `\(text)`")
                 }
                 return name
             }
@@ -41,7 +42,15 @@ extension StoreReading {
 extension StoreReading {
     /// Notices of a bundle that have other words than were in force here under their id, version and language.
     package func editedNotices(of bundle: PolicyBundle) throws -> [PolicyProblem] {
-        try bundle.editedNotices { try setting(wordsSetting($0)) }
+        try bundle.editedNotices { notice in
+            let name = wordsSetting(notice)
+            guard let sha256 = try setting(name) else { return nil }
+            guard sha256.utf8.count == 64, Hexadecimal.decode(sha256) != nil else {
+                throw StoreError.damaged(
+                    table: "setting", row: name, "it holds no digest of a notice's words")
+            }
+            return sha256
+        }
     }
 }
 

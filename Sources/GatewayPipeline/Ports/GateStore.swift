@@ -27,6 +27,9 @@ package protocol GateStore: AnyObject, Sendable {
     /// Rows that could not be read since the store opened, in the order they were found; a bounded number of them.
     var damagedRows: [StoredDamage] { get }
 
+    /// Adds a row to them that was found unusable outside of a `read` or `write`; inside, a thrown `StoreError` does.
+    func note(_ damage: StoredDamage)
+
     /// How much the key that seals rows has been used.
     var dataKeyUse: DataKeyUse { get }
 }
@@ -40,12 +43,16 @@ package struct DataKeyUse: Sendable, Hashable {
     /// new one is asked for.
     package static let sealCountToRotateAt: UInt64 = 1 << 31
 
+    /// From here on nothing more is sealed under the key: the odds of a repeated nonce are no longer negligible.
+    package static let sealCountMax: UInt64 = 1 << 32
+
     package init(key: String, sealCount: UInt64) {
         self.key = key
         self.sealCount = sealCount
     }
 
     package var mustRotate: Bool { sealCount >= Self.sealCountToRotateAt }
+    package var isExhausted: Bool { sealCount >= Self.sealCountMax }
 }
 
 /// A stored row that does not authenticate or does not parse. Names the place, never what the row holds.
@@ -75,8 +82,8 @@ package struct StoreSpace: Sendable, Hashable {
     }
 }
 
-/// The store misbehaving.
-package enum StoreError: Error, Equatable, Sendable {
+/// The store misbehaving. Its description is for operators; see `EngineFailure` for what a caller is told.
+package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Disk full, read-only, locked by another process, I/O error: nothing was written.
     case unavailable(String)
     /// What was read back does not authenticate or does not parse: stop trusting this row.
@@ -88,6 +95,15 @@ package enum StoreError: Error, Equatable, Sendable {
     package var damage: StoredDamage? {
         guard case .damaged(let table, let row, let what) = self else { return nil }
         return StoredDamage(table: table, row: row, what: what)
+    }
+
+    package var description: String {
+        switch self {
+        case .unavailable(let what): "the store cannot be used: \(what)"
+        case .damaged(let table, let row, let what):
+            "\(StoredDamage(table: table, row: row, what: what))"
+        case .lostDurability(let what): "what was committed may not be on disk: \(what)"
+        }
     }
 }
 

@@ -22,11 +22,13 @@ package struct Delivery: Sendable, Hashable {
     package var statedExpiry: Instant
     /// Hand-overs tried before this one.
     package var attemptCount: Int
+    /// When the gateway gives it to the hop.
+    package var handedOverAt: Instant
 
     package init(
         message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
         app: String?, token: String, headers: JSONObject, body: [UInt8], expiresAt: Instant,
-        statedExpiry: Instant? = nil, attemptCount: Int
+        statedExpiry: Instant? = nil, attemptCount: Int, handedOverAt: Instant
     ) {
         self.message = message
         self.send = send
@@ -40,6 +42,32 @@ package struct Delivery: Sendable, Hashable {
         self.expiresAt = expiresAt
         self.statedExpiry = statedExpiry ?? expiresAt
         self.attemptCount = attemptCount
+        self.handedOverAt = handedOverAt
+    }
+
+    /// Headers and body with the life that is left at the hand-over. The body was composed when the message was decided,
+    /// and its end may have moved since.
+    ///
+    /// - `apns-expiration` is a moment: seconds since 1970 (Apple, "Sending notification requests to APNs").
+    /// - `android.ttl` counts from when FCM takes the message (FCM, `AndroidConfig.ttl`), so it is what is left, in whole
+    ///   seconds, rounded up: none left would mean "now or never".
+    /// - Throws: When the composed body is not JSON, which would be our own fault.
+    package func timed() throws -> (headers: JSONObject, body: JSONValue) {
+        var headers = headers
+        if headers["apns-expiration"] != nil {
+            headers["apns-expiration"] = .string("\(statedExpiry.seconds)")
+        }
+        var body = try CanonicalJSON.read(body)
+        if case .object(var object) = body, case .object(var message)? = object["message"],
+            case .object(var android)? = message["android"], android["ttl"] != nil
+        {
+            let left = max(0, statedExpiry.milliseconds - handedOverAt.milliseconds)
+            android["ttl"] = .string("\((left + 999) / 1000)s")
+            message["android"] = .object(android)
+            object["message"] = .object(message)
+            body = .object(object)
+        }
+        return (headers, body)
     }
 }
 

@@ -1,3 +1,4 @@
+import AuditTrail
 package import GateVocabulary
 package import OpenSSLCrypto
 
@@ -557,5 +558,10 @@ package struct StoredEntry: Hashable, Sendable {
         self.time = time
         self.bytes = bytes
         self.leaf = leaf
+    }
+
+    /// An entry with the leaf hash of its bytes.
+    package init(index: UInt64, time: Instant, bytes: [UInt8]) {
+        self.init(index: index, time: time, bytes: bytes, leaf: TreeHash.leaf(bytes).bytes)
     }
 }

@@ -30,11 +30,18 @@ package protocol TrailLibrary: Sendable {
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws
 }
 
-package enum TrailLibraryError: Error, Equatable, Sendable {
+package enum TrailLibraryError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Disk full, read-only, I/O error: nothing was published, trying again later is right.
     case unavailable(String)
     /// An entry that is already published reads differently: somebody changed the store or the directory.
     case conflict(String)
     /// A sync failed. The process must stop; a restart re-reads what is durable.
     case lostDurability(String)
+
+    package var description: String {
+        switch self {
+        case .unavailable(let what), .conflict(let what), .lostDurability(let what):
+            "the published trail cannot be used: \(what)"
+        }
+    }
 }

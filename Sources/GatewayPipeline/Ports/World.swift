@@ -22,10 +22,10 @@ package struct ClockReading: Sendable, Hashable {
         self.boot = boot
     }
 
-    /// Time that has really passed since an earlier reading; `nil` when the two are not of one boot. A container may
-    /// have a boot time of its own (time_namespaces(7)), so one that runs backwards is another as well.
+    /// Time that has really passed since an earlier reading; `nil` when the two are not of one boot. Negative when one of
+    /// the two cannot be true: within a boot `CLOCK_BOOTTIME` never goes back.
     package func milliseconds(since earlier: ClockReading) -> Int64? {
-        guard let boot, boot == earlier.boot, uptime >= earlier.uptime else { return nil }
+        guard let boot, boot == earlier.boot else { return nil }
         return uptime - earlier.uptime
     }
 }

@@ -128,7 +128,9 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
 }
 
 /// A problem document (RFC 9457).
-package struct Problem: Hashable, Sendable, Error {
+package struct Problem: Hashable, Sendable, Error, CustomStringConvertible {
+    package var description: String { detail.map { "\(name.title): \($0)" } ?? name.title }
+
     package var name: ProblemName
     /// What happened this time, and what to do; ends without a full stop.
     package var detail: String?

@@ -23,7 +23,9 @@ package struct ReadBody<Body: Sendable>: Sendable {
 }
 
 /// Why a body was not understood.
-package enum BodyError: Error, Hashable, Sendable {
+package enum BodyError: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { "\(Problem(self))" }
+
     /// 413.
     case tooLarge(byteCount: Int, byteCountMax: Int)
     /// 400: nothing was sent where an object was due.

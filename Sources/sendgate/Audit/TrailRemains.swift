@@ -5,7 +5,7 @@ import GateVocabulary
 import TrailDirectory
 
 /// The files of a trail that the signed tree does not vouch for: partial tiles and bundles of earlier sizes, tiles
-/// beyond the checkpoint, and the archive of policies. Each is held against what is proved elsewhere.
+/// beyond the checkpoint, the archive of policies, and what no trail has. Each is held against what is proved elsewhere.
 struct TrailRemains {
     let trail: CopiedTrail
     /// Of the verified checkpoint.
@@ -23,13 +23,25 @@ struct TrailRemains {
         var found: [String] = []
         var newer: [(name: String, end: UInt64)] = []
         let names = FileManager.default.enumerator(atPath: trail.path)?.compactMap { $0 as? String } ?? []
+        var strayCount = 0
         for name in names.sorted() {
-            guard let path = TrailPath(parsing: name), path != .checkpoint else { continue }
+            guard let path = TrailPath(parsing: name), path != .checkpoint else {
+                if isStray(name) {
+                    strayCount += 1
+                    if strayCount <= Self.strayCountShown {
+                        found.append("`\(name)` is nothing that a trail has")
+                    }
+                }
+                continue
+            }
             if path.entryRange.upperBound > size {
                 newer.append((name, path.entryRange.upperBound))
             } else if path.width < TrailPath.fullWidth, try !isCopy(path) {
                 found.append("`\(name)` is not what the signed tree has there")
             }
+        }
+        if strayCount > Self.strayCountShown {
+            found.append("\(strayCount - Self.strayCountShown) more names are nothing that a trail has")
         }
         if let difference = try unsigned(newer) { found.append(difference) }
         for digest in try trail.reader.policyDigests() where policies[digest.text] == nil {
@@ -41,6 +53,17 @@ struct TrailRemains {
             }
         }
         return found
+    }
+
+    /// Names shown one by one.
+    private static let strayCountShown = 100
+
+    /// Whether a name that is no tile's is one that no writer of trails makes.
+    private func isStray(_ name: String) -> Bool {
+        var isFolder: ObjCBool = false
+        _ = FileManager.default.fileExists(atPath: "\(trail.path)/\(name)", isDirectory: &isFolder)
+        return isFolder.boolValue
+            ? !TrailDirectoryReader.isFolderName(name) : !TrailDirectoryReader.isOtherFileName(name)
     }
 
     /// What is wrong with an archived policy; `nil` when it is there and is the one its name says.

@@ -59,6 +59,7 @@ struct ClockAccept: GateCommand {
     /// Takes the state directory's lock, so no gateway runs beside it.
     private func accept() throws -> ClockGuard.Acceptance {
         let (state, keysPath, rootPath, limits) = try places()
+        try WritePermissions.demand(state: state, trail: nil)
         let keys = try PrivateKeyDirectory(at: keysPath, rootPath: rootPath, acceptsThrowaway: dev != nil)
         let store = try SQLiteStore(
             directory: state, cipher: Wiring.rowCipher(keys), indexKey: HMACKey(keys.current(.index).secret))

@@ -29,23 +29,22 @@ struct GatewayCore: Service {
 
     /// Runs what writes, and records that the gateway started.
     ///
-    /// - Throws: When the entry cannot be made durable: a gateway that cannot record does not listen.
+    /// Under a clock that cannot be believed the gateway listens all the same: it answers 503, is not ready, and goes on
+    /// by itself, with the entry of its start, when the clock is right.
+    ///
+    /// - Throws: When the entry cannot be made durable for another reason.
     func start(version: String) async throws {
-        engine.start()
+        engine.start { batch, now in try batch.recordStart(batch.policy, version: version, at: now) }
         publisher.start()
-        let failure = await submitted { finished in
-            HouseOperation(finished: finished) { batch, now in
-                try batch.recordStart(batch.policy, version: version, at: now)
-            }
+        let failure = await submitted { finished in HouseOperation(finished: finished) { _, _ in } }
+        guard let failure else { return }
+        if failure.isOfClock {
+            return logger.critical("the start is not recorded yet: \(failure.operatorText)")
         }
-        if let failure {
-            await stopThreads()
-            throw CommandFailure(
-                "the start cannot be recorded: \(Problem(failure).detail ?? "\(failure)")",
-                hint: failure.isOfClock
-                    ? "set the clock right; when it is right and the trail is not, run `sendgate clock accept`"
-                    : "the gateway decides nothing it cannot record; look at the disk and the clock")
-        }
+        await stopThreads()
+        throw CommandFailure(
+            "the start cannot be recorded: \(failure.operatorText)",
+            hint: "the gateway decides nothing it cannot record; look at the disk")
     }
 
     /// Prunes, and raises the alarm for lapsed reviews, every hour until the group shuts down, then records the stop and drains.
@@ -83,7 +82,7 @@ struct GatewayCore: Service {
         let failure = await submitted { finished in
             HouseOperation(finished: finished) { batch, now in _ = try batch.raiseOverdueDuties(at: now) }
         }
-        if let failure { logger.error("overdue duties cannot be looked for: \(failure)") }
+        if let failure { logger.error("overdue duties cannot be looked for: \(failure.operatorText)") }
     }
 
     private func prune() async {

@@ -39,7 +39,11 @@ struct GatewayVitals: Sendable {
     private var keysCheck: ReadinessAnswer.Check {
         var details: [String] = []
         let use = store.dataKeyUse
-        if use.mustRotate {
+        if use.isExhausted {
+            details.append(
+                "data key `\(use.key)` has sealed 2^32 rows and seals no more; add a new one (Running a gateway, Rotating a key)"
+            )
+        } else if use.mustRotate {
             details.append(
                 "data key `\(use.key)` has sealed \(use.sealCount) rows; add a new one before 2^32 (Running a gateway, Rotating a key)"
             )
@@ -49,7 +53,8 @@ struct GatewayVitals: Sendable {
                 "keys are not locked in memory; raise the limit (`LimitMEMLOCK=` in systemd, `ulimit -l`)")
         }
         return .init(
-            name: "keys", isPassed: true, detail: details.isEmpty ? nil : details.joined(separator: "; "))
+            name: "keys", isPassed: !use.isExhausted,
+            detail: details.isEmpty ? nil : details.joined(separator: "; "))
     }
 
     /// How many damaged rows a check names; the log has all of them.
@@ -69,7 +74,7 @@ struct GatewayVitals: Sendable {
             _ = try store.read { try $0.entryCount() }
             return .init(name: "store", isPassed: true, detail: damageDetail())
         } catch {
-            return .init(name: "store", isPassed: false, detail: "cannot be read: \(error)")
+            return .init(name: "store", isPassed: false, detail: "\(error)")
         }
     }
 

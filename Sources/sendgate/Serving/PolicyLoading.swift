@@ -64,11 +64,7 @@ enum PolicyLoading {
 
     /// Refuses a bundle that everybody may write: who may put it in force would be anybody.
     private static func refuseOpenPages(of folder: String) throws(PolicyProblems) {
-        let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
-        let open = ([folder] + names.sorted().map { "\(folder)/\($0)" }).filter { path in
-            var status = stat()
-            return stat(path, &status) == 0 && status.st_mode & S_IWOTH != 0
-        }
+        let open = WritePermissions.offences(in: folder, S_IWOTH).map(\.path)
         guard !open.isEmpty else { return }
         throw PolicyProblems(
             open.prefix(8).map { path in

@@ -56,12 +56,12 @@ enum Terminal {
         case let error as UnixHTTPError: self.error("\(error)", hint: error.hint)
         case let error as PeerAttestation.Problem: self.error(error.message)
         case let error as TrailError: self.error(error.message)
-        case StoreError.unavailable(let what):
-            self.error("the store cannot be used: \(what)", hint: "check the disk's space and its health")
-        case StoreError.damaged(let table, let row, let what):
+        case let error as StoreError:
             self.error(
-                "in the store, \(StoredDamage(table: table, row: row, what: what))",
-                hint: "restore the state directory from a backup; the trail says what it must hold")
+                error.damage.map { "in the store, \($0)" } ?? "\(error)",
+                hint: error.damage == nil
+                    ? "check the disk's space and its health"
+                    : "restore both databases from one backup; the trail says what they must hold")
         default: self.error("\(error)")
         }
         return .failed
