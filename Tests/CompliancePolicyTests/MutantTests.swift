@@ -216,12 +216,12 @@ import Testing
     }
 
     /// Without its cases, a rule book has nothing but the proof to stop it.
-    @Test(arguments: proved)
-    func `the law alone stops what breaks it`(mutant: Mutant) throws {
+    @Test(arguments: proved, BundleProof.Grain.allCases)
+    func `the law alone stops what breaks it`(mutant: Mutant, grain: BundleProof.Grain) throws {
         var bundle = try Self.repository.get()
         try mutant.change(&bundle)
         let policy = try bundle.compile()
-        let report = BundleProof(of: policy, grain: .verdicts).run(on: Threads.all)
+        let report = BundleProof(of: policy, grain: grain).run(on: Threads.all)
         #expect(!report.refutations.isEmpty, "\(mutant.name) is proved")
         for refutation in report.refutations {
             // And the case it writes fails under the bundle it was found in.
@@ -925,12 +925,13 @@ extension TestBundle {
         Mutant("a text counts as a push", TestType.promo) { _, behaviour, _ in behaviour.channel = .push },
     ]
 
-    @Test func `a gate with one thing wrong is refuted`() throws {
+    @Test(arguments: BundleProof.Grain.allCases)
+    func `a gate with one thing wrong is refuted`(grain: BundleProof.Grain) throws {
         let policy = try TestBundle.lawful.compile()
         let survivors = Mutex<[String]>([])
         DispatchQueue.concurrentPerform(iterations: Self.all.count) { index in
             let mutant = Self.all[index]
-            let proof = BundleProof(of: policy, grain: .verdicts) { facts, territory, behaviour in
+            let proof = BundleProof(of: policy, grain: grain) { facts, territory, behaviour in
                 var (facts, behaviour, territory) = (facts, behaviour, territory)
                 mutant.change(&facts, &behaviour, &territory)
                 return decide(given: facts, in: territory, under: behaviour)
@@ -942,10 +943,10 @@ extension TestBundle {
         #expect(survivors.withLock { $0 } == [], "no statute is broken")
     }
 
-    @Test(arguments: Gate.allCases)
-    func `a gate that never objects is refuted`(gate: Gate) throws {
+    @Test(arguments: Gate.allCases, BundleProof.Grain.allCases)
+    func `a gate that never objects is refuted`(gate: Gate, grain: BundleProof.Grain) throws {
         let policy = try TestBundle.lawful.compile()
-        let proof = BundleProof(of: policy, grain: .verdicts) { facts, territory, behaviour in
+        let proof = BundleProof(of: policy, grain: grain) { facts, territory, behaviour in
             var decision = decide(given: facts, in: territory, under: behaviour)
             guard decision.trace[gate].verdict == .fail else { return decision }
             decision.trace[gate] = .pass
@@ -966,8 +967,48 @@ extension TestBundle {
             !proof.run(of: types, on: Threads.all).refutations.isEmpty, "\(gate.name): no statute is broken")
     }
 
-    @Test func `the gates as they are are not refuted`() throws {
-        let report = BundleProof(of: try TestBundle.lawful.compile(), grain: .verdicts).run(on: Threads.all)
+    @Test(arguments: BundleProof.Grain.allCases)
+    func `the gates as they are are not refuted`(grain: BundleProof.Grain) throws {
+        let report = BundleProof(of: try TestBundle.lawful.compile(), grain: grain).run(on: Threads.all)
         for refutation in report.refutations { Issue.record("\(refutation.summary)\n\(refutation.example)") }
+    }
+
+    /// Mutants are proved through a closure; a gateway proves, and decides, without one.
+    @Test(arguments: BundleProof.Grain.allCases)
+    func `the proof finds the same with the gates handed to it as with those that serve`(
+        grain: BundleProof.Grain
+    ) throws {
+        var unlawful = TestBundle.lawful
+        unlawful.set("categories.yaml", "marketing", "quiet_hours", to: "pass")
+        for bundle in [TestBundle.lawful, unlawful] {
+            let policy = try bundle.compile()
+            let serving = BundleProof(of: policy, grain: grain).run(on: Threads.all)
+            let handed = BundleProof(of: policy, grain: grain) { facts, territory, behaviour in
+                decide(given: facts, in: territory, under: behaviour)
+            }.run(on: Threads.all)
+            #expect(serving.stateCount == handed.stateCount && serving.stateCount > 100_000)
+            #expect(serving.refutations.map(\.summary) == handed.refutations.map(\.summary))
+            #expect(serving.refutations.isEmpty == (bundle.documents == TestBundle.lawful.documents))
+        }
+    }
+
+    /// What answers a send goes from the request to its behaviour and from the facts to a territory, then decides; the
+    /// proof goes the same way from every request that it lets stand for others.
+    @Test func `what decides a send is what the proof decides by`() throws {
+        let policy = try Repository.policy()
+        let space = FactSpace(bundle: policy.bundle)
+        let sends = BundleProof(of: policy).sends()
+        var numbers = SeededNumbers(seed: 20_261_122)
+        for round in 0..<20_000 {
+            let send = sends[round % sends.count]
+            var facts = space.favourable
+            for settings in space.dimensions where numbers.next() % 4 == 0 {
+                settings[Int(numbers.next() % UInt64(settings.count))](&facts)
+            }
+            let served = decide(send.request, given: facts, under: policy)
+            let proved = BundleProof(of: policy).decide(
+                facts, policy.territory(of: facts, under: send.behaviour), send.behaviour)
+            #expect(served == proved, "\(send.request) \(facts.json)")
+        }
     }
 }

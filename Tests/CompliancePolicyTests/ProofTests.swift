@@ -14,8 +14,10 @@ import Testing
 
     init() throws { policy = try Repository.policy() }
 
-    @Test func `no decision under the product's own rule book breaks a statute`() {
-        let report = BundleProof(of: policy, grain: .verdicts).run(on: Threads.all)
+    /// At both grains: a release proves by reasons, and what a debug build proves by verdicts must not be another law.
+    @Test(arguments: BundleProof.Grain.allCases)
+    func `no decision under the product's own rule book breaks a statute`(grain: BundleProof.Grain) {
+        let report = BundleProof(of: policy, grain: grain).run(on: Threads.all)
         #expect(report.flaws == [])
         for refutation in report.refutations {
             Issue.record("\(refutation.summary)\n\(refutation.example)")

@@ -42,6 +42,17 @@ import Testing
         #expect(!proofs.contains(digest(2), grain: .reasons))
     }
 
+    @Test func `a proof of another build is none, and without a build nothing is kept`() throws {
+        let old = KeptProofs(in: folder.root, key: key, build: SHA256.digest(Array("the build before".utf8)))
+        old.add(digest(1), grain: .reasons)
+        #expect(old.contains(digest(1), grain: .reasons))
+        #expect(!proofs.contains(digest(1), grain: .reasons))
+        let unknown = KeptProofs(in: folder.root, key: key, build: nil)
+        unknown.add(digest(2), grain: .reasons)
+        #expect(
+            !unknown.contains(digest(1), grain: .reasons) && !unknown.contains(digest(2), grain: .reasons))
+    }
+
     @Test func `only the newest are kept, and a file of anything is no obstacle`() throws {
         _ = try folder.file(KeptProofs.fileName, String(repeating: "x\n\u{0}", count: 50_000))
         for number in 0...KeptProofs.countMax { proofs.add(digest(number), grain: .reasons) }

@@ -106,21 +106,12 @@ extension EndToEnd {
             try gate.registerSomebody()
             let old = try #require(gate.ready?.policy)
             func inForce() throws -> String? { try gate.connect().request("GET", "/v1/types")["policy"] }
-            func answerUntil(_ target: String, _ isThere: (Reply) -> Bool) throws -> Reply {
-                let deadline = Deadline(seconds: 30)
-                var reply = try gate.connect().request("GET", target)
-                while !isThere(reply) {
-                    guard !deadline.isPast else { throw HarnessError("\(target) still says \(reply)") }
-                    reply = try gate.connect().request("GET", target)
-                }
-                return reply
-            }
 
             let page = "\(policies)/types/promo.offer.yaml"
             let good = try String(contentsOfFile: page, encoding: .utf8)
             try "\(good)catgory: marketing\n".write(toFile: page, atomically: true, encoding: .utf8)
             gate.signal(SIGHUP)
-            let refused = try answerUntil("/readyz") { $0.text.contains("promo.offer.yaml") }
+            let refused = try Self.answer(of: gate, "/readyz") { $0.text.contains("promo.offer.yaml") }
             #expect(refused.status == 200, "a refused bundle does not stop the gateway: \(refused)")
             #expect(try inForce() == old)
             #expect(try gate.stillAnswers("under-the-old"))
@@ -130,7 +121,7 @@ extension EndToEnd {
             try #require(changed != good)
             try changed.write(toFile: page, atomically: true, encoding: .utf8)
             gate.signal(SIGHUP)
-            _ = try answerUntil("/v1/types") { $0["policy"] != old }
+            _ = try Self.answer(of: gate, "/v1/types") { $0["policy"] != old }
             #expect(try gate.stillAnswers("under-the-new"))
             #expect(try gate.stop() == .exit(0))
             // Both are archived: the trail replays across the change.
@@ -138,6 +129,54 @@ extension EndToEnd {
             let entries = try TrailText(gate.trail)
             #expect(entries.count(of: #""kind":"policy_refused""#) == 1)
             #expect(entries.count(of: #""kind":"policy","#) == 1)
+        }
+
+        /// Every page reads well and has no flaw; only that a switch of the social category would no longer count.
+        @Test func `a rule book that only the proof refutes neither replaces one on SIGHUP nor starts`()
+            throws
+        {
+            let scratch = try Scratch()
+            let policies = scratch.path("policies")
+            try FileManager.default.copyItem(atPath: Machine.policies, toPath: policies)
+            let gate = GateProcess(in: scratch, policies: policies)
+            try gate.start()
+            try gate.registerSomebody()
+            let old = try #require(gate.ready?.policy)
+
+            let page = "\(policies)/categories.yaml"
+            let good = try String(contentsOfFile: page, encoding: .utf8)
+            let rest = "\n  because: >-\n    A push inside the app"
+            let changed = good.replacing(
+                "switch_off: anyone\(rest)", with: "switch_off: step_up\(rest)")
+            try #require(changed != good)
+            try changed.write(toFile: page, atomically: true, encoding: .utf8)
+            let says = "breaks the statute that nothing goes out past a switch its recipient turned off"
+            gate.signal(SIGHUP)
+            _ = try Self.answer(of: gate, "/readyz") { $0.text.contains(says) }
+            #expect(try gate.connect().request("GET", "/v1/types")["policy"] == old)
+            #expect(try gate.stillAnswers("under-the-old"))
+            #expect(try gate.stop() == .exit(0))
+
+            // The proof that was kept is of the other one.
+            #expect(try gate.startExpectingEnd() == .exit(1))
+            #expect(gate.errors.contains(says), "\(gate.errors)")
+            let proved = try Finished.run(
+                [Machine.sendgate, "policy", "prove", policies], in: scratch, within: 60)
+            #expect(proved.ending == .exit(3), "\(proved)")
+            #expect(proved.errors.contains(says), "\(proved.errors)")
+        }
+
+        /// Asks until the answer is what was waited for.
+        private static func answer(
+            of gate: GateProcess, _ target: String, when isThere: (Reply) -> Bool
+        ) throws -> Reply {
+            let deadline = Deadline(seconds: 30)
+            var reply = try gate.connect().request("GET", target)
+            while !isThere(reply) {
+                guard !deadline.isPast else { throw HarnessError("\(target) still says \(reply)") }
+                reply = try gate.connect().request("GET", target)
+            }
+            return reply
         }
     }
 }

@@ -29,7 +29,7 @@ package struct BundleProof: Sendable {
     package typealias Executor = (_ count: Int, _ body: @Sendable (Int) -> Void) -> Void
 
     /// How much is told apart.
-    package enum Grain: Sendable, Hashable {
+    package enum Grain: Sendable, Hashable, CaseIterable {
         /// Answers of a gate are told apart by their reasons, and where they still let a send out by their details, too:
         /// some twenty-five million states. Which detail a refusal has no other gate can make less of a refusal.
         case reasons

@@ -15,12 +15,17 @@ struct KeptProofs: Sendable {
 
     private let path: String
     private let key: HMACKey
+    private let build: SHA256Digest?
 
-    /// - Parameter directory: The state directory. It is read before its lock is taken, which is harmless: a line
-    ///   counts by its tag alone, and the file is replaced in one step.
-    init(in directory: String, key: HMACKey) {
+    /// - Parameters:
+    ///   - directory: The state directory. It is read before its lock is taken, which is harmless: a line
+    ///     counts by its tag alone, and the file is replaced in one step.
+    ///   - build: The digest of the program that proves. Without one nothing is kept and nothing counts, so that every
+    ///     start proves.
+    init(in directory: String, key: HMACKey, build: SHA256Digest? = Self.runningBuild) {
         path = "\(directory)/\(Self.fileName)"
         self.key = key
+        self.build = build
     }
 
     /// Whether this build proved the bundle before, at the same grain.
@@ -53,16 +58,17 @@ struct KeptProofs: Sendable {
         return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    /// - Returns: `nil` when the running program cannot be read, which then proves at every start.
+    /// - Returns: `nil` without a build.
     private func line(_ digest: PolicyDigest, _ grain: BundleProof.Grain) -> String? {
-        guard let build = Self.build else { return nil }
+        guard let build else { return nil }
         let tag = key.authenticate(
             Array("sendgate/proof/v1\0".utf8) + build.bytes + Array("\(grain)\0\(digest.text)".utf8))
         return "\(digest.text) \(Hexadecimal.encode(tag))"
     }
 
-    /// The digest of the running program's own file, which has every gate and every statute in it.
-    private static let build: SHA256Digest? = {
+    /// The digest of the running program's own file, which has every gate and every statute in it; `nil` when it
+    /// cannot be read.
+    static let runningBuild: SHA256Digest? = {
         guard let file = try? Data(contentsOf: URL(filePath: "/proc/self/exe"), options: .alwaysMapped) else {
             return nil
         }
