@@ -109,6 +109,7 @@ final class GatewayHarness: Sendable {
     let engine: Engine
     let gateway: Gateway
     let policy: CompiledPolicy
+    let inForce: PolicyInForce
     let origin: Ed25519PrivateKey
     let library: MemoryLibrary
     let keys: Keys
@@ -119,6 +120,8 @@ final class GatewayHarness: Sendable {
         "marketing": 2001, "payments": 2002, "security": 2003, "product": 2004, "keys-team": 2005,
         "auditor": 2006, "help": 2007, "social": 2008,
     ]
+    /// ``users`` and the callers that an edit of the bundle added.
+    let users: [String: UInt32]
 
     /// What a state directory belongs to.
     struct Keys: Sendable {
@@ -133,10 +136,12 @@ final class GatewayHarness: Sendable {
     ///   - caps: A `limits.yaml` to use in place of the rule book's own.
     ///   - opening: What the engine records first.
     ///   - edit: Changes the pages of the bundle before it is read.
+    ///   - isChecked: `false` reads the bundle as an archive is read, whatever its pages let a caller do.
     init(
         at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
         after earlier: GatewayHarness? = nil, in folder: String? = nil,
-        edit: ((inout [String: PolicyNode]) -> Void)? = nil, opening: Engine.Opening? = nil
+        edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
+        opening: Engine.Opening? = nil
     ) throws {
         self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
@@ -151,12 +156,19 @@ final class GatewayHarness: Sendable {
                 }
             }
             edit?(&pages)
-            policy = CompiledPolicy(try PolicyBundle.read(documents: pages).get())
+            let bundle =
+                isChecked
+                ? PolicyBundle.read(documents: pages)
+                : PolicyBundle.read(archive: .object(JSONObject(pages.map { ($0.key, $0.value.json) })))
+            policy = CompiledPolicy(try bundle.get())
         } else {
             policy = try Repository.policy()
         }
         let alarms = alarms
         self.policy = policy
+        let added = policy.bundle.callers.keys.map(\.text).filter { Self.users[$0] == nil }.sorted()
+        let users = Self.users.merging(zip(added, 3001...)) { own, _ in own }
+        self.users = users
         keys =
             try earlier?.keys
             ?? Keys(
@@ -180,10 +192,10 @@ final class GatewayHarness: Sendable {
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
             alarm: { alarms.add($0) },
             durabilityLost: { fatalError("durability lost: \($0)") })
-        let inForce = PolicyInForce(policy)
+        inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, surroundings: surroundings)
         let attestation = try PeerAttestation(
-            bindings: Self.users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
+            bindings: users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
             boundListeners: [:], acceptsRoot: false)
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: inForce, attestation: attestation,
@@ -212,21 +224,31 @@ final class GatewayHarness: Sendable {
         _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil,
         headers: [(name: String, value: String)] = []
     ) async throws -> Reply {
-        let peer = Peer(
-            credentials: PeerCredentials(
-                userID: Self.users[caller] ?? 4242, groupID: 100, processID: 1, supplementaryGroups: []),
-            boundCaller: nil, listener: 0)
-        let request = WireRequest(
-            kind: .single, method: method, target: target,
-            headers: (body == nil ? [] : [("content-type", "application/json")]) + headers,
-            body: body.map { CanonicalJSON.write(.object($0)) } ?? [])
-        let reply = await withCheckedContinuation { continuation in
-            gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
-        }
+        let reply = await ask(caller, method, target, body, headers: headers)
         guard case .object(let json) = try CanonicalJSON.read(reply.body) else {
             return Reply(status: reply.status, json: [:])
         }
         return Reply(status: reply.status, json: json)
+    }
+
+    /// The answer as it is written to the socket, whatever its body is.
+    ///
+    /// - Parameter caller: One of ``users``; any other name is a peer that no configuration binds.
+    func ask(
+        _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil,
+        headers: [(name: String, value: String)] = [], kind: WireRequest.Kind = .single
+    ) async -> WireReply {
+        let peer = Peer(
+            credentials: PeerCredentials(
+                userID: users[caller] ?? 4242, groupID: 100, processID: 1, supplementaryGroups: []),
+            boundCaller: nil, listener: 0)
+        let request = WireRequest(
+            kind: kind, method: method, target: target,
+            headers: (body == nil ? [] : [("content-type", "application/json")]) + headers,
+            body: body.map { CanonicalJSON.write(.object($0)) } ?? [])
+        return await withCheckedContinuation { continuation in
+            gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
+        }
     }
 
     /// Registers a person with one iPhone; `change` may alter the bodies.

@@ -289,7 +289,7 @@ extension StatuteBook {
     private func dutyFlaws() -> [PolicyProblem] {
         let held: [Grant] = [
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .policyActivate,
+            .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate,
         ]
         return bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
             guard name != bundle.developmentCaller, rule.grants.contains(.send) else { return nil }
