@@ -31,12 +31,17 @@ extension BatchContext {
         } catch {
             throw Problem(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
         }
+        let known = try store.deviceKeys(of: person.subject.id, device: device.tag)
+        guard !known.contains(where: { $0.isCompromised && $0.publicKey == body.publicKey }) else {
+            throw Problem(
+                .wrongState,
+                detail: "this public key was revoked as compromised; make a new key pair on the device")
+        }
         let key = try surroundings.identifiers.newKeyID()
         let expiry = now.advanced(bySeconds: Self.challengeSeconds)
         let fresh = try challenge(sealingKey, key: key, device: device, expiresAt: expiry)
         // Whoever steals a session must not be able to replace the key alone: the old key answers too.
-        let active = try store.deviceKeys(of: person.subject.id, device: device.tag)
-            .first { KeyState(rawValue: $0.state) == .active }
+        let active = known.first { KeyState(rawValue: $0.state) == .active }
         let old = try active.map { active in
             try challenge(
                 DeviceSealingKey(
@@ -78,6 +83,7 @@ extension BatchContext {
                 .challengeExpired,
                 detail: "a challenge waits \(Self.challengeSeconds) s; register the key again")
         }
+        try requireUnchanged(since: challenge, of: record)
         let isProved = HMACKey.constantTimeEqual(body.proof, challenge.expectedProof)
         let isOldProved =
             challenge.expectedOldKeyProof.map { expected in
@@ -158,6 +164,27 @@ extension BatchContext {
         return KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: trail)
     }
 
+    /// A proof answers the challenge that was made. A key that came into use since then has answered nothing, so the
+    /// proof does not replace it; and while one is suspended, only the security team says which key is used.
+    private func requireUnchanged(
+        since challenge: DeviceKeyRecord.PendingChallenge, of record: DeviceKeyRecord
+    ) throws {
+        let others = try store.deviceKeys(of: record.subject, device: record.device)
+            .filter { $0.key != record.key }
+        guard !others.contains(where: { KeyState(rawValue: $0.state) == .suspended }) else {
+            throw Problem(
+                .wrongState,
+                detail:
+                    "a key of this device is suspended; the security team promotes this one, or revokes that one first"
+            )
+        }
+        guard others.first(where: { KeyState(rawValue: $0.state) == .active })?.key == challenge.oldKey else {
+            throw Problem(
+                .wrongState,
+                detail: "the device's active key changed after the challenge; register the key again")
+        }
+    }
+
     // MARK: What the edits share
 
     private func device(_ id: DestinationID, of person: RecipientSnapshot) throws -> DeviceRecord {
@@ -214,6 +241,8 @@ extension DeviceKeyRecord {
             return suite
         }
     }
+
+    fileprivate var isCompromised: Bool { KeyState(rawValue: state) == .compromised }
 }
 
 /// A wrong proof must be remembered, and still be answered as a problem: what was written stays.

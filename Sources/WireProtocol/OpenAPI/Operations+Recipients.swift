@@ -37,14 +37,14 @@ extension OpenAPIDocument {
         Operation(
             .addDeviceKey, "Device keys", "Register a device's public key",
             means:
-                "The key is not used before the device proves that it holds the private half. When the device already has an active key, the old key must answer a challenge too.",
+                "The key is not used before the device proves that it holds the private half. When the device already has an active key, the old key must answer a challenge too. While one is suspended, a new key comes into use by the security team alone. A public key that was revoked as compromised is not taken again.",
             request: .body(DeviceKeyBody.self, "A P-256 key"),
             answers: [
                 .ok(
                     "Registered; answer the challenge.", KeyChallengeAnswer.shape, Samples.challenge.json,
                     status: 201)
             ],
-            problems: [.notFound, .invalidPublicKey, .sealingFailed]),
+            problems: [.notFound, .invalidPublicKey, .wrongState, .sealingFailed]),
         Operation(
             .confirmDeviceKey, "Device keys", "Prove that the device holds its private key",
             request: .body(KeyConfirmBody.self, "A proof"),

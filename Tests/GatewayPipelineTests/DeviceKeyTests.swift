@@ -1,0 +1,576 @@
+import CanonicalJSON
+import Dispatch
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import SQLiteStore
+import SealedPush
+import Testing
+import WireProtocol
+
+/// The life of a device's key: proved before it is used, replaced by who holds the one before, ended by the security
+/// team, and sealed to in one state only.
+@Suite struct DeviceKeyTests {
+    /// A key a device has registered, with what its owner answers to the challenge.
+    private struct Registered {
+        var pair: DeviceKeyPair
+        var id: String
+        var proof: String
+        /// For the key in use before it, when there was one.
+        var oldChallenge: String?
+    }
+
+    private static let app = "no.getdrop.app"
+
+    private func gate(at time: String = "2026-11-21T12:00:00Z") async throws -> GatewayHarness {
+        let gate = try GatewayHarness(at: time)
+        try await gate.register("u_1")
+        return gate
+    }
+
+    private func add(
+        _ gate: GatewayHarness, _ pair: DeviceKeyPair = DeviceKeyPair(), to device: String = "d_1",
+        of user: String = "u_1"
+    ) async throws -> Registered {
+        let reply = try await post(gate, pair, to: device, of: user)
+        try #require(reply.status == 201, "\(reply.json)")
+        let id = try #require(reply["key_id"])
+        let challenge = try envelopeText(#require(reply.json["challenge"]?.objectValue))
+        return Registered(
+            pair: pair, id: id, proof: try proof(of: challenge, by: pair, id, device, gate),
+            oldChallenge: try reply.json["old_key_challenge"]?.objectValue.map(envelopeText))
+    }
+
+    private func post(
+        _ gate: GatewayHarness, _ pair: DeviceKeyPair, to device: String = "d_1", of user: String = "u_1"
+    ) async throws -> GatewayHarness.Reply {
+        try await gate.call(
+            "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys",
+            ["suite": "P256_SHA256_AES256GCM", "public_key": .string(Base64URL.encode(pair.publicKey))])
+    }
+
+    private func proof(
+        of challenge: String, by pair: DeviceKeyPair, _ id: String, _ device: String, _ gate: GatewayHarness
+    ) throws -> String {
+        try pair.proof(
+            of: challenge, keyID: id, app: Self.app, device: device, origin: gate.origin.publicKey.rawBytes,
+            now: gate.clock.now())
+    }
+
+    private func confirm(
+        _ gate: GatewayHarness, _ id: String, _ proof: String, old: String? = nil, at device: String = "d_1",
+        of user: String = "u_1"
+    ) async throws -> GatewayHarness.Reply {
+        var body: JSONObject = ["proof": .string(proof)]
+        if let old { body["old_key_proof"] = .string(old) }
+        return try await gate.call(
+            "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys/\(id)/confirm", body)
+    }
+
+    /// What an auditor reads of one key.
+    private func state(_ gate: GatewayHarness, _ id: String, of user: String = "u_1") async throws -> String?
+    {
+        let held = try await gate.call("auditor", "GET", "/v1/recipients/\(user)")
+        return held.json["devices"]?.arrayValue?.flatMap { $0["keys"]?.arrayValue ?? [] }
+            .first { $0["key_id"]?.stringValue == id }?["state"]?.stringValue
+    }
+
+    private func entries(_ gate: GatewayHarness) throws -> [JSONValue] {
+        try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map { try CanonicalJSON.read($0.bytes) }
+    }
+
+    private func login(_ gate: GatewayHarness, _ id: String, to user: String = "u_1") async throws
+        -> GatewayHarness.Reply
+    {
+        try await gate.call(
+            "security", "POST", "/v1/sends",
+            gate.example("security.new_login", id, to: user, as: "security"))
+    }
+
+    /// The keys that the destinations of a send were sealed to, by destination.
+    private func keys(_ reply: GatewayHarness.Reply) throws -> [String: String] {
+        try #require(reply.json["deliveries"]?.arrayValue, "\(reply.json)").reduce(into: [:]) {
+            if let name = $1["destination"]?.stringValue { $0[name] = $1["key_id"]?.stringValue }
+        }
+    }
+
+    /// The key that a sign-in notice to `d_1` is sealed to now.
+    private func keyInUse(_ gate: GatewayHarness, _ send: String) async throws -> String? {
+        try keys(try await login(gate, send))["d_1"]
+    }
+
+    private func sealed(_ delivery: Delivery) throws -> String? {
+        try CanonicalJSON.read(delivery.body)["sendgate"]?.stringValue
+    }
+
+    // MARK: Every verb in every state
+
+    enum State: String, CaseIterable {
+        case preActivation = "pre_activation"
+        case active, suspended, deactivated, compromised, destroyed
+    }
+
+    enum Verb: CaseIterable {
+        case confirm, promote, suspend, revokeCompromised, revokeLost, revokeRetired, destroy
+    }
+
+    /// Where each verb leads; a verb that is not here is refused and changes nothing.
+    static let table: [State: [Verb: State]] = [
+        .preActivation: [
+            .confirm: .active, .promote: .active, .revokeCompromised: .compromised, .destroy: .destroyed,
+        ],
+        .active: [
+            .suspend: .suspended, .revokeCompromised: .compromised, .revokeLost: .deactivated,
+            .revokeRetired: .deactivated,
+        ],
+        .suspended: [
+            .promote: .active, .revokeCompromised: .compromised, .revokeLost: .deactivated,
+            .revokeRetired: .deactivated,
+        ],
+        .deactivated: [.revokeCompromised: .compromised, .destroy: .destroyed],
+        .compromised: [.destroy: .destroyed],
+        .destroyed: [:],
+    ]
+
+    private func perform(_ verb: Verb, on key: Registered, _ gate: GatewayHarness) async throws
+        -> GatewayHarness.Reply
+    {
+        func ask(_ name: String, _ body: JSONObject? = nil) async throws -> GatewayHarness.Reply {
+            try await gate.call("keys-team", "POST", "/v1/keys/\(key.id)/\(name)", body)
+        }
+        return switch verb {
+        case .confirm: try await confirm(gate, key.id, key.proof)
+        case .promote: try await ask("promote")
+        case .suspend: try await ask("suspend")
+        case .revokeCompromised: try await ask("revoke", ["cause": "compromised"])
+        case .revokeLost: try await ask("revoke", ["cause": "lost"])
+        case .revokeRetired: try await ask("revoke", ["cause": "retired"])
+        case .destroy: try await ask("destroy")
+        }
+    }
+
+    /// A key in a state, by the shortest way there.
+    private func key(in state: State, _ gate: GatewayHarness) async throws -> Registered {
+        let key = try await add(gate)
+        let way: [Verb] =
+            switch state {
+            case .preActivation: []
+            case .active: [.confirm]
+            case .suspended: [.confirm, .suspend]
+            case .deactivated: [.confirm, .revokeLost]
+            case .compromised: [.confirm, .revokeCompromised]
+            case .destroyed: [.destroy]
+            }
+        for verb in way { try #require(try await perform(verb, on: key, gate).status == 200) }
+        return key
+    }
+
+    @Test(arguments: State.allCases, Verb.allCases)
+    func `a verb does to a key what the table says, and the next decision seals to an active one only`(
+        state: State, verb: Verb
+    ) async throws {
+        let gate = try await gate()
+        let key = try await key(in: state, gate)
+        try #require(try await self.state(gate, key.id) == state.rawValue)
+        let before = try entries(gate)
+        let reply = try await perform(verb, on: key, gate)
+        let after = try entries(gate).dropFirst(before.count)
+        let next = Self.table[state]?[verb]
+        if let next {
+            #expect(reply.status == 200 && reply["state"] == next.rawValue, "\(reply.json)")
+            #expect(after.map { $0["key_id"]?.stringValue } == [key.id])
+            #expect(after.map { $0["state"]?.stringValue } == [next.rawValue])
+        } else {
+            #expect(
+                reply.status == 409 && reply["type"] == "urn:sendgate:problem:wrong_state", "\(reply.json)")
+            #expect(after.isEmpty)
+        }
+        #expect(try await self.state(gate, key.id) == (next ?? state).rawValue)
+        let id = try #require(KeyID(hexadecimal: key.id))
+        let kept = try gate.store.read { try $0.deviceKey(id)?.publicKey }
+        #expect(kept == ((next ?? state) == .destroyed ? [] : key.pair.publicKey))
+
+        let send = try await login(gate, "after")
+        let isSealed = (next ?? state) == .active
+        #expect(send["reason"] == (isSealed ? "allowed" : "generic_only"), "\(send.json)")
+        #expect(try keys(send)["d_1"] == (isSealed ? key.id : nil))
+        let delivery = try #require(try await gate.claim(.security).first)
+        #expect(try (sealed(delivery) != nil) == isSealed)
+        // What is worthless without its content does not leave as a constant text either.
+        let code = try await gate.call(
+            "security", "POST", "/v1/sends", gate.example("2fa_code", "code", to: "u_1", as: "security"))
+        #expect(code.status == (isSealed ? 202 : 403), "\(code.json)")
+        #expect(code["reason"] == (isSealed ? "allowed" : "no_device_key"), "\(code.json)")
+    }
+
+    @Test(arguments: Verb.allCases.filter { $0 != .confirm })
+    func `a key nobody registered is 404 for every verb`(verb: Verb) async throws {
+        let gate = try await gate()
+        for id in ["5b1d9f0477aa4c318c02f3d190be6a55", "origin-1"] {
+            let unknown = Registered(pair: DeviceKeyPair(), id: id, proof: "", oldChallenge: nil)
+            #expect(try await perform(verb, on: unknown, gate).status == 404)
+        }
+    }
+
+    // MARK: Replacing a key
+
+    @Test func `a second key needs the first one's answer besides its own`() async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        let second = try await add(gate)
+        let challenge = try #require(second.oldChallenge)
+        let answer = try proof(of: challenge, by: first.pair, first.id, "d_1", gate)
+        let third = try await add(gate)
+        let otherAnswer = try proof(
+            of: try #require(third.oldChallenge), by: first.pair, first.id, "d_1", gate)
+        // Its own alone, the old one's alone, the old one's to another challenge, its own twice.
+        for (own, old) in [
+            (second.proof, nil), (answer, answer), (second.proof, otherAnswer), (second.proof, second.proof),
+        ] {
+            let refused = try await confirm(gate, second.id, own, old: old)
+            #expect(
+                refused.status == 403 && refused["type"] == "urn:sendgate:problem:proof_wrong",
+                "\(refused.json)")
+            #expect(try await keyInUse(gate, "\(own)\(old ?? "")") == first.id)
+        }
+        // Nobody but who holds the first key can make its answer.
+        #expect(throws: SealedPushError.self) {
+            try proof(of: challenge, by: second.pair, first.id, "d_1", gate)
+        }
+        let taken = try await confirm(gate, second.id, second.proof, old: answer)
+        #expect(taken.status == 200 && taken["state"] == "active", "\(taken.json)")
+        #expect(try await state(gate, first.id) == "deactivated")
+        #expect(try await keyInUse(gate, "last") == second.id)
+        #expect(
+            try entries(gate).suffix(3).prefix(2).map { $0["state"]?.stringValue } == [
+                "deactivated", "active",
+            ])
+    }
+
+    @Test func `the security team's approval stands for the answer of the key before`() async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        let second = try await add(gate)
+        #expect(second.oldChallenge != nil)
+        #expect(try await perform(.promote, on: second, gate).status == 200)
+        #expect(try await state(gate, first.id) == "deactivated")
+        #expect(try await keyInUse(gate, "s1") == second.id)
+        // Whoever holds only the first cannot take it back without the second's answer.
+        #expect(try await confirm(gate, second.id, second.proof).status == 409)
+    }
+
+    /// Registered while the device had no key yet, so that no older one was asked.
+    @Test func `a key that waited does not replace one that came into use meanwhile`() async throws {
+        let gate = try await gate()
+        let waiting = try await add(gate)
+        #expect(waiting.oldChallenge == nil)
+        let owner = try await add(gate)
+        #expect(try await confirm(gate, owner.id, owner.proof).status == 200)
+        let refused = try await confirm(gate, waiting.id, waiting.proof)
+        #expect(
+            refused.status == 409 && refused["detail"]?.contains("register the key again") == true,
+            "\(refused.json)")
+        #expect(try await state(gate, owner.id) == "active")
+        #expect(try await keyInUse(gate, "s1") == owner.id)
+    }
+
+    @Test func `the answer of a key that was itself replaced counts for nothing`() async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        let second = try await add(gate)
+        let third = try await add(gate)
+        let (toSecond, toThird) = (try #require(second.oldChallenge), try #require(third.oldChallenge))
+        let answers = try (
+            proof(of: toSecond, by: first.pair, first.id, "d_1", gate),
+            proof(of: toThird, by: first.pair, first.id, "d_1", gate)
+        )
+        #expect(try await confirm(gate, second.id, second.proof, old: answers.0).status == 200)
+        #expect(try await confirm(gate, third.id, third.proof, old: answers.1).status == 409)
+        #expect(try await state(gate, second.id) == "active")
+    }
+
+    @Test func `while a key is suspended only the security team brings another into use`() async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        let before = try await add(gate)
+        let answer = try proof(
+            of: try #require(before.oldChallenge), by: first.pair, first.id, "d_1", gate)
+        try #require(try await perform(.suspend, on: first, gate).status == 200)
+        let after = try await add(gate)
+        #expect(after.oldChallenge == nil)
+        #expect(try await confirm(gate, before.id, before.proof, old: answer).status == 409)
+        let refused = try await confirm(gate, after.id, after.proof)
+        #expect(
+            refused.status == 409 && refused["detail"]?.contains("security team") == true, "\(refused.json)")
+        #expect(try await login(gate, "s1")["reason"] == "generic_only")
+        // Once it is revoked there is no key to ask.
+        try #require(try await perform(.revokeLost, on: first, gate).status == 200)
+        #expect(try await confirm(gate, after.id, after.proof).status == 200)
+    }
+
+    @Test func `a public key that was compromised is not taken again`() async throws {
+        let gate = try await gate()
+        let lost = try await key(in: .deactivated, gate)
+        // One that was only retired may come back, proved anew.
+        let again = try await add(gate, lost.pair)
+        #expect(again.id != lost.id)
+        try #require(try await perform(.revokeCompromised, on: again, gate).status == 200)
+        let refused = try await post(gate, lost.pair)
+        #expect(
+            refused.status == 409 && refused["detail"]?.contains("compromised") == true, "\(refused.json)")
+        #expect(try await post(gate, DeviceKeyPair()).status == 201)
+    }
+
+    // MARK: The challenge
+
+    @Test(arguments: [(0, 200), (299, 200), (300, 200), (301, 409), (86_400, 409)])
+    func `a challenge is answered within five minutes or not at all`(seconds: Int64, status: Int) async throws
+    {
+        let gate = try await gate()
+        let key = try await add(gate)
+        gate.clock.advance(seconds: seconds)
+        let reply = try await confirm(gate, key.id, key.proof)
+        #expect(reply.status == status, "\(reply.json)")
+        #expect(try await state(gate, key.id) == (status == 200 ? "active" : "pre_activation"))
+        if status == 409 {
+            #expect(reply["type"] == "urn:sendgate:problem:challenge_expired")
+            #expect(try await login(gate, "s1")["reason"] == "generic_only")
+        }
+    }
+
+    @Test func `an old key's answer is in time or late with the new one's`() async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        let second = try await add(gate)
+        let answer = try proof(
+            of: try #require(second.oldChallenge), by: first.pair, first.id, "d_1", gate)
+        gate.clock.advance(seconds: 301)
+        #expect(try await confirm(gate, second.id, second.proof, old: answer).status == 409)
+        #expect(try await state(gate, first.id) == "active")
+    }
+
+    @Test func `an answer is for its own key, device and person, once`() async throws {
+        let gate = try await gate()
+        try await gate.register("u_1", device: "d_2")
+        try await gate.register("u_2")
+        let key = try await add(gate)
+        let other = try await add(gate)
+        let elsewhere = try await add(gate, to: "d_2")
+        let theirs = try await add(gate, of: "u_2")
+        // Another key's answer.
+        for answer in [other.proof, elsewhere.proof, theirs.proof] {
+            #expect(try await confirm(gate, key.id, answer).status == 403)
+        }
+        // The key under another device's path, and another person's.
+        #expect(try await confirm(gate, key.id, key.proof, at: "d_2").status == 404)
+        #expect(try await confirm(gate, key.id, key.proof, of: "u_2").status == 404)
+        #expect(try await confirm(gate, theirs.id, theirs.proof, of: "u_1").status == 404)
+        #expect(try await state(gate, key.id) == "pre_activation")
+        // Its own, and no second time.
+        #expect(try await confirm(gate, key.id, key.proof).status == 200)
+        #expect(try await confirm(gate, key.id, key.proof).status == 409)
+        #expect(try await state(gate, theirs.id, of: "u_2") == "pre_activation")
+    }
+
+    /// A challenge forgives four wrong answers, so each is answered wrongly four times and then rightly.
+    @Test(arguments: [false, true])
+    func `an answer with any one byte changed is refused, the old key's too`(isOld: Bool) async throws {
+        let gate = try await gate()
+        var inUse = try await key(in: .active, gate)
+        for start in stride(from: 0, to: 32, by: 4) {
+            let next = try await add(gate)
+            let old = try proof(
+                of: try #require(next.oldChallenge), by: inUse.pair, inUse.id, "d_1", gate)
+            for place in start..<start + 4 {
+                var bytes = try #require(Base64URL.decode(isOld ? old : next.proof))
+                bytes[place] ^= 1 << UInt8(place % 8)
+                let forged = Base64URL.encode(bytes)
+                let reply = try await confirm(
+                    gate, next.id, isOld ? next.proof : forged, old: isOld ? forged : old)
+                #expect(reply.status == 403, "byte \(place): \(reply.json)")
+            }
+            #expect(try await state(gate, next.id) == "pre_activation")
+            #expect(try await confirm(gate, next.id, next.proof, old: old).status == 200)
+            inUse = next
+        }
+    }
+
+    @Test func `an answer of another length is no answer`() async throws {
+        let gate = try await gate()
+        let key = try await add(gate)
+        let bytes = try #require(Base64URL.decode(key.proof))
+        for wrong in [[], Array(bytes.dropLast()), bytes + [0], bytes + bytes] {
+            #expect(try await confirm(gate, key.id, Base64URL.encode(wrong)).status == 422)
+        }
+        #expect(try await confirm(gate, key.id, key.proof).status == 200)
+    }
+
+    @Test func `a point that is on no curve is refused before anything is kept`() async throws {
+        let gate = try await gate()
+        var point = DeviceKeyPair().publicKey
+        point[64] ^= 1
+        let count = try entries(gate).count
+        let reply = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
+            ["suite": "P256_SHA256_AES256GCM", "public_key": .string(Base64URL.encode(point))])
+        #expect(reply.status == 422 && reply["type"] == "urn:sendgate:problem:invalid_public_key")
+        #expect(try entries(gate).count == count)
+    }
+
+    // MARK: What is sealed to whom
+
+    @Test func `a message is sealed to the key of its own device and person, and no other opens it`()
+        async throws
+    {
+        let gate = try await gate()
+        try await gate.register("u_1", device: "d_2")
+        try await gate.register("u_2")
+        let own = try await gate.addKey("u_1")
+        let theirs = try await gate.addKey("u_2")
+        let send = try await login(gate, "s1")
+        #expect(try keys(send) == ["d_1": own.keyID])
+        let deliveries = try await gate.claim(.security)
+        #expect(deliveries.map(\.destination.text).sorted() == ["d_1", "d_2"])
+        let without = try #require(deliveries.first { $0.destination.text == "d_2" })
+        #expect(try sealed(without) == nil)
+        let envelope = try #require(try deliveries.compactMap(sealed).first)
+        func opener(_ pair: DeviceKeyPair, _ id: String, at device: String = "d_1") throws -> SealedPushOpener
+        {
+            try pair.opener(
+                keyID: id, app: Self.app, device: device, origin: gate.origin.publicKey.rawBytes)
+        }
+        let now = UInt64(gate.clock.now().seconds)
+        let opened = try opener(own.0, own.keyID).open(envelope, now: now).message
+        #expect(String(decoding: opened.content, as: UTF8.self).contains("security.new_login"))
+        for (pair, id, device) in [
+            (theirs.0, theirs.keyID, "d_1"), (theirs.0, own.keyID, "d_1"), (own.0, own.keyID, "d_2"),
+        ] {
+            #expect(throws: SealedPushError.self) {
+                try opener(pair, id, at: device).open(envelope, now: now)
+            }
+        }
+        // The other person's key is theirs alone, under the same name of a device.
+        let other = try await login(gate, "s2", to: "u_2")
+        #expect(try keys(other) == ["d_1": theirs.keyID])
+    }
+
+    // MARK: What waits
+
+    /// What takes a key out of use, each by the security team.
+    static let endings: [Verb] = [.suspend, .revokeCompromised, .revokeLost, .revokeRetired]
+
+    private func expectWithdrawn(_ send: GatewayHarness.Reply, _ gate: GatewayHarness) async throws {
+        let status = try await gate.call("security", "GET", "/v1/sends/\(try #require(send["send_id"]))")
+        let events = try #require(status.json["events"]?.arrayValue)
+        #expect(events.map { $0["event"]?.stringValue } == ["withdrawn"], "\(status.json)")
+    }
+
+    @Test(arguments: endings)
+    func `a sealed message that waits falls with its key, in the same transaction`(verb: Verb) async throws {
+        let gate = try await gate()
+        let key = try await key(in: .active, gate)
+        let send = try await login(gate, "s1")
+        try #require(try keys(send)["d_1"] == key.id)
+        try #require(try await perform(verb, on: key, gate).status == 200)
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
+        #expect(try await gate.claim(.security).isEmpty)
+        try await expectWithdrawn(send, gate)
+    }
+
+    /// Rotation loses nothing: the phone still has the key that the message was sealed to.
+    @Test(arguments: [Verb.revokeCompromised, .revokeLost])
+    func `a sealed message outlives the replacement of its key, and not what ends both`(verb: Verb)
+        async throws
+    {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        let send = try await login(gate, "s1")
+        let second = try await add(gate)
+        try #require(try await perform(.promote, on: second, gate).status == 200)
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 1)
+        gate.clock.advance(seconds: 61)
+        let delivery = try #require(try await gate.claim(.security).first)
+        #expect(try sealed(delivery) != nil)
+        try await gate.gateway.report(
+            delivery.message, .notWritten("refused"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+        // The older key known to others, or the phone lost with both.
+        let ended = verb == .revokeCompromised ? first : second
+        try #require(try await perform(verb, on: ended, gate).status == 200)
+        gate.clock.advance(seconds: 2)
+        #expect(try await gate.claim(.security).isEmpty)
+        try await expectWithdrawn(send, gate)
+    }
+
+    @Test(arguments: endings)
+    func `a message that is being handed over goes no second time once its key ended`(verb: Verb)
+        async throws
+    {
+        let gate = try await gate()
+        let key = try await key(in: .active, gate)
+        let send = try await login(gate, "s1")
+        let delivery = try #require(try await gate.claim(.security).first)
+        try #require(try await perform(verb, on: key, gate).status == 200)
+        // The hop turns out never to have had it.
+        try await gate.gateway.report(
+            delivery.message, .notWritten("refused"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+        gate.clock.advance(seconds: 2)
+        #expect(try await gate.claim(.security).isEmpty)
+        try await expectWithdrawn(send, gate)
+    }
+
+    @Test(arguments: endings)
+    func `a message that waits for the morning is composed without the key that ended overnight`(verb: Verb)
+        async throws
+    {
+        let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z")
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        let key = try await key(in: .active, gate)
+        let reply = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        try #require(reply["outcome"] == "defer", "\(reply.json)")
+        try #require(try await perform(verb, on: key, gate).status == 200)
+        gate.clock.advance(seconds: 9 * 3600)
+        _ = try await gate.claim()
+        let delivery = try #require(try await gate.claim().first)
+        #expect(try sealed(delivery) == nil)
+    }
+
+    /// Send, verb and send again in one batch: what stands before the verb loses its message, what stands after is
+    /// decided without the key.
+    @Test(arguments: endings)
+    func `the next decision of the same batch knows what became of the key`(verb: Verb) async throws {
+        let gate = try await gate()
+        let key = try await key(in: .active, gate)
+        let (one, two) = try await (
+            gate.example("security.new_login", "before", to: "u_1", as: "security"),
+            gate.example("security.new_login", "after", to: "u_1", as: "security")
+        )
+        let hold = HoldOperation()
+        gate.engine.submit(hold)
+        hold.entered.wait()
+        let batches = gate.engine.load.batchCount
+        func queued(_ count: Int) async {
+            while gate.engine.load.queuedCount < count { await Task.yield() }
+        }
+        async let before = gate.call("security", "POST", "/v1/sends", one)
+        await queued(1)
+        async let changed = perform(verb, on: key, gate)
+        await queued(2)
+        async let after = gate.call("security", "POST", "/v1/sends", two)
+        await queued(3)
+        hold.release.signal()
+        let (first, change, second) = try await (before, changed, after)
+        await gate.settle()
+        // The hold, the three together, and the settling.
+        #expect(gate.engine.load.batchCount == batches + 3)
+        try #require(change.status == 200, "\(change.json)")
+        #expect(try keys(first)["d_1"] == key.id)
+        #expect(second["reason"] == "generic_only", "\(second.json)")
+        #expect(try keys(second)["d_1"] == nil)
+        let deliveries = try await gate.claim(.security)
+        #expect(deliveries.count == 1)
+        #expect(try deliveries.compactMap(sealed) == [])
+        try await expectWithdrawn(first, gate)
+    }
+}
