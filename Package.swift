@@ -192,6 +192,9 @@ let package = Package(
             "PolicyFilesTests", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
         tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
         tests(
+            "DeliveryRelayTests",
+            ["CanonicalJSON", "DeliveryRelay", "GatewayPipeline", "GateVocabulary", logging]),
+        tests(
             "SendgateClientTests",
             ["CanonicalJSON", "GatewayPipeline", "SendgateClient", "UnixSocketEndpoint", logging]),
         tests(

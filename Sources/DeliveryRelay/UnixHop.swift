@@ -13,11 +13,15 @@ package final class UnixHop: Hop {
     package static let answerMilliseconds: Int64 = 10_000
 
     private let configuration: UnixHTTPClientConfiguration
+    private let answerMilliseconds: Int64
     /// Whether the last try failed before anything was written, so that the socket is looked at first.
     private let mayBeDown = Mutex(true)
 
     /// - Parameter serverUserIDs: Who may listen there; `nil` accepts anybody, for `--dev`.
-    package init(path: String, serverUserIDs: Set<UInt32>?) {
+    package init(
+        path: String, serverUserIDs: Set<UInt32>?, answerMilliseconds: Int64 = UnixHop.answerMilliseconds
+    ) {
+        self.answerMilliseconds = answerMilliseconds
         configuration = UnixHTTPClientConfiguration(path: path, serverUserIDs: serverUserIDs)
     }
 
@@ -60,7 +64,7 @@ package final class UnixHop: Hop {
             let reply = try await connection.request(
                 "POST", "/v1/deliveries",
                 headers: [("content-type", "application/json"), ("connection", "close")], body: body,
-                timeoutMilliseconds: Self.answerMilliseconds)
+                timeoutMilliseconds: answerMilliseconds)
             return Self.result(of: reply)
         } catch {
             guard error.stage == .neverWritten else { return .ambiguous(error.description) }

@@ -121,13 +121,13 @@ package final class Gateway: RequestHandler {
             let request = read.body
             let attested = AttestedRequest(
                 caller: caller, type: request.type, channel: request.channel, critical: request.critical)
-            let isSecurity = policy.current.type(request.type)?.category == .security
+            let lane = EngineLane(of: attested, under: policy.current)
             engine.submit(
                 SendOperation(
                     request: request, attested: attested, peer: peer,
                     idHash: surroundings.keys.idHash(request.id, of: caller),
                     contentMAC: surroundings.keys.contentMAC(read.canonicalContent),
-                    lane: isSecurity ? .security : .general, isStreamLine: isStreamLine, readers: readers,
+                    lane: lane, isStreamLine: isStreamLine, readers: readers,
                     noteDamage: { [store] in store.note($0) }, reply: reply))
         }
     }

@@ -130,6 +130,8 @@ extension Gateway {
         do {
             // Archived before it decides anything, or replay would miss it.
             try library.archivePolicy(next.digest, next.bundle.canonicalJSON)
+        } catch TrailLibraryError.lostDurability(let what) {
+            surroundings.durabilityLost(what)
         } catch {
             let problem = Problem(.unavailable, detail: "the bundle cannot be archived: \(error)")
             source.refused(PolicySource.Refusal(error))

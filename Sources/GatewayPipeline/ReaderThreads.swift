@@ -14,7 +14,7 @@ final class ReaderThreads: Sendable {
     static let waitingCountMax = 4096
     /// Look-ups of one caller: eight batches whose every line under way is a repeat.
     static let waitingCountPerCallerMax = 2048
-    private static let securityShareCount = waitingCountMax / 10
+    static let securityShareCount = (waitingCountMax + 9) / 10
 
     typealias Work = @Sendable () -> Void
 

@@ -76,7 +76,10 @@ extension Gateway {
             }
         case .addConsent(let user):
             context.reading(ConsentBody.self) { body in
-                edit(context) { try $0.addConsent(body, of: user, by: caller, at: $1).answer }
+                // A no must get through a flood. The order of words is that of their event times, so it may overtake.
+                edit(context, lane: body.state == .refused ? .security : .general) {
+                    try $0.addConsent(body, of: user, by: caller, at: $1).answer
+                }
             }
         case .withdrawConsent(let user, let consent):
             context.readingOptional(ConsentWithdrawBody.self) { body in
@@ -175,6 +178,8 @@ extension Gateway {
                 do {
                     try store.finishErasures()
                     context.answer(answer)
+                } catch StoreError.lostDurability(let what) {
+                    surroundings.durabilityLost(what)
                 } catch {
                     let why = Problem(looking: error).detail ?? ""
                     context.answer(

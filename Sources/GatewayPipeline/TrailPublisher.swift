@@ -15,9 +15,9 @@ import Synchronization
 package final class TrailPublisher: Sendable {
     /// The least time between two checkpoints, in milliseconds, so that a busy gateway signs a few times a
     /// second and not after every commit.
-    private static let checkpointIntervalMilliseconds = 200
+    package static let checkpointIntervalMilliseconds = 200
     /// How long after a failure the publisher tries again, in milliseconds.
-    private static let retryMilliseconds = 1000
+    package static let retryMilliseconds = 1000
     /// Entries taken at once: sixteen full bundles of the tile layout.
     private static let chunkEntryCount = 4096
 
@@ -25,7 +25,9 @@ package final class TrailPublisher: Sendable {
     private let library: any TrailLibrary
     private let clock: any Clock
     private let mark: @Sendable (UInt64) -> Void
-    private let durabilityLost: @Sendable (String) -> Void
+    private let durabilityLost: @Sendable (String) -> Never
+    private let intervalMilliseconds: Int
+    private let retryMilliseconds: Int
     private let wake = DispatchSemaphore(value: 0)
     private let stopped = DispatchSemaphore(value: 0)
     /// Ends a pause early, when the publisher stops.
@@ -43,11 +45,15 @@ package final class TrailPublisher: Sendable {
 
     /// - Parameters:
     ///   - mark: Tells the engine how far the tree is durable.
-    ///   - durabilityLost: Must end the process.
+    ///   - durabilityLost: Ends the process.
     package init(
         store: any GateStore, library: any TrailLibrary, clock: any Clock,
-        mark: @escaping @Sendable (UInt64) -> Void, durabilityLost: @escaping @Sendable (String) -> Void
+        intervalMilliseconds: Int = TrailPublisher.checkpointIntervalMilliseconds,
+        retryMilliseconds: Int = TrailPublisher.retryMilliseconds,
+        mark: @escaping @Sendable (UInt64) -> Void, durabilityLost: @escaping @Sendable (String) -> Never
     ) {
+        self.intervalMilliseconds = intervalMilliseconds
+        self.retryMilliseconds = retryMilliseconds
         self.store = store
         self.library = library
         self.clock = clock
@@ -106,7 +112,7 @@ package final class TrailPublisher: Sendable {
             if isStopping { return }
             // Holding the next checkpoint back is a bound on work, not a way to wait for anything: the
             // semaphore keeps what is committed meanwhile.
-            let pause = succeeded ? Self.checkpointIntervalMilliseconds : Self.retryMilliseconds
+            let pause = succeeded ? intervalMilliseconds : retryMilliseconds
             _ = hurry.wait(timeout: .now() + .milliseconds(pause))
             if !succeeded { entriesWereCommitted() }
         }
@@ -135,7 +141,6 @@ package final class TrailPublisher: Sendable {
             }
         } catch TrailLibraryError.lostDurability(let what) {
             durabilityLost(what)
-            return false
         } catch {
             state.withLock { $0.lastFailure = "\(error)" }
             return false

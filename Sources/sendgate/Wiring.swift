@@ -100,7 +100,7 @@ struct Wiring {
         try library.archivePolicy(first.digest, first.bundle.canonicalJSON)
 
         let work = WorkSignal()
-        let end: @Sendable (String) -> Void = { what in
+        let end: @Sendable (String) -> Never = { what in
             // Nothing may be answered, flushed or tidied up any more: what is on disk is not known, and only a
             // restart reads it. EX_SOFTWARE, so that a service manager sees a failure and starts us again.
             logger.critical("what was committed may not be on disk; stopping at once: \(what)")

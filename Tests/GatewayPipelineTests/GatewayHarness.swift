@@ -27,8 +27,17 @@ final class TestClock: Clock {
             $0.uptime += seconds * 1000
         }
     }
+    func advance(milliseconds: Int64) {
+        clocks.withLock {
+            $0.wall = $0.wall.advanced(byMilliseconds: milliseconds)
+            $0.uptime += milliseconds
+        }
+    }
     /// Somebody sets the wall clock.
-    func step(seconds: Int64) { clocks.withLock { $0.wall = $0.wall.advanced(bySeconds: seconds) } }
+    func step(seconds: Int64) { step(milliseconds: seconds * 1000) }
+    func step(milliseconds: Int64) {
+        clocks.withLock { $0.wall = $0.wall.advanced(byMilliseconds: milliseconds) }
+    }
     /// What no kernel does.
     func rewindUptime(milliseconds: Int64) { clocks.withLock { $0.uptime -= milliseconds } }
     func set(_ wall: Instant) { clocks.withLock { $0.wall = wall } }
@@ -96,9 +105,28 @@ final class MemoryLibrary: TrailLibrary {
         return entries.withLock { index < $0.count ? $0[Int(index)] : nil }
     }
     func file(_ path: String) throws -> [UInt8]? { nil }
+    let archiveFailure = Mutex<TrailLibraryError?>(nil)
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {
+        if let failure = archiveFailure.withLock({ $0 }) { throw failure }
         policies.withLock { $0[digest] = canonical }
     }
+}
+
+/// What the configured folder holds: the policy in force until a test puts another one there.
+private final class ConfiguredPolicy: Sendable {
+    let policy: Mutex<CompiledPolicy>
+    init(_ policy: CompiledPolicy) { self.policy = Mutex(policy) }
+}
+
+/// What a test changes about the world around the engine.
+struct EngineWorld: Sendable {
+    /// What the engine and the gateway use in place of the store.
+    var store: @Sendable (SQLiteStore) -> any GateStore = { $0 }
+    var publishLagMilliseconds: @Sendable () -> Int64 = { 0 }
+    var freeDiskByteCount: @Sendable () throws -> Int64 = { 1 << 40 }
+    var durabilityLost: @Sendable (String) -> Never = { fatalError("durability lost: \($0)") }
+    /// Whether the engine ends: not one whose thread a test has stopped for ever.
+    var isDrained = true
 }
 
 /// A whole gateway without a socket: real store, real policies, real sealing, a clock of the test's own.
@@ -114,6 +142,8 @@ final class GatewayHarness: Sendable {
     let library: MemoryLibrary
     let keys: Keys
     let alarms = Alarms()
+    private let isDrained: Bool
+    private let configured: ConfiguredPolicy
 
     /// Uids by caller: the harness is everybody.
     static let users: [String: UInt32] = [
@@ -139,31 +169,21 @@ final class GatewayHarness: Sendable {
     ///   - isChecked: `false` reads the bundle as an archive is read, whatever its pages let a caller do.
     init(
         at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
-        after earlier: GatewayHarness? = nil, in folder: String? = nil,
+        world: EngineWorld = EngineWorld(), after earlier: GatewayHarness? = nil, in folder: String? = nil,
         edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
         opening: Engine.Opening? = nil
     ) throws {
+        isDrained = world.isDrained
         self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
         let policy: CompiledPolicy
         if caps != nil || edit != nil {
-            var pages = try Repository.pages()
-            if let caps {
-                pages["limits.yaml"] = try PolicyPage.read(Array(caps.utf8), file: "limits.yaml")
-                // What the rule book says about its own caps is not about these.
-                for page in pages.keys where page.hasPrefix("cases/") {
-                    pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
-                }
-            }
-            edit?(&pages)
-            let bundle =
-                isChecked
-                ? PolicyBundle.read(documents: pages)
-                : PolicyBundle.read(archive: .object(JSONObject(pages.map { ($0.key, $0.value.json) })))
-            policy = CompiledPolicy(try bundle.get())
+            policy = try Self.policy(caps: caps, isChecked: isChecked, edit: edit)
         } else {
             policy = try Repository.policy()
         }
+        let configured = ConfiguredPolicy(policy)
+        self.configured = configured
         let alarms = alarms
         self.policy = policy
         let added = policy.bundle.callers.keys.map(\.text).filter { Self.users[$0] == nil }.sorted()
@@ -188,29 +208,63 @@ final class GatewayHarness: Sendable {
             sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
             keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
             unsubscribeURL: "https://example.com/u/",
-            publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
+            publishLagMilliseconds: world.publishLagMilliseconds, freeDiskByteCount: world.freeDiskByteCount,
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
-            alarm: { alarms.add($0) },
-            durabilityLost: { fatalError("durability lost: \($0)") })
+            alarm: { alarms.add($0) }, durabilityLost: world.durabilityLost)
         inForce = PolicyInForce(policy)
-        engine = Engine(store: store, policy: inForce, surroundings: surroundings)
+        let used = world.store(store)
+        engine = Engine(store: used, policy: inForce, surroundings: surroundings)
         let attestation = try PeerAttestation(
             bindings: users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
             boundListeners: [:], acceptsRoot: false)
         gateway = Gateway(
-            engine: engine, store: store, library: library, policy: inForce, attestation: attestation,
+            engine: engine, store: used, library: library, policy: inForce, attestation: attestation,
             surroundings: surroundings,
             operations: GatewayOperations(
                 gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(
-                    load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
+                    load: {
+                        let policy = configured.policy.withLock { $0 }
+                        return PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest)
+                    },
                     versionsOnlyRise: false)),
             work: work)
         engine.start(opening: opening)
     }
 
+    /// - Parameter isChecked: `false` reads the bundle as an archive is read, whatever its pages let a caller do.
+    static func policy(
+        caps: String? = nil, isChecked: Bool = true, edit: ((inout [String: PolicyNode]) -> Void)? = nil
+    ) throws -> CompiledPolicy {
+        var pages = try Repository.pages()
+        if let caps {
+            pages["limits.yaml"] = try PolicyPage.read(Array(caps.utf8), file: "limits.yaml")
+            // What the rule book says about its own caps is not about these.
+            for page in pages.keys where page.hasPrefix("cases/") {
+                pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
+            }
+        }
+        edit?(&pages)
+        let bundle =
+            isChecked
+            ? PolicyBundle.read(documents: pages)
+            : PolicyBundle.read(archive: .object(JSONObject(pages.map { ($0.key, $0.value.json) })))
+        return CompiledPolicy(try bundle.get())
+    }
+
+    /// Puts another bundle in the configured folder.
+    func configure(_ next: CompiledPolicy) { configured.policy.withLock { $0 = next } }
+
+    /// The same, and puts it in force.
+    func activate(_ next: CompiledPolicy) async throws {
+        configure(next)
+        let reply = try await call(
+            "keys-team", "POST", "/v1/policy/activate", ["digest": .string(next.digest.text)])
+        try #require(reply.status == 200, "\(reply.json)")
+    }
+
     deinit {
-        engine.drain()
+        if isDrained { engine.drain() }
         try? FileManager.default.removeItem(atPath: folder)
     }
 

@@ -17,10 +17,10 @@ final class GatewayFixture: Sendable {
     /// - Parameter signing: What a production configuration may ask for as well.
     init(
         in folder: String, policies: String = CommandLineRun.policies,
-        signing: GatewayConfiguration.PolicySigning? = nil
+        hop: GatewayConfiguration.NextHop? = nil, signing: GatewayConfiguration.PolicySigning? = nil
     ) async throws {
         var configuration = try DevelopmentGateway(
-            directory: "\(folder)/gate", policies: policies, hop: nil, otherUserIDs: [], logLevel: .critical
+            directory: "\(folder)/gate", policies: policies, hop: hop, otherUserIDs: [], logLevel: .critical
         ).configuration
         configuration.policySigning = signing
         let wiring = try Wiring(

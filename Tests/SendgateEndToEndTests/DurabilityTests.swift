@@ -79,6 +79,56 @@ extension EndToEnd {
     }
 }
 
+extension EndToEnd {
+    @Suite struct LostDurabilityTests {
+        /// The databases' log, and the directory that names the trail's checkpoint.
+        @Test(arguments: ["state/gate.db-wal", "trail"])
+        func `a synchronization that fails ends the process, and what was acknowledged is there afterwards`(
+            _ path: String
+        ) throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            // Everything is made here, so that the next start synchronizes little before it listens.
+            try gate.start()
+            try gate.registerSomebody()
+            #expect(try gate.stop() == .exit(0))
+
+            let trace = scratch.path("trace")
+            // From the sixth on in each thread; the answer of the kernel is what a failing disk gives.
+            try gate.start(wrapper: [
+                "/usr/bin/strace", "-f", "-o", trace, "-P", "\(gate.folder)/\(path)", "-e",
+                "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO:when=6+", "--",
+            ])
+            var acknowledged: [String] = []
+            let deadline = Deadline(seconds: 60)
+            while gate.isRunning, !deadline.isPast {
+                let id = "s-\(acknowledged.count)"
+                // The last of them is not answered; then there is nobody to ask.
+                guard let reply = try? gate.connect().request("POST", "/v1/sends", Sample.login(id)) else {
+                    continue
+                }
+                try #require(reply.status == 202, "\(reply)")
+                acknowledged.append(id)
+            }
+            #expect(try gate.waitForEnd(within: 10) == .exit(70))
+            #expect(gate.errors.contains("stopping at once"), "\(gate.errors)")
+            #expect(!acknowledged.isEmpty)
+            let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n")
+            #expect(
+                calls.count { $0.contains("(INJECTED)") } == 1, "a failed synchronization was tried again")
+
+            try gate.start()
+            let client = try gate.connect()
+            for id in acknowledged {
+                let reply = try client.request("POST", "/v1/sends", Sample.login(id))
+                #expect(reply.status == 202 && reply.text.contains(#""replayed":true"#), "\(id): \(reply)")
+            }
+            #expect(try gate.stop() == .exit(0))
+            try expectVerifies(gate, in: scratch)
+        }
+    }
+}
+
 extension Alone {
     @Suite struct FullDiskTests {
         @Test(.enabled(if: Machine.isRoot, "needs a disk of its own"))

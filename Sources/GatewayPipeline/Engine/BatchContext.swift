@@ -118,6 +118,19 @@ package final class BatchContext {
         return staged
     }
 
+    /// Waits for the seals of what was staged after the first `count` messages and puts it into the store.
+    ///
+    /// - Throws: What the seal of one of them failed with. Call it inside ``isolating(_:)``, which undoes what led to it.
+    func insertStaged(after count: Int) throws {
+        let own = staged[count...]
+        staged.removeSubrange(count...)
+        for message in own {
+            var record = message.record
+            record.body = try message.fill(message.ticket.wait())
+            try store.insertOutbox(record)
+        }
+    }
+
     /// Runs one operation so that a throw undoes its rows, its entries and its staged messages, and nothing else.
     func isolating<Result>(_ body: () throws -> Result) throws -> Result {
         let (index, time, reading, count) = (nextIndex, newestTime, newReading, staged.count)

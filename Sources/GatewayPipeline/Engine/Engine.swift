@@ -233,8 +233,8 @@ package struct EngineSurroundings: Sendable {
     package var committed: @Sendable () -> Void
     /// Called after a commit with what somebody must look at, in words, without anything of a person.
     package var alarm: @Sendable (String) -> Void
-    /// Called when a commit's durability is unknown; must end the process.
-    package var durabilityLost: @Sendable (String) -> Void
+    /// Called when a commit's durability is unknown; ends the process.
+    package var durabilityLost: @Sendable (String) -> Never
 
     package init(
         limits: EngineLimits, clock: any Clock, identifiers: any IdentifierSource, sealers: SealerPool,
@@ -243,7 +243,7 @@ package struct EngineSurroundings: Sendable {
         freeDiskByteCount: @escaping @Sendable () throws -> Int64,
         publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
         committed: @escaping @Sendable () -> Void,
-        alarm: @escaping @Sendable (String) -> Void, durabilityLost: @escaping @Sendable (String) -> Void
+        alarm: @escaping @Sendable (String) -> Void, durabilityLost: @escaping @Sendable (String) -> Never
     ) {
         self.limits = limits
         self.clock = clock

@@ -13,8 +13,8 @@ package struct EngineLimits: Sendable, Hashable {
     package var outboxRowCountMax = 200_000
     /// Messages of one caller waiting.
     package var outboxRowCountPerCallerMax = 100_000
-    /// Messages waiting for one person. All of them are decided again in one transaction when that person changes
-    /// their mind, so this bounds how long everybody else waits for it.
+    /// Messages waiting for one person, the security category's share on top. All of them are decided again in one
+    /// transaction when that person changes their mind, so this bounds how long everybody else waits for it.
     package var outboxRowCountPerPersonMax = 10_000
     /// Bytes of bodies waiting.
     package var outboxByteCountMax: Int64 = 1 << 30
@@ -36,4 +36,10 @@ package struct EngineLimits: Sendable, Hashable {
     package var publishLagMillisecondsMax: Int64 = 30_000
 
     package init() {}
+
+    /// How much of a bound may be used: all of it for the security category, and for the others what its share leaves,
+    /// rounded down, so that the share is never less than its percentage.
+    package func part<Count: BinaryInteger>(of bound: Count, isSecurity: Bool) -> Count {
+        isSecurity ? bound : bound * Count(100 - securitySharePercent) / 100
+    }
 }

@@ -1,3 +1,4 @@
+import CompliancePolicy
 package import GateVocabulary
 import WireProtocol
 
@@ -32,9 +33,18 @@ extension EngineOperation {
 
 /// Which queue an operation waits in.
 package enum EngineLane: Sendable, Hashable {
-    /// Sends of the `security` category, and what protects people: withdrawals, mutes, revocations, erasures.
+    /// Sends of the `security` category by callers that may send them, and what protects people: withdrawals, mutes,
+    /// revocations, erasures.
     case security
     case general
+
+    /// The lane of a send. The caller's word alone does not open the reserved share: a type that the caller may not
+    /// send is refused in the general lane.
+    init(of request: AttestedRequest, under policy: CompiledPolicy) {
+        let behaviour = policy.behaviour(for: request)
+        let isSecurity = behaviour.category == .security && behaviour.marks.contains(.typeGranted)
+        self = isSecurity ? .security : .general
+    }
 }
 
 /// Why an operation was not done. Nothing of it is remembered; the caller may try again with the same id.

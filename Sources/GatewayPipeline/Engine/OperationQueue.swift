@@ -30,9 +30,10 @@ final class OperationQueue: Sendable {
         let failure: EngineFailure? = waiting.withLock { waiting in
             guard !waiting.isClosed else { return .stopping }
             let isSecurity = operation.lane == .security
-            let reserved = limits.queuedOperationCountMax * limits.securitySharePercent / 100
-            let room = limits.queuedOperationCountMax - (isSecurity ? 0 : reserved)
-            guard waiting.count < room else { return .overloaded }
+            guard waiting.count < limits.part(of: limits.queuedOperationCountMax, isSecurity: isSecurity)
+            else {
+                return .overloaded
+            }
             if let caller = operation.caller {
                 let count = waiting.countByCaller[caller, default: 0]
                 guard isSecurity || count < limits.queuedOperationCountPerCallerMax else {

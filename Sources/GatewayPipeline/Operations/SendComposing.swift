@@ -270,16 +270,18 @@ extension BatchContext {
     ) throws {
         let limits = surroundings.limits
         let depth = try store.outboxDepth()
-        let share = 100 - (isSecurity ? 0 : limits.securitySharePercent)
         let waiting = staged.count
         let ownWaiting = staged.count { $0.record.request.caller == caller }
-        guard depth.rowCount + waiting < limits.outboxRowCountMax * share / 100,
-            depth.byteCount < limits.outboxByteCountMax * Int64(share) / 100,
+        guard depth.rowCount + waiting < limits.part(of: limits.outboxRowCountMax, isSecurity: isSecurity),
+            depth.byteCount < limits.part(of: limits.outboxByteCountMax, isSecurity: isSecurity),
             isSecurity
                 || depth.rowCountByCaller[caller, default: 0] + ownWaiting < limits.outboxRowCountPerCallerMax
         else { throw EngineFailure.outboxFull }
+        // Rounded up: of what may wait for one person in all, the share is not less than its percentage.
+        let rest = 100 - limits.securitySharePercent
         let personMax =
-            limits.outboxRowCountPerPersonMax * (isSecurity ? 100 + limits.securitySharePercent : 100) / 100
+            isSecurity
+            ? (limits.outboxRowCountPerPersonMax * 100 + rest - 1) / rest : limits.outboxRowCountPerPersonMax
         guard try store.outboxCount(of: subject, limit: personMax) < personMax else {
             throw EngineFailure.outboxFullForRecipient
         }

@@ -130,7 +130,11 @@ extension BatchContext {
                 requestID: "summary-\(send.uuidText)",
                 destinationNames: drafts.destinationNames))
         for member in told { try close(member, into: send, at: now) }
+        let stagedBefore = staged.count
         for draft in drafts { try enqueue(draft, of: person, at: now) }
+        // Many messages end in this one, so none of them comes back should its seal fail at the end of the batch: the
+        // claim of everybody's messages would be refused again and again. It is undone here, and its turn is put off.
+        try insertStaged(after: stagedBefore)
         try store.countForward(
             of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
         return alone

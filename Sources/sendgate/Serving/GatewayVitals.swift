@@ -106,10 +106,9 @@ struct GatewayVitals: Sendable {
             return .init(name: "outbox", isPassed: false, detail: "cannot be read")
         }
         // The last share is open to security only, so for any other send it is full before.
-        let share = 100 - limits.securitySharePercent
         let isFull =
-            depth.rowCount >= limits.outboxRowCountMax * share / 100
-            || depth.byteCount >= limits.outboxByteCountMax * Int64(share) / 100
+            depth.rowCount >= limits.part(of: limits.outboxRowCountMax, isSecurity: false)
+            || depth.byteCount >= limits.part(of: limits.outboxByteCountMax, isSecurity: false)
         var detail: String?
         if isFull { detail = "\(depth.rowCount) messages wait, and no more are taken" }
         if let obstacle = health.obstacle {

@@ -1,0 +1,223 @@
+import CanonicalJSON
+import DeliveryRelay
+import Glibc
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+extension Delivery {
+    static func sample(
+        _ number: UInt64 = 1, attempts: Int = 0, expiresAt: Int64 = 1_795_000_000_000
+    ) -> Delivery {
+        Delivery(
+            message: MessageID(high: 1, low: number), send: SendID(high: 3, low: 4),
+            destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "no.getdrop.app",
+            token: "00aa", headers: [:], body: Array("{}".utf8), expiresAt: Instant(milliseconds: expiresAt),
+            attemptCount: attempts)
+    }
+}
+
+/// What the delivery layer's answer becomes: the contract a second time, by hand.
+@Suite struct HopTests {
+    /// What becomes of the message, whatever else the answer says.
+    enum Fate: String, Sendable { case accepted, seen, permanent, later, stillOurs, ambiguous }
+
+    private func fate(_ result: HopResult) -> Fate {
+        switch result {
+        case .accepted: .accepted
+        case .seenBefore: .seen
+        case .refused: .permanent
+        case .busy: .later
+        case .notWritten: .stillOurs
+        case .ambiguous: .ambiguous
+        }
+    }
+
+    private func result(
+        of act: ScriptedHop.Act, users: Set<UInt32>? = [geteuid()], milliseconds: Int64 = 10_000
+    ) async throws -> HopResult {
+        let hop = try ScriptedHop(act)
+        return await UnixHop(path: hop.path, serverUserIDs: users, answerMilliseconds: milliseconds)
+            .deliver(.sample())
+    }
+
+    /// Every status there is: 2xx is taken over, 409 is there already, any other 4xx but 429 is for good, and everything
+    /// else says nothing about the message.
+    @Test func `each status becomes what the contract says`() async throws {
+        var expected: [Int: Fate] = [:]
+        for status in 200...299 { expected[status] = .accepted }
+        for status in 300...399 { expected[status] = .later }
+        for status in 400...499 { expected[status] = .permanent }
+        for status in 500...599 { expected[status] = .later }
+        // Too soon or too slow is the delivery layer's to say with 429 or 503; these name the request itself.
+        for status in [400, 404, 408, 410, 413, 425] { expected[status] = .permanent }
+        expected[409] = .seen
+        expected[429] = .later
+        expected[600] = .later
+        expected[999] = .later
+        for (status, expected) in expected.sorted(by: { $0.key < $1.key }) {
+            let found = try await result(of: .write("HTTP/1.1 \(status) X\r\nContent-Length: 0\r\n\r\n"))
+            #expect(fate(found) == expected, "\(status) became \(found)")
+            switch found {
+            case .accepted(let told), .refused(let told), .busy(let told, _): #expect(told == status)
+            default: break
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            (429, "7", 7_000), (503, "7", 7_000), (302, "7", 7_000), (429, "0", 0), (429, "-1", 0),
+            (429, "86400", 86_400_000), (429, "86401", 86_400_000), (429, "1.5", nil), (429, "soon", nil),
+            (429, "", nil), (429, "Wed, 21 Oct 2026 07:28:00 GMT", nil),
+        ] as [(Int, String, Int64?)])
+    func `how long to wait is the hop's to say, in whole seconds and within a day`(
+        _ status: Int, _ text: String, _ milliseconds: Int64?
+    ) async throws {
+        let answer = "HTTP/1.1 \(status) X\r\nRetry-After: \(text)\r\nContent-Length: 0\r\n\r\n"
+        #expect(
+            try await result(of: .write(answer))
+                == .busy(status: status, retryAfterMilliseconds: milliseconds))
+    }
+
+    @Test(
+        arguments: [
+            ("nothing", ""), ("no HTTP", "what?\r\n\r\n"), ("another protocol", "\u{16}\u{3}\u{1}\r\n\r\n"),
+            ("half a head", "HTTP/1.1 202 Acc"),
+            ("half a body", "HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nab"),
+            ("two lengths", "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nContent-Length: 3\r\n\r\n"),
+            ("an interim answer alone", "HTTP/1.1 100 Continue\r\n\r\n"),
+            (
+                "an endless body",
+                "HTTP/1.1 202 Accepted\r\nContent-Length: 2000000\r\n\r\n"
+                    + String(repeating: "x", count: 1_100_000)
+            ),
+        ] as [(String, String)])
+    func `an answer that is none leaves the message in doubt`(_ name: String, _ bytes: String) async throws {
+        let found = try await result(of: .write(bytes))
+        #expect(fate(found) == .ambiguous, "\(name) became \(found)")
+    }
+
+    @Test func `an interim answer is not the answer`() async throws {
+        let found = try await result(
+            of: .write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 409 X\r\nContent-Length: 0\r\n\r\n"))
+        #expect(found == .seenBefore)
+    }
+
+    @Test func `silence past the bound leaves the message in doubt`() async throws {
+        #expect(fate(try await result(of: .keepSilent, milliseconds: 30)) == .ambiguous)
+    }
+
+    @Test func `a reset after the request was written leaves the message in doubt`() async throws {
+        #expect(fate(try await result(of: .closeUnread)) == .ambiguous)
+    }
+
+    @Test(arguments: [true, false])
+    func `what nobody listens to is never written, and is an obstacle until somebody does`(_ isBound: Bool)
+        async throws
+    {
+        let hop = try ScriptedHop(.keepSilent, listens: false)
+        let path = isBound ? hop.path : hop.path + ".none"
+        let unix = UnixHop(path: path, serverUserIDs: [geteuid()])
+        #expect(fate(await unix.deliver(.sample())) == .stillOurs)
+        #expect(await unix.obstacle() != nil)
+    }
+
+    @Test func `a hop of another user gets not one byte, and is named`() async throws {
+        let hop = try ScriptedHop(.write("HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n"))
+        let unix = UnixHop(path: hop.path, serverUserIDs: [geteuid() + 1, geteuid() + 2])
+        let obstacle = try #require(await unix.obstacle())
+        #expect(
+            obstacle.contains("uid \(geteuid())") && obstacle.contains("\(geteuid() + 1), \(geteuid() + 2)"))
+        #expect(fate(await unix.deliver(.sample())) == .stillOurs)
+        // Both connections were closed with nothing in them.
+        let right = UnixHop(path: hop.path, serverUserIDs: [geteuid()])
+        #expect(fate(await right.deliver(.sample())) == .accepted)
+        let requests = hop.requests
+        #expect(requests.count == 3 && requests.prefix(2).allSatisfy(\.isEmpty), "\(requests)")
+        #expect(requests.last?.hasPrefix("POST /v1/deliveries HTTP/1.1\r\n") == true)
+        #expect(await right.obstacle() == nil)
+    }
+
+    @Test func `a hop that goes away is looked at before the next message`() async throws {
+        var hop: ScriptedHop? = try ScriptedHop(.write("HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n"))
+        let unix = UnixHop(path: try #require(hop?.path), serverUserIDs: [geteuid()])
+        #expect(await unix.obstacle() == nil)
+        #expect(fate(await unix.deliver(.sample())) == .accepted)
+        // Looked at once; the connection of each message tells enough after that.
+        #expect(await unix.obstacle() == nil)
+        #expect(hop?.requests.count == 2)
+        hop = nil
+        #expect(await unix.obstacle() == nil)
+        #expect(fate(await unix.deliver(.sample())) == .stillOurs)
+        #expect(await unix.obstacle() != nil)
+    }
+}
+
+/// When one message is tried again.
+@Suite struct DeliveryAttemptTests {
+    private let now = Instant(milliseconds: 1_000_000)
+
+    private func action(
+        _ result: HopResult, attempts: Int = 0, jitter: Double = 0, life: Int64 = 3_600_000
+    ) -> DeliveryAttempt.Action {
+        DeliveryAttempt(attemptCount: attempts, expiresAt: now.advanced(byMilliseconds: life))
+            .after(result, at: now, jitter: jitter)
+    }
+
+    private func wait(_ result: HopResult, attempts: Int = 0, jitter: Double = 0) -> Int64? {
+        guard case .retry(let at) = action(result, attempts: attempts, jitter: jitter, life: 1 << 40) else {
+            return nil
+        }
+        return at.milliseconds - now.milliseconds
+    }
+
+    static let again: [HopResult] = [
+        .busy(status: 503, retryAfterMilliseconds: nil), .busy(status: 429, retryAfterMilliseconds: nil),
+        .busy(status: 302, retryAfterMilliseconds: nil), .notWritten("refused"), .ambiguous("reset"),
+    ]
+
+    @Test func `what was taken, was there or is refused for good is not tried again`() {
+        for result in [.accepted(status: 202), .seenBefore, .refused(status: 400)] as [HopResult] {
+            for attempts in [0, 40] { #expect(action(result, attempts: attempts) == .finish) }
+        }
+    }
+
+    /// Half of the step without jitter, nearly the whole with all of it: a quarter of a second, doubled, up to a minute.
+    @Test(
+        arguments: [
+            (0, 125, 250), (1, 250, 500), (2, 500, 1000), (3, 1000, 2000), (7, 16_000, 32_000),
+            (8, 30_000, 60_000), (9, 30_000, 60_000), (16, 30_000, 60_000), (1000, 30_000, 60_000),
+        ] as [(Int, Int64, Int64)])
+    func `the wait doubles up to a minute and is spread over its upper half`(
+        _ attempts: Int, _ least: Int64, _ most: Int64
+    ) {
+        for result in Self.again {
+            #expect(wait(result, attempts: attempts, jitter: 0) == least)
+            #expect(wait(result, attempts: attempts, jitter: 0.5) == least + (most - least) / 2)
+            let late = wait(result, attempts: attempts, jitter: 0.999_999)
+            #expect(late.map { $0 < most && $0 >= most - 2 } == true)
+        }
+    }
+
+    @Test func `the hop's own wait counts when it is the longer one`() {
+        func busy(_ milliseconds: Int64) -> HopResult {
+            .busy(status: 429, retryAfterMilliseconds: milliseconds)
+        }
+        #expect(wait(busy(7_000)) == 7_000)
+        #expect(wait(busy(124)) == 125)
+        #expect(wait(busy(126)) == 126)
+        #expect(wait(busy(0), attempts: 8) == 30_000)
+        #expect(wait(busy(86_400_000), attempts: 1000) == 86_400_000)
+    }
+
+    @Test func `nothing is tried again at or after its expiry`() {
+        for result in Self.again {
+            #expect(action(result, life: 126) == .retry(at: now.advanced(byMilliseconds: 125)))
+            #expect(action(result, life: 125) == .abandon)
+            #expect(action(result, life: 0) == .abandon)
+            #expect(action(result, life: -1) == .abandon)
+        }
+        #expect(action(.busy(status: 429, retryAfterMilliseconds: 7_000), life: 7_000) == .abandon)
+    }
+}

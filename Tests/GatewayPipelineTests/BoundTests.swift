@@ -1,0 +1,327 @@
+import CanonicalJSON
+import CompliancePolicy
+import Dispatch
+import GateTestKit
+import GateVocabulary
+import SQLiteStore
+import Synchronization
+import Testing
+
+@testable import GatewayPipeline
+
+/// One operation that only waits.
+private struct IdleOperation: EngineOperation {
+    let caller: CallerName?
+    let lane: EngineLane
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void { {} }
+    func refuse(_ failure: EngineFailure) {}
+}
+
+/// Every bound, and what of it a flood of anything else leaves to security: the table a second time, by hand.
+@Suite struct BoundTests {
+    // MARK: The queue
+
+    @Test(
+        arguments: [
+            (16, 10, 14), (100, 10, 90), (101, 10, 90), (8192, 10, 7372), (8192, 25, 6144), (20, 90, 2),
+        ]
+            as [(Int, Int, Int)])
+    func `the last share of the engine's queue is security's`(_ bound: Int, _ percent: Int, _ general: Int) {
+        var limits = EngineLimits()
+        (limits.queuedOperationCountMax, limits.securitySharePercent) = (bound, percent)
+        limits.queuedOperationCountPerCallerMax = bound
+        let queue = OperationQueue(limits: limits)
+        func fill(_ lane: EngineLane) -> Int {
+            var taken = 0
+            while queue.append(IdleOperation(caller: CallerName("c\(taken % 7)"), lane: lane)) == nil {
+                taken += 1
+            }
+            return taken
+        }
+        #expect(fill(.general) == general)
+        // The gateway's own work and other callers' are refused as well.
+        #expect(queue.append(IdleOperation(caller: nil, lane: .general)) == .overloaded)
+        #expect(fill(.security) == bound - general)
+        #expect(queue.append(IdleOperation(caller: nil, lane: .security)) == .overloaded)
+        #expect((bound - general) * 100 >= bound * percent)
+    }
+
+    @Test func `the bounds as they are when nobody sets them`() {
+        let limits = EngineLimits()
+        #expect(limits.queuedOperationCountMax == 8_192)
+        #expect(limits.queuedOperationCountPerCallerMax == 4_096)
+        #expect(limits.securitySharePercent == 10)
+        #expect(limits.outboxRowCountMax == 200_000)
+        #expect(limits.outboxRowCountPerCallerMax == 100_000)
+        #expect(limits.outboxRowCountPerPersonMax == 10_000)
+        #expect(limits.outboxByteCountMax == 1_073_741_824)
+        #expect(limits.freeDiskByteCountMin == 67_108_864)
+        #expect(limits.clockStepBackMillisecondsMax == 2_000)
+        #expect(limits.decisionFreshMilliseconds == 60_000)
+        #expect(limits.publishLagMillisecondsMax == 30_000)
+        // 35 days.
+        #expect(limits.retentionMilliseconds == 3_024_000_000)
+    }
+
+    @Test func `one caller's part of the queue bounds its other work, and not its security`() {
+        var limits = EngineLimits()
+        (limits.queuedOperationCountMax, limits.queuedOperationCountPerCallerMax) = (100, 5)
+        let queue = OperationQueue(limits: limits)
+        func append(_ caller: String, _ lane: EngineLane = .general) -> EngineFailure? {
+            queue.append(IdleOperation(caller: CallerName(caller), lane: lane))
+        }
+        for _ in 0..<5 { #expect(append("marketing") == nil) }
+        #expect(append("marketing") == .overloaded)
+        #expect(append("payments") == nil)
+        #expect(append("marketing", .security) == nil)
+        // What was taken is free again.
+        #expect(queue.take(countMax: 3).count == 3)
+        #expect(append("marketing") == nil)
+        #expect(queue.take(countMax: 99).count == 5)
+        for _ in 0..<5 { #expect(append("marketing") == nil) }
+        #expect(append("marketing") == .overloaded)
+    }
+
+    @Test func `security goes first, and each lane in its order`() {
+        let queue = OperationQueue(limits: EngineLimits())
+        for number in 0..<6 {
+            _ = queue.append(
+                IdleOperation(
+                    caller: CallerName("c\(number)"), lane: number.isMultiple(of: 2) ? .general : .security))
+        }
+        #expect(queue.take(countMax: 4).map(\.caller?.text) == ["c1", "c3", "c5", "c0"])
+        queue.close()
+        #expect(queue.append(IdleOperation(caller: nil, lane: .security)) == .stopping)
+        #expect(queue.take(countMax: 4).map(\.caller?.text) == ["c2", "c4"])
+        #expect(queue.take(countMax: 4).isEmpty)
+    }
+
+    // MARK: Lanes
+
+    @Test(
+        arguments: [
+            ("security", "security.new_login", true), ("security", "suspicious_login", true),
+            ("security", "promo.offer", false), ("security", "transaction.failed", false),
+            ("marketing", "security.new_login", false), ("marketing", "promo.offer", false),
+            ("payments", "transaction.failed", false), ("payments", "suspicious_login", false),
+            ("social", "security.new_login", false), ("product", "security.fraud_suspected", false),
+            ("keys-team", "security.new_login", false), ("nobody", "security.new_login", false),
+            ("security", "no.such.type", false),
+        ] as [(String, String, Bool)])
+    func `only security by whom may send it goes in the lane of security`(
+        _ caller: String, _ type: String, _ isSecurity: Bool
+    ) throws {
+        let request = AttestedRequest(
+            caller: CallerName(caller), type: TypeID(type), channel: .push, critical: false)
+        let lane = EngineLane(of: request, under: try Repository.policy())
+        #expect(lane == (isSecurity ? .security : .general))
+    }
+
+    @Test func `a flood of security notices by marketing leaves security its share`() async throws {
+        var limits = EngineLimits()
+        limits.queuedOperationCountMax = 20
+        let gate = try GatewayHarness(limits: limits)
+        try await gate.register("u_1")
+        let login = try await gate.example("security.new_login", "l", to: "u_1", as: "security")
+        func send(
+            _ caller: String, _ id: String
+        ) -> @Sendable (GatewayHarness) async throws -> GatewayHarness.Reply? {
+            var body = login
+            body["id"] = .string(id)
+            return { [body] in try await $0.call(caller, "POST", "/v1/sends", body) }
+        }
+        let replies = try await gate.inOneBatch(
+            (0..<25).map { send("marketing", "f\($0)") } + [send("security", "s")])
+        let statuses = replies.map { $0?.status ?? 0 }
+        #expect(statuses.prefix(18).allSatisfy { $0 == 403 } && statuses[18..<25].allSatisfy { $0 == 429 })
+        #expect(statuses[25] == 202, "\(statuses)")
+        #expect(replies.prefix(18).allSatisfy { $0?["reason"] == "caller_not_permitted" })
+        #expect(replies[18]?["type"] == "urn:sendgate:problem:too_many_in_flight")
+    }
+
+    /// With the common part of the queue full: what still gets through, and what does not.
+    @Test(
+        arguments: [
+            ("security", "POST sends", true), ("payments", "POST sends", false),
+            ("product", "POST consents/c1/withdraw", true), ("product", "POST consents refused", true),
+            ("product", "POST consents given", false), ("product", "PUT preferences off", true),
+            ("product", "PUT preferences on", false), ("product", "DELETE", true),
+            ("keys-team", "POST keys/revoke", true), ("keys-team", "POST keys/suspend", true),
+            ("keys-team", "POST policy/activate", true), ("product", "PUT", false),
+        ] as [(String, String, Bool)])
+    func `what protects people gets through a flood`(_ caller: String, _ what: String, _ isTaken: Bool)
+        async throws
+    {
+        var limits = EngineLimits()
+        limits.queuedOperationCountMax = 20
+        let gate = try GatewayHarness(limits: limits)
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        let (_, key) = try await gate.addKey("u_1")
+        gate.clock.advance(seconds: 60)
+        let person = "/v1/recipients/u_1"
+        let login = try await gate.example("security.new_login", "l", to: "u_1", as: "security")
+        let ask: @Sendable (GatewayHarness) async throws -> GatewayHarness.Reply? = { gate in
+            switch what {
+            case "POST sends":
+                let body = caller == "security" ? login : GatewayHarness.remittance("r", to: "u_1")
+                return try await gate.call(caller, "POST", "/v1/sends", body)
+            case "POST consents/c1/withdraw":
+                return try await gate.call(caller, "POST", person + "/consents/c1/withdraw")
+            case "POST consents refused":
+                return try await gate.consent("u_1", id: "c2", state: "refused")
+            case "POST consents given": return try await gate.consent("u_1", id: "c2")
+            case "PUT preferences off", "PUT preferences on":
+                let state: JSONValue = what.hasSuffix("off") ? "user_off" : "user_on"
+                return try await gate.call(
+                    caller, "PUT", person + "/preferences/transactional",
+                    ["state": state, "source": "in_app_settings", "channel": "push"])
+            case "DELETE": return try await gate.call(caller, "DELETE", person)
+            case "POST keys/revoke":
+                return try await gate.call(
+                    caller, "POST", "/v1/keys/\(key)/revoke", ["cause": "compromised"])
+            case "POST keys/suspend": return try await gate.call(caller, "POST", "/v1/keys/\(key)/suspend")
+            case "POST policy/activate":
+                let digest = gate.policy.digest.text
+                return try await gate.call(
+                    caller, "POST", "/v1/policy/activate", ["digest": .string(digest)])
+            default:
+                return try await gate.call(
+                    caller, "PUT", person,
+                    ["region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin"])
+            }
+        }
+        let pass: @Sendable (GatewayHarness) async throws -> GatewayHarness.Reply? = { gate in
+            gate.engine.submit(PassOperation {})
+            return nil
+        }
+        let replies = try await gate.inOneBatch(Array(repeating: pass, count: 18) + [ask], batches: nil)
+        let status = try #require(replies.last??.status)
+        #expect(isTaken ? (200..<300).contains(status) : status == 429, "\(status)")
+    }
+
+    // MARK: The outbox
+
+    struct OutboxRow: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var limit: @Sendable (inout EngineLimits, _ bodyByteCount: Int64) -> Void
+        /// Messages of one caller that wait when it is refused, and all messages that wait when security is.
+        var general: Int
+        var all: Int
+        var failure = "outbox_full"
+    }
+
+    static let outboxRows: [OutboxRow] = [
+        OutboxRow(
+            testDescription: "messages", limit: { limits, _ in limits.outboxRowCountMax = 20 }, general: 18,
+            all: 20),
+        OutboxRow(
+            testDescription: "messages, a larger share",
+            limit: { limits, _ in (limits.outboxRowCountMax, limits.securitySharePercent) = (20, 40) },
+            general: 12,
+            all: 20),
+        OutboxRow(
+            testDescription: "messages of one caller",
+            limit: { limits, _ in (limits.outboxRowCountMax, limits.outboxRowCountPerCallerMax) = (20, 5) },
+            general: 5, all: 20),
+        OutboxRow(
+            testDescription: "messages for one person",
+            limit: { limits, _ in limits.outboxRowCountPerPersonMax = 10 }, general: 10, all: 12),
+        OutboxRow(
+            testDescription: "bytes", limit: { limits, bytes in limits.outboxByteCountMax = 20 * bytes },
+            general: 18,
+            all: 20),
+    ]
+
+    @Test(arguments: outboxRows)
+    func `the last share of the outbox is security's`(_ row: OutboxRow) async throws {
+        // Two types whose bodies are equally long: neither says more than that there is something.
+        let sizes = try GatewayHarness()
+        try await sizes.register("u_1")
+        try #require(try await sizes.remit("r").status == 202)
+        let byteCount = try sizes.store.read { try $0.outboxDepth().byteCount }
+        var limits = EngineLimits()
+        row.limit(&limits, byteCount)
+        let gate = try GatewayHarness(limits: limits)
+        try await gate.register("u_1")
+        func waiting() throws -> OutboxDepth { try gate.store.read { try $0.outboxDepth() } }
+        var refused: GatewayHarness.Reply?
+        for number in 0..<30 where refused == nil {
+            let reply = try await gate.remit("r\(number)")
+            if reply.status != 202 { refused = reply }
+        }
+        #expect(
+            refused?.status == 429 && refused?["type"] == "urn:sendgate:problem:outbox_full",
+            "\(refused?.json ?? [:])")
+        #expect(try waiting().rowCount == row.general)
+        refused = nil
+        for number in 10..<60 where refused == nil {
+            var login = try await gate.example("security.new_login", "l\(number)", to: "u_1", as: "security")
+            guard case .object(var params)? = login["params"] else { break }
+            params["login_id"] = .string("0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a\(number)")
+            login["params"] = .object(params)
+            let reply = try await gate.call("security", "POST", "/v1/sends", login)
+            if reply.status != 202 { refused = reply }
+        }
+        #expect(refused?.status == 429, "\(refused?.json ?? [:])")
+        let depth = try waiting()
+        if row.testDescription == "bytes" {
+            // Bodies of the two types differ by their tier's expiry at most.
+            #expect(depth.byteCount >= limits.outboxByteCountMax && depth.securityRowCount >= 1)
+        } else {
+            #expect(depth.rowCount == row.all)
+        }
+        #expect(depth.securityRowCount == depth.rowCount - row.general)
+        // What a full outbox refused is bound to nothing: handed over, there is room, and the same id is decided.
+        while case let claimed = try await gate.claim() + gate.claim(.security), !claimed.isEmpty {
+            for delivery in claimed {
+                try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            }
+        }
+        let again = try await gate.remit("r\(row.general)")
+        #expect(again.status == 202 && again.json["replayed"] != true, "\(again.json)")
+    }
+
+    // MARK: Look-ups and connections
+
+    @Test func `the last tenth of the look-ups is security's, and one caller has half`() async {
+        let readers = ReaderThreads(threadCount: 1)
+        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        // Both threads stand.
+        for lane in [EngineLane.general, .security] {
+            #expect(
+                readers.submit(for: CallerName("a"), lane: lane) {
+                    entered.signal()
+                    release.wait()
+                })
+            await Task.detached { entered.wait() }.value
+        }
+        func fill(_ caller: String, _ lane: EngineLane = .general) -> Int {
+            var taken = 0
+            while readers.submit(for: CallerName(caller), lane: lane, {}) { taken += 1 }
+            return taken
+        }
+        #expect(fill("a") == 2048)
+        #expect(fill("b") == 1638)
+        #expect(fill("c") == 0)
+        #expect(fill("a", .security) == 410)
+        for _ in 0..<2 { release.signal() }
+    }
+
+    @Test(
+        arguments: [
+            ("security", true), ("marketing", false), ("payments", false), ("social", false),
+            ("product", false),
+            ("help", false), ("keys-team", false), ("auditor", false), ("nobody", false),
+        ] as [(String, Bool)])
+    func `a caller of security alone may use what is kept of connections and requests`(
+        _ caller: String, _ isReserved: Bool
+    ) throws {
+        let gate = try GatewayHarness()
+        let peer = Peer(
+            credentials: PeerCredentials(
+                userID: GatewayHarness.users[caller] ?? 4242, groupID: 100, processID: 1,
+                supplementaryGroups: []), boundCaller: nil, listener: 0)
+        #expect(gate.gateway.mayUseReserve(peer) == isReserved)
+    }
+}

@@ -1,0 +1,154 @@
+import AuditTrail
+import Dispatch
+import GateVocabulary
+import GatewayPipeline
+import SQLiteStore
+import Synchronization
+import Testing
+
+/// A tree that notes what is done with it, and fails or waits as it is told to.
+private final class ScriptedLibrary: TrailLibrary {
+    let origin = "gate.example/test"
+    private let state = Mutex((steps: [String](), failures: [String: [TrailLibraryError]]()))
+    /// Called before entries are taken, on the publisher's thread.
+    let willIntegrate = Mutex<(@Sendable () -> Void)?>(nil)
+
+    func note(_ step: String) { state.withLock { $0.steps.append(step) } }
+    var steps: [String] { state.withLock { $0.steps } }
+    /// The next calls of this name fail, one error each.
+    func fail(_ name: String, _ failures: [TrailLibraryError]) {
+        state.withLock { $0.failures[name] = failures }
+    }
+
+    private func step(_ name: String) throws {
+        let failure: TrailLibraryError? = state.withLock { state in
+            state.steps.append(name)
+            guard state.failures[name]?.isEmpty == false else { return nil }
+            return state.failures[name]?.removeFirst()
+        }
+        if let failure { throw failure }
+    }
+
+    func integrate(_ entries: [StoredEntry]) throws -> UInt64 {
+        willIntegrate.withLock { $0 }?()
+        try step("integrate")
+        return entries.last.map { $0.index + 1 } ?? 0
+    }
+    func publish() throws { try step("publish") }
+    func entry(_ index: UInt64) throws -> [UInt8]? { nil }
+    func file(_ path: String) throws -> [UInt8]? { nil }
+    func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+}
+
+/// From durable entries to a signed checkpoint, and what stands in between.
+@Suite struct PublisherTests {
+    private let library = ScriptedLibrary()
+    private let end = ProcessEnd()
+    private let marked = DispatchSemaphore(value: 0)
+
+    private func publisher(of gate: GatewayHarness) -> TrailPublisher {
+        let (library, end, marked) = (library, end, marked)
+        return TrailPublisher(
+            store: gate.store, library: library, clock: gate.clock, intervalMilliseconds: 1,
+            retryMilliseconds: 1,
+            mark: { size in
+                library.note("mark \(size)")
+                marked.signal()
+            }, durabilityLost: { end.end($0) })
+    }
+
+    private func wait(_ semaphore: DispatchSemaphore) async { await Task.detached { semaphore.wait() }.value }
+
+    @Test func `entries are marked as published after their checkpoint, and once`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let publisher = publisher(of: gate)
+        publisher.start()
+        await wait(marked)
+        try await gate.register("u_1", device: nil)
+        publisher.entriesWereCommitted()
+        await wait(marked)
+        publisher.drain()
+        #expect(library.steps == ["integrate", "publish", "mark 2", "integrate", "publish", "mark 3"])
+        #expect(publisher.publishedSize == 3 && publisher.lagMilliseconds() == 0 && publisher.failure == nil)
+    }
+
+    @Test(arguments: ["integrate", "publish"])
+    func `a synchronization that failed ends the process, and is not tried again`(_ step: String) async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        library.fail(step, [.lostDurability("checkpoint")])
+        let publisher = publisher(of: gate)
+        publisher.start()
+        await end.wait()
+        publisher.entriesWereCommitted()
+        #expect(end.reasons == ["checkpoint"])
+        #expect(library.steps == (step == "integrate" ? ["integrate"] : ["integrate", "publish"]))
+    }
+
+    @Test(
+        arguments: [
+            TrailLibraryError.unavailable("the disk is full"), .conflict("entry 1 reads differently"),
+        ])
+    func `what cannot be published now is tried again, and its age goes on`(_ failure: TrailLibraryError)
+        async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        library.fail("publish", [failure, failure, failure])
+        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        library.willIntegrate.withLock {
+            $0 = {
+                entered.signal()
+                release.wait()
+            }
+        }
+        let publisher = publisher(of: gate)
+        publisher.start()
+        for attempt in 0..<4 {
+            await wait(entered)
+            #expect(publisher.lagMilliseconds() == Int64(attempt) * 4000)
+            #expect((publisher.failure != nil) == (attempt > 0))
+            gate.clock.advance(seconds: 4)
+            // What is committed meanwhile is younger, and makes nothing younger.
+            publisher.entriesWereCommitted()
+            release.signal()
+        }
+        await wait(marked)
+        library.willIntegrate.withLock { $0 = nil }
+        release.signal()
+        publisher.drain()
+        #expect(publisher.lagMilliseconds() == 0 && publisher.failure == nil)
+        #expect(end.reasons == [])
+        #expect(library.steps.filter { $0.hasPrefix("mark") } == ["mark 2"])
+    }
+
+    @Test func `an entry whose bytes are not those that were answered is never published`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        try gate.store.write { transaction in
+            let entry = try #require(try transaction.entry(1))
+            try transaction.appendEntry(
+                StoredEntry(
+                    index: 2, time: entry.time, bytes: entry.bytes, leaf: Array(entry.leaf.reversed())))
+        }
+        let publisher = publisher(of: gate)
+        publisher.start()
+        publisher.drain()
+        #expect(library.steps == [])
+        #expect(publisher.failure?.contains("`entry` row 2") == true, "\(publisher.failure ?? "none")")
+    }
+
+    @Test func `what was left when it stops is published first`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let publisher = publisher(of: gate)
+        publisher.start()
+        await wait(marked)
+        // Nobody tells it of this one.
+        try await gate.register("u_1", device: nil)
+        publisher.drain()
+        #expect(library.steps.last == "mark 3")
+    }
+}

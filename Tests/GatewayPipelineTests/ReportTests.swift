@@ -1,0 +1,133 @@
+import CanonicalJSON
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import SQLiteStore
+import Testing
+
+/// What the hop made of a message, as row, entry and event: the table a second time, by hand.
+@Suite struct ReportTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var result: HopResult
+        /// When it is not tried again.
+        var end: String
+        var status: Int64?
+        /// The end when an earlier try is in doubt.
+        var endInDoubt: String
+        /// Whether it can be called back while it waits for another try; `nil` for what has no other.
+        var isOurs: Bool?
+    }
+
+    static let rows = [
+        Row(
+            testDescription: "2xx", result: .accepted(status: 202), end: "handed_over", status: 202,
+            endInDoubt: "handed_over"),
+        Row(
+            testDescription: "409", result: .seenBefore, end: "handed_over", status: 409,
+            endInDoubt: "handed_over"),
+        Row(
+            testDescription: "4xx", result: .refused(status: 410), end: "refused_by_hop", status: 410,
+            endInDoubt: "refused_by_hop"),
+        Row(
+            testDescription: "3xx, 429, 5xx", result: .busy(status: 503, retryAfterMilliseconds: nil),
+            end: "expired_unsent", status: 503, endInDoubt: "ambiguous", isOurs: true),
+        Row(
+            testDescription: "nobody there", result: .notWritten("refused"), end: "expired_unsent",
+            status: nil,
+            endInDoubt: "ambiguous", isOurs: true),
+        Row(
+            testDescription: "no answer", result: .ambiguous("reset"), end: "ambiguous", status: nil,
+            endInDoubt: "ambiguous", isOurs: false),
+    ]
+
+    private func gate() async throws -> (gate: GatewayHarness, delivery: Delivery, send: String) {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let sent = try await gate.remit("r")
+        return (gate, try #require(try await gate.claim().first), try #require(sent["send_id"]))
+    }
+
+    private func events(_ gate: GatewayHarness) async throws -> [String] {
+        let answer = try await gate.call("payments", "GET", "/v1/events?after=0")
+        return answer.json["events"]?.arrayValue?.compactMap { $0["event"]?.stringValue } ?? []
+    }
+
+    private func row(_ gate: GatewayHarness, _ delivery: Delivery) throws -> OutboxRecord? {
+        try gate.store.read { try $0.outbox(delivery.message) }
+    }
+
+    @Test(arguments: rows, [false, true])
+    func `what the hop said last is the end, unless an earlier try is in doubt`(_ row: Row, _ isInDoubt: Bool)
+        async throws
+    {
+        let (gate, first, send) = try await gate()
+        var delivery = first
+        if isInDoubt {
+            try await gate.gateway.report(
+                first.message, .ambiguous("reset"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+            gate.clock.advance(seconds: 1)
+            delivery = try #require(try await gate.claim().first)
+        }
+        #expect(delivery.attemptCount == (isInDoubt ? 1 : 0) && delivery.message == first.message)
+        try await gate.gateway.report(delivery.message, row.result, retryAt: nil)
+        let end = isInDoubt ? row.endInDoubt : row.end
+        #expect(try self.row(gate, delivery) == nil)
+        #expect(try await events(gate) == [end])
+        let entries = try gate.entries("delivery")
+        #expect(entries.count == 1)
+        let entry = try #require(entries.first)
+        #expect(entry["result"]?.stringValue == end && entry["send_id"]?.stringValue == send)
+        #expect(entry["attempts"]?.integerValue == (isInDoubt ? 2 : 1))
+        #expect(entry["status"]?.integerValue == (end == "ambiguous" ? nil : row.status))
+        gate.clock.advance(seconds: 120)
+        #expect(try await gate.claim().isEmpty)
+    }
+
+    @Test(arguments: rows.filter { $0.isOurs != nil })
+    func `what is to be tried again waits until then, and no longer than it lives`(_ row: Row) async throws {
+        let (gate, delivery, _) = try await gate()
+        let again = gate.clock.now().advanced(bySeconds: 7)
+        try await gate.gateway.report(delivery.message, row.result, retryAt: again)
+        let waiting = try #require(try self.row(gate, delivery))
+        #expect(waiting.notBefore == again)
+        #expect((waiting.attemptedAt == nil) == (row.isOurs == true))
+        #expect(waiting.mayHaveArrived == (row.isOurs == false))
+        #expect(try await events(gate) == [] && gate.entries("delivery").isEmpty)
+        gate.clock.advance(milliseconds: 6_999)
+        #expect(try await gate.claim().isEmpty)
+        gate.clock.advance(milliseconds: 1)
+        let second = try #require(try await gate.claim().first)
+        #expect(second.message == delivery.message && second.attemptCount == 1)
+        #expect(second.body == delivery.body && second.headers == delivery.headers)
+        // A next try at its expiry or after is none: this one was the last.
+        try await gate.gateway.report(second.message, row.result, retryAt: second.expiresAt)
+        #expect(try self.row(gate, delivery) == nil)
+        #expect(try await events(gate) == [row.end])
+    }
+
+    @Test(arguments: [(-1, true), (0, true), (1, false)] as [(Int64, Bool)])
+    func `a message goes until the millisecond it ends, and then says that it ended`(
+        _ milliseconds: Int64, _ goes: Bool
+    ) async throws {
+        let (gate, delivery, _) = try await gate()
+        try await gate.gateway.report(
+            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil), retryAt: gate.clock.now())
+        let life = delivery.expiresAt.milliseconds - gate.clock.now().milliseconds
+        gate.clock.advance(milliseconds: life + milliseconds)
+        #expect(try await gate.claim().count == (goes ? 1 : 0))
+        #expect(try await events(gate) == (goes ? [] : ["withdrawn"]))
+        if !goes { #expect(try gate.entries("unsent").map { $0["cause"]?.stringValue } == ["expired"]) }
+    }
+
+    @Test func `a message under way is not claimed twice, and one that ends is reported once`() async throws {
+        let (gate, delivery, _) = try await gate()
+        gate.clock.advance(seconds: 600)
+        #expect(try await gate.claim().isEmpty)
+        for _ in 0..<2 {
+            try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        }
+        #expect(try await events(gate) == ["handed_over"])
+        #expect(try gate.entries("delivery").count == 1)
+    }
+}
