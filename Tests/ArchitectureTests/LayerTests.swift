@@ -69,7 +69,7 @@ import Testing
             let relative = file.path(percentEncoded: false)
                 .replacing(folder.path(percentEncoded: false) + "/", with: "")
             let module = String(relative.split(separator: "/")[0])
-            let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+            let text = try! String(contentsOf: file, encoding: .utf8)
             let imports = text.split(separator: "\n").compactMap { line -> String? in
                 guard line.contains("import ") else { return nil }
                 var words = line.split(separator: " ")

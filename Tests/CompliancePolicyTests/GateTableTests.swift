@@ -462,13 +462,16 @@ extension GateRow {
     }
 
     @Test func `a detail is one its reason may carry`() {
+        var details: Set<Detail> = []
         for row in GateRow.all {
             let decision = decide(row.request, given: row.facts, under: policy)
             for gate in Gate.allCases {
                 guard let reason = decision.trace[gate].reason, let detail = decision.trace[gate].detail
                 else { continue }
+                details.insert(detail)
                 #expect(reason.details.contains(detail), "\(row.name): \(reason) \(detail)")
             }
         }
+        #expect(details.count > 20, "only \(details.count) details were seen")
     }
 }

@@ -970,6 +970,7 @@ extension TestBundle {
     @Test(arguments: BundleProof.Grain.allCases)
     func `the gates as they are are not refuted`(grain: BundleProof.Grain) throws {
         let report = BundleProof(of: try TestBundle.lawful.compile(), grain: grain).run(on: Threads.all)
+        #expect(report.sendCount > 20)
         for refutation in report.refutations { Issue.record("\(refutation.summary)\n\(refutation.example)") }
     }
 

@@ -177,6 +177,7 @@ import Testing
     @Test func `no window however long loses what counts from due, and none keeps what counts from arrival`()
         async throws
     {
+        var (deferred, expired) = (0, 0)
         // Berlin's clock reads 13:00, so that each of these windows has just begun.
         for end in ["13:30", "18:00", "23:59", "00:00", "08:00", "12:59"] {
             let gate = try GatewayHarness()
@@ -209,13 +210,16 @@ import Testing
                 }
                 let outlasts = until > gate.clock.now().advanced(bySeconds: type.ttlSeconds)
                 if type.ttlCountsFrom == .arrival, outlasts {
+                    expired += 1
                     #expect(reply["reason"] == "expires_before_due", "\(type.id) until \(end): \(reply.json)")
                 } else {
+                    deferred += 1
                     #expect(
                         reply["reason"] == "quiet_hours_deferred", "\(type.id) until \(end): \(reply.json)")
                 }
             }
         }
+        #expect(deferred > 50 && expired > 0, "\(deferred) deferred, \(expired) expired")
     }
 
     private func minutes(_ text: String) -> Int {

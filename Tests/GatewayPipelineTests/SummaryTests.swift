@@ -37,7 +37,7 @@ import WireProtocol
     private func open(
         _ delivery: Delivery, with pair: DeviceKeyPair, _ keyID: String, _ gate: GatewayHarness
     ) throws -> String {
-        guard case .object(let body) = try CanonicalJSON.read(delivery.body) else { return "" }
+        let body = try #require(try CanonicalJSON.read(delivery.body).objectValue)
         let opener = try pair.opener(
             keyID: keyID, app: "no.getdrop.app", device: "d_1", origin: gate.origin.publicKey.rawBytes)
         let opened = try opener.open(

@@ -65,7 +65,10 @@ import WireProtocol
     @Test func `a type that is deduplicated among all callers says so`() async throws {
         let gate = try GatewayHarness(edit: { pages in
             let path = "types/alert.payment_processing.yaml"
-            guard case .object(var page)? = pages[path]?.json else { return }
+            guard case .object(var page)? = pages[path]?.json else {
+                Issue.record("there is no \(path)")
+                return
+            }
             page["dedupe_scope"] = "type"
             pages[path] = PolicyNode(json: .object(page))
         })

@@ -21,9 +21,8 @@ import Testing
         }
     }
 
-    @Test(arguments: KeyState.allCases)
+    @Test(arguments: [KeyState.compromised, .destroyed])
     func `nothing leads from a compromised or destroyed key back into use`(start: KeyState) throws {
-        guard start == .compromised || start == .destroyed else { return }
         var reached: Set<KeyState> = [start]
         var frontier = [start]
         while let state = frontier.popLast() {

@@ -216,6 +216,7 @@ import Testing
             }
         }
         #expect(columns.count > 60)
+        var putCount = 0
         for (file, table, column, type) in columns {
             for value in Self.nonsense(type) {
                 let copy = try TemporaryFolder()
@@ -232,6 +233,7 @@ import Testing
                         try $0.script("UPDATE \(table) SET \(column) = \(value) WHERE \(place)")
                     }
                 guard wasPut != nil else { continue }  // What the column's own constraints refuse.
+                putCount += 1
                 do {
                     let store = try openStore(copy.state)
                     try exercise(store, 1)
@@ -252,12 +254,14 @@ import Testing
                 }
             }
         }
+        #expect(putCount > columns.count, "only \(putCount) values could be put")
     }
 
     @Test func `files with flipped bytes open and read, or say what is damaged`() throws {
         let folder = try TemporaryFolder()
         try populate(folder.state)
         var numbers = SeededNumbers(seed: Self.seed)
+        var (openCount, refusedCount) = (0, 0)
         for round in 0..<60 {
             let copy = try TemporaryFolder()
             try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
@@ -271,10 +275,14 @@ import Testing
                 let store = try openStore(copy.state)
                 try exercise(store, 1)
                 try exercise(store, 2)
+                openCount += 1
             } catch is StoreError {
+                refusedCount += 1
             } catch is StoreOpeningError {
+                refusedCount += 1
             }
         }
+        #expect(openCount > 0 && refusedCount > 0, "\(openCount) opened, \(refusedCount) were refused")
     }
 
     // MARK: What is told

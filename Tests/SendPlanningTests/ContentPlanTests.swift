@@ -232,7 +232,8 @@ import Testing
         for situation in Self.situations where situation.channel == .push {
             let (plan, decision, _, _) = try Self.plan(type, situation) { _, facts in facts.now = later }
             let delivery = try #require(plan.delivery(for: decision))
-            if let order = delivery.order { #expect(order.expiresAt == UInt64(later.seconds) + 172_800) }
+            #expect((delivery.order != nil) == (situation.key == .usable))
+            #expect(delivery.order.map { $0.expiresAt == UInt64(later.seconds) + 172_800 } != false)
             if situation.platform == .ios {
                 #expect(delivery.headers["apns-expiration"] == .string(String(later.seconds + 172_800)))
             }
@@ -240,10 +241,12 @@ import Testing
     }
 
     @Test func `a tier that is silent is silent on an iPhone, whatever its type`() throws {
+        var forms: [BodyForm: Int] = [:]
         for type in TestBook.policy.types where type.isEnabled {
             for situation in Self.situations where situation.platform == .ios {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
+                forms[delivery.form, default: 0] += 1
                 let body = try CanonicalJSON.readCanonical(
                     try delivery.filled(with: try delivery.order.map(Self.envelope)))
                 let sound = body["aps"]?["sound"]
@@ -256,9 +259,11 @@ import Testing
                 }
             }
         }
+        for form in [BodyForm.full, .generic, .sealed] { #expect(forms[form] ?? 0 > 5, "\(forms)") }
     }
 
     @Test func `a text message, a subject and a generic push say who writes`() throws {
+        var channels: [Channel: Int] = [:]
         for type in TestBook.policy.types where type.isEnabled {
             for situation in Self.situations {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
@@ -279,17 +284,21 @@ import Testing
                     #expect(delivery.form == .full && situation.channel == .push)
                     continue
                 }
+                channels[situation.channel, default: 0] += 1
                 #expect(
                     text.hasPrefix("\(TestBook.policy.bundle.brand): "),
                     "\(type.id) by \(situation.name): \(text)")
             }
         }
+        for channel in Channel.allCases { #expect(channels[channel] ?? 0 > 5, "\(channels)") }
     }
 
     @Test func `no type asks for a param that no text says and no payload carries`() {
         let bundle = TestBook.policy.bundle
         // A sealed push carries every param, a full one references.
-        for type in bundle.types.values where type.body.push != .sealed {
+        let types = bundle.types.values.filter { $0.body.push != .sealed }
+        #expect(types.count > 10)
+        for type in types {
             let said = Set(bundle.messages.values.flatMap { $0.texts[type.messageKey]?.params ?? [] })
             for (name, schema) in type.params where !said.contains(name) && name != type.dedupeBy {
                 let isCarried = schema.kind == .totals || schema.kind == .uuid && type.body.push == .full
@@ -301,10 +310,12 @@ import Testing
     @Test func `S2's number travels beside the type, in the seal when there is one`() throws {
         let numbered = TestBook.policy.types.filter { $0.alertType != nil && $0.isEnabled }
         #expect(!numbered.isEmpty)
+        var carried: [BodyForm: Int] = [:]
         for type in numbered {
             for situation in Self.situations where situation.channel == .push {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
+                carried[delivery.form, default: 0] += 1
                 let number = Int64(type.alertType!)
                 switch delivery.form {
                 case .sealed:
@@ -313,12 +324,13 @@ import Testing
                     )
                 case .full:
                     let body = try CanonicalJSON.readCanonical(try delivery.filled(with: nil))
-                    let carried = body["number"] ?? body["message"]?["data"]?["number"]
-                    #expect(carried == .integer(number) || carried == .string(String(number)))
+                    let found = body["number"] ?? body["message"]?["data"]?["number"]
+                    #expect(found == .integer(number) || found == .string(String(number)))
                 case .generic, .never: break
                 }
             }
         }
+        #expect(carried[.sealed] ?? 0 > 0, "\(carried)")
     }
 
     @Test func `every marketing and social message lets its reader mute it`() throws {
@@ -409,7 +421,9 @@ import Testing
     }
 
     @Test func `a device without a key has a known size, so that the key is the one thing missing`() throws {
-        for type in TestBook.policy.types where type.body.push == .sealed && type.isEnabled {
+        let types = TestBook.policy.types.filter { $0.body.push == .sealed && $0.isEnabled }
+        #expect(types.count > 20)
+        for type in types {
             let (_, decision, _, _) = try Self.plan(type, Self.situations[2])
             #expect(decision.trace[.size] == .pass)
             #expect(
@@ -438,6 +452,7 @@ import Testing
 
 @Suite struct SendMaterialTests {
     @Test func `held material reads back as it was`() throws {
+        #expect(TestBook.policy.types.count > 50)
         for type in TestBook.policy.types {
             var material = Sample.material(type, on: .push, locale: "nb")
             material.ttlFromDueSeconds = 3600

@@ -191,14 +191,14 @@ import UnixSocketEndpoint
     @Test func `many sends share one connection`() async throws {
         try await withGate { path, gate in
             let client = client(path)
-            let taken = await withTaskGroup(of: Bool.self) { tasks in
+            let taken = try await withThrowingTaskGroup(of: Bool.self) { tasks in
                 for index in 0..<200 {
                     tasks.addTask {
                         let send = Send(id: "s-\(index)", type: "t", recipient: "u")
-                        return (try? await client.send(send))?.id == "s-\(index)"
+                        return try await client.send(send).id == "s-\(index)"
                     }
                 }
-                return await tasks.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+                return try await tasks.reduce(into: 0) { $0 += $1 ? 1 : 0 }
             }
             #expect(taken == 200)
             #expect(gate.takenCount == 200)

@@ -104,7 +104,7 @@ import Testing
         #expect(run.status == 3, "\(run.errors)")
         let object = try CanonicalJSON.read(Array(run.output.dropLast().utf8), limits: .document)
         #expect(object["pages"] == ["types/transfer.received.yaml"])
-        let changes = object["changes"]?.arrayValue ?? []
+        let changes = try #require(object["changes"]?.arrayValue)
         #expect(changes.allSatisfy { $0["types"] == ["transfer.received"] })
         #expect(
             changes.contains {

@@ -1,30 +1,73 @@
 import Foundation
 import Testing
 
+/// A stranger's fuzzer, which knows nothing but the reference.
+struct Fuzzer {
+    /// How many requests of each operation were answered 2xx.
+    var accepted: [String: Int]
+
+    /// - Parameters:
+    ///   - caller: Whose socket is fuzzed; the one where everything is allowed when `nil`.
+    ///   - options: Of `schemathesis run`.
+    init(_ gate: GateProcess, as caller: String? = nil, _ options: [String] = [], in scratch: Scratch) throws
+    {
+        let bridge = try ChildProcess(
+            [Machine.python, Machine.peer("tcp_bridge.py"), gate.socket(of: caller)],
+            errorPath: scratch.path("bridge.stderr"))
+        let port = try bridge.readLine(within: 30)
+        let accepted = scratch.path("accepted.json")
+        let finished = try Finished.run(
+            [
+                Machine.schemathesis, "--config-file", Machine.peer("schemathesis.toml"), "run",
+                "http://127.0.0.1:\(port)/openapi.json", "--seed", "20261121",
+            ] + options,
+            environment: [
+                "HOME": scratch.folder, "PYTHONHASHSEED": "0", "NO_COLOR": "1",
+                "PYTHONPATH": Machine.peer(""), "SCHEMATHESIS_HOOKS": "fuzz_hooks",
+                "SENDGATE_SOCKET": gate.socket(), "SENDGATE_FUZZED": gate.socket(of: caller),
+                "SENDGATE_ACCEPTED": accepted,
+            ], in: scratch, within: 240)
+        #expect(
+            finished.ending == .exit(0), "\(finished.output.suffix(20_000))\n\(finished.errors.suffix(2000))")
+        #expect(finished.output.contains("Tested: 37"), "\(finished.output.suffix(2000))")
+        #expect(gate.isRunning, "\(gate.errors)")
+        self.accepted = try JSONDecoder().decode(
+            [String: Int].self, from: Data(contentsOf: URL(fileURLWithPath: accepted)))
+    }
+
+    /// What every caller may ask.
+    static let open: Set<String> = ["GET /healthz", "GET /readyz", "GET /v1/types", "GET /v1/types/{type}"]
+    /// What the grant `send` opens, and nothing else does.
+    static let sending: Set<String> = [
+        "POST /v1/sends", "POST /v1/sends/stream", "POST /v1/sends/explain", "POST /v1/sends/acknowledge",
+        "GET /v1/sends/{send_id}", "POST /v1/sends/{send_id}/cancel", "GET /v1/events",
+    ]
+    static let reading: Set<String> = [
+        "GET /v1/recipients/{user}", "GET /v1/recipients/{user}/consents",
+        "GET /v1/recipients/{user}/preferences", "GET /v1/recipients/{user}/decisions",
+    ]
+    /// What changes people, and is accepted whenever it is asked rightly.
+    static let writing: Set<String> = [
+        "PUT /v1/recipients/{user}", "DELETE /v1/recipients/{user}",
+        "PUT /v1/recipients/{user}/devices/{device}", "PUT /v1/recipients/{user}/addresses/{address}",
+        "POST /v1/recipients/{user}/consents", "POST /v1/recipients/{user}/consents/{consent}/withdraw",
+        "PUT /v1/recipients/{user}/preferences/{scope}", "POST /v1/receipts",
+        "POST /v1/recipients/{user}/devices/{device}/keys",
+    ]
+}
+
 @Suite struct ContractTests {
     @Test func `a stranger's fuzzer finds nothing that the reference does not say`() throws {
         let scratch = try Scratch()
         let gate = GateProcess(in: scratch, folder: "gate")
         try gate.start()
-        let bridge = try ChildProcess(
-            [Machine.python, Machine.peer("tcp_bridge.py"), gate.socket()],
-            errorPath: scratch.path("bridge.stderr"))
-        let port = try bridge.readLine(within: 30)
-        let finished = try Finished.run(
-            [
-                Machine.schemathesis, "--config-file", Machine.peer("schemathesis.toml"), "run",
-                "http://127.0.0.1:\(port)/openapi.json", "--seed", "20261121",
-            ],
-            environment: [
-                "HOME": scratch.folder, "PYTHONHASHSEED": "0", "NO_COLOR": "1",
-                "PYTHONPATH": Machine.peer(""), "SCHEMATHESIS_HOOKS": "fuzz_hooks",
-                "SENDGATE_SOCKET": gate.socket(),
-            ], in: scratch, within: 240)
-        #expect(
-            finished.ending == .exit(0), "\(finished.output.suffix(20_000))\n\(finished.errors.suffix(2000))")
-        // Every route was asked, and what it could ask was not all refused.
-        #expect(finished.output.contains("Tested: 37"), "\(finished.output.suffix(2000))")
-        #expect(gate.isRunning, "\(gate.errors)")
+        let fuzzer = try Fuzzer(gate, in: scratch)
+        // What it asked was not all refused: a fuzzer that only ever gets 4xx has seen nothing.
+        let reached = Fuzzer.open.union(Fuzzer.sending).union(Fuzzer.reading).union(Fuzzer.writing)
+            .subtracting(["POST /v1/sends/acknowledge"])
+        #expect(reached.subtracting(fuzzer.accepted.keys).isEmpty, "\(fuzzer.accepted)")
+        #expect(fuzzer.accepted["POST /v1/sends"] ?? 0 >= 30, "\(fuzzer.accepted)")
+        #expect(fuzzer.accepted.values.reduce(0, +) >= 400, "\(fuzzer.accepted)")
         #expect(try gate.stop() == .exit(0))
     }
 
@@ -39,5 +82,55 @@ import Testing
             [Machine.python, "-m", "openapi_spec_validator", scratch.path("openapi.json")], in: scratch,
             within: 60)
         #expect(finished.ending == .exit(0), "\(finished.output)\(finished.errors)")
+    }
+}
+
+/// The same, through the sockets of callers that may do little.
+@Suite struct GrantFuzzTests {
+    /// Callers with all they may do, and with what they must have been let do.
+    static let callers: [(name: String, allowed: Set<String>, reached: Set<String>)] = [
+        (
+            "marketing", Fuzzer.open.union(Fuzzer.sending),
+            Fuzzer.open.union(["POST /v1/sends/stream", "POST /v1/sends/explain", "GET /v1/events"])
+        ),
+        (
+            "payments", Fuzzer.open.union(Fuzzer.sending),
+            Fuzzer.open.union([
+                "POST /v1/sends", "POST /v1/sends/stream", "POST /v1/sends/explain", "GET /v1/events",
+            ])
+        ),
+        (
+            "auditor",
+            Fuzzer.open.union(Fuzzer.reading).union([
+                "GET /v1/keys", "GET /metrics", "GET /v1/trail/checkpoint", "GET /v1/trail/tile/{tile}",
+                // With facts of its own it is free, and a stream of nothing is answered with nothing.
+                "POST /v1/sends/explain", "POST /v1/sends/stream", "GET /v1/sends/{send_id}",
+            ]), Fuzzer.open.union(Fuzzer.reading).union(["GET /v1/keys", "GET /v1/trail/checkpoint"])
+        ),
+    ]
+
+    @Test(arguments: callers)
+    func `a fuzzer with few grants is let do what they name, and nothing else`(
+        name: String, allowed: Set<String>, reached: Set<String>
+    ) throws {
+        let scratch = try Scratch()
+        let gate = GateProcess(in: scratch)
+        try gate.start()
+        let fuzzer = try Fuzzer(
+            gate, as: name, ["--phases", "examples,fuzzing", "--max-examples", "15"], in: scratch)
+        #expect(Set(fuzzer.accepted.keys).subtracting(allowed).isEmpty, "\(fuzzer.accepted)")
+        #expect(reached.subtracting(fuzzer.accepted.keys).isEmpty, "\(fuzzer.accepted)")
+        #expect(fuzzer.accepted.values.reduce(0, +) >= 30, "\(fuzzer.accepted)")
+        #expect(try gate.stop() == .exit(0))
+        // Nor did any of them change somebody without being told so.
+        let entries = try TrailText(gate.trail)
+        for kind in [
+            "recipient", "device", "address", "permission_prompt", "device_key", "consent", "preference",
+            "erasure",
+            "receipt", "policy",
+        ] {
+            #expect(entries.count(kind: kind, caller: name) == 0, "\(kind)")
+        }
+        if reached.contains("POST /v1/sends") { #expect(entries.count(kind: "send", caller: name) > 5) }
     }
 }

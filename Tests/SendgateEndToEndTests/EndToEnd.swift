@@ -80,8 +80,10 @@ extension GateProcess {
 
     /// Resident memory, in bytes.
     var residentByteCount: Int {
-        let status = (try? String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)) ?? ""
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
-        return Int(line?.split(separator: " ").dropFirst().first.map(String.init) ?? "")! * 1024
+        get throws {
+            let status = try String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })
+            return try #require(Int(line.split { " \t".contains($0) }[1])) * 1024
+        }
     }
 }

@@ -183,9 +183,9 @@ extension EndToEnd {
 
 /// A production configuration with everything it needs, of which tests change one thing.
 struct Production {
-    /// Runs a command as the user that is `payments`; when the tests are not root, they are that user.
-    static let asProducer: [String] = Machine.isRoot ? asUser(4242) : []
-    static let producerID: UInt32 = Machine.isRoot ? 4242 : geteuid()
+    /// Runs a command as the user that is `payments`.
+    static let asProducer = asUser(producerID)
+    static let producerID: UInt32 = 4242
 
     static func asUser(_ user: UInt32, group: UInt32? = nil) -> [String] {
         ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(group ?? user)", "--clear-groups", "--"]
@@ -200,6 +200,7 @@ struct Production {
     private let policies: String
 
     init(in scratch: Scratch, listener: String? = nil) throws {
+        try Machine.requireRoot("to become other users")
         self.scratch = scratch
         keys = scratch.path("keys")
         layerSocket = scratch.path("delivery.sock")
@@ -282,30 +283,51 @@ struct Production {
                 "\n%{http_code}", "http://localhost\(target)",
             ] + more, in: scratch, within: 60)
         let lines = finished.output.split(separator: "\n", omittingEmptySubsequences: false)
-        return (Int(lines.last ?? "") ?? 0, lines.dropLast().joined(separator: "\n"))
+        guard let status = lines.last.flatMap({ Int($0) }) else {
+            throw HarnessError("curl said nothing: \(finished.ending) \(finished.errors)")
+        }
+        return (status, lines.dropLast().joined(separator: "\n"))
     }
 }
 
-/// The entries of a trail as one text, for tests that look for one.
+/// The entries of a trail as texts, for tests that look for one.
 struct TrailText {
-    private let text: String
+    private let entries: [String]
 
     init(_ trail: String) throws {
         let folder = "\(trail)/tile/entries"
-        let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
-        var newest: [String: (width: Int, data: Data)] = [:]
-        for name in names {
-            guard let data = FileManager.default.contents(atPath: "\(folder)/\(name)") else { continue }
+        var newest: [String: (width: Int, data: [UInt8])] = [:]
+        for name in try FileTree.files(in: folder) {
             let parts = name.components(separatedBy: ".p/")
-            let width = parts.count > 1 ? Int(parts[1]) ?? 0 : 256
+            let width = try #require(parts.count > 1 ? Int(parts[1]) : 256)
             // Smaller partial bundles may still lie beside larger ones.
-            if width > newest[parts[0]]?.width ?? 0 { newest[parts[0]] = (width, data) }
+            guard width > newest[parts[0]]?.width ?? 0 else { continue }
+            newest[parts[0]] = (width, Array(try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(name)"))))
         }
-        text = newest.sorted { $0.key < $1.key }.map { String(decoding: $0.value.data, as: UTF8.self) }
-            .joined()
+        entries = newest.sorted { $0.key < $1.key }.flatMap { Self.entries(of: $0.value.data) }
     }
 
-    func count(of part: String) -> Int { text.components(separatedBy: part).count - 1 }
+    /// A bundle holds two bytes of length, highest first, before each entry (C2SP tlog-tiles).
+    private static func entries(of bundle: [UInt8]) -> [String] {
+        var entries: [String] = []
+        var rest = bundle[...]
+        while rest.count > 2 {
+            let length = Int(rest.removeFirst()) << 8 | Int(rest.removeFirst())
+            entries.append(String(decoding: rest.prefix(length), as: UTF8.self))
+            rest = rest.dropFirst(length)
+        }
+        return entries
+    }
+
+    func count(of part: String) -> Int {
+        entries.reduce(0) { $0 + $1.components(separatedBy: part).count - 1 }
+    }
+
+    func count(kind: String, caller: String) -> Int {
+        entries.count {
+            $0.contains(#""kind":"\#(kind)""#) && $0.contains(#""caller":"\#(caller)""#)
+        }
+    }
 }
 
 /// Somebody else's service on a path.

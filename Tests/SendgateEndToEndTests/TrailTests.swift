@@ -65,12 +65,7 @@ extension EndToEnd {
         /// Everything the checkpoint stands for: what is not part of the tree, such as a partial tile that a full
         /// one replaced, is not in the list.
         private static func trailFiles(_ trail: String) throws -> [String] {
-            let all = FileManager.default.enumerator(atPath: trail)?.compactMap { $0 as? String } ?? []
-            let files = all.filter { path in
-                var isFolder: ObjCBool = false
-                return FileManager.default.fileExists(atPath: "\(trail)/\(path)", isDirectory: &isFolder)
-                    && !isFolder.boolValue && (path == "checkpoint" || path.hasPrefix("tile/"))
-            }
+            let files = try FileTree.files(in: trail).filter { $0 == "checkpoint" || $0.hasPrefix("tile/") }
             let checkpoint = try String(contentsOfFile: "\(trail)/checkpoint", encoding: .utf8)
             guard let size = Int(checkpoint.split(separator: "\n")[1]) else { throw HarnessError("no size") }
             let widths = [size % 256, size / 256 % 256].map(String.init)

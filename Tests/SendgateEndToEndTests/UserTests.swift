@@ -3,11 +3,10 @@ import Glibc
 import Testing
 
 extension EndToEnd {
-    /// Who may speak as whom. Other users can be had by root only, which is what `make test` runs as on a fresh
-    /// machine; elsewhere what one user can see is tested.
+    /// Who may speak as whom. Other users can be had by root only.
     @Suite struct UserTests {
-        @Test(.enabled(if: Machine.isRoot, "needs to become other users"))
-        func `a dev socket serves the users it allows and counts the others`() throws {
+        @Test func `a dev socket serves the users it allows and counts the others`() throws {
+            try Machine.requireRoot("to become other users")
             let scratch = try Scratch(isShared: true)
             let gate = GateProcess(in: scratch, ["--dev-allow-uid", "4242"])
             try gate.start()
@@ -56,16 +55,14 @@ extension EndToEnd {
                 ["--json", Sample.remittance("p1")],
                 in: scratch)
             #expect(send.status == 403 && send.body.contains("unknown_recipient"), "\(send)")
-            if Machine.isRoot {
-                let root = try Production.curl(production.socket, as: [], "/v1/types", in: scratch)
-                #expect(root.status == 401, "\(root)")
-                // By its group, somebody is the app's backend.
-                let put = ["--request", "PUT", "--json", Sample.recipient]
-                let backend = try Production.curl(
-                    production.socket, as: Production.asUser(4244, group: 4300), "/v1/recipients/u_1", put,
-                    in: scratch)
-                #expect(backend.status == 200, "\(backend)")
-            }
+            let root = try Production.curl(production.socket, as: [], "/v1/types", in: scratch)
+            #expect(root.status == 401, "\(root)")
+            // By its group, somebody is the app's backend.
+            let put = ["--request", "PUT", "--json", Sample.recipient]
+            let backend = try Production.curl(
+                production.socket, as: Production.asUser(4244, group: 4300), "/v1/recipients/u_1", put,
+                in: scratch)
+            #expect(backend.status == 200, "\(backend)")
             // Probes are anybody's.
             #expect(try Production.curl(production.socket, as: [], "/healthz", in: scratch).status == 200)
             #expect(try gate.stop() == .exit(0))

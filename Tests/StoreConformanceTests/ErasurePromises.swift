@@ -86,14 +86,18 @@ import Testing
     func `an erasure that is rolled back has not happened`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try twoPeople(opened)
-        try? opened.write { transaction in
-            try transaction.eraseSubject(.sample(1))
-            throw Interrupted()
-        }
-        try opened.write { (transaction) throws in
-            try? transaction.savepoint {
+        #expect(throws: Interrupted.self) {
+            try opened.write { transaction in
                 try transaction.eraseSubject(.sample(1))
                 throw Interrupted()
+            }
+        }
+        try opened.write { (transaction) throws in
+            _ = #expect(throws: Interrupted.self) {
+                try transaction.savepoint {
+                    try transaction.eraseSubject(.sample(1))
+                    throw Interrupted()
+                }
             }
         }
         try opened.store.finishErasures()

@@ -76,10 +76,12 @@ import Testing
         #expect(try found("bb") == nil)
         try opened.write { try $0.putDevice(first) }
         #expect(try found("aaff") == first)
-        try? opened.write { transaction in
-            try transaction.removeDevice(first.tag, of: one)
-            #expect(try transaction.device(withToken: "aaff") == nil)
-            throw Interrupted()
+        #expect(throws: Interrupted.self) {
+            try opened.write { transaction in
+                try transaction.removeDevice(first.tag, of: one)
+                #expect(try transaction.device(withToken: "aaff") == nil)
+                throw Interrupted()
+            }
         }
         #expect(try found("aaff") == first)
         try opened.write { try $0.removeDevice(first.tag, of: one) }

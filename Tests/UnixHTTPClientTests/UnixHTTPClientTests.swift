@@ -70,14 +70,14 @@ import Testing
             }
         } _: { path, server in
             let client = client(path)
-            await withTaskGroup(of: Bool.self) { tasks in
+            try await withThrowingTaskGroup(of: Bool.self) { tasks in
                 for index in 0..<8 {
                     tasks.addTask {
-                        let reply = try? await client.request("GET", "/\(index)", timeoutMilliseconds: 60_000)
-                        return reply?.body == Array("/\(index)".utf8)
+                        let reply = try await client.request("GET", "/\(index)", timeoutMilliseconds: 60_000)
+                        return reply.body == Array("/\(index)".utf8)
                     }
                 }
-                for await isRight in tasks { #expect(isRight) }
+                for try await isRight in tasks { #expect(isRight) }
             }
             for index in 0..<5 {
                 let reply = try await client.request("GET", "/again\(index)", timeoutMilliseconds: 60_000)
@@ -99,13 +99,14 @@ import Testing
         } _: { path, _ in
             let client = client(path) { $0.pipelinedRequestsMax = 2 }
             let connection = try await UnixHTTPConnection.connect(client.configuration)
-            await withTaskGroup(of: Void.self) { tasks in
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
                 for _ in 0..<10 {
                     tasks.addTask {
-                        let reply = try? await connection.request("GET", "/", timeoutMilliseconds: 60_000)
-                        #expect(reply?.status == 200)
+                        let reply = try await connection.request("GET", "/", timeoutMilliseconds: 60_000)
+                        #expect(reply.status == 200)
                     }
                 }
+                try await tasks.waitForAll()
             }
             await connection.close()
         }
@@ -257,9 +258,9 @@ import Testing
             if number == 0 {
                 // Only after the client has given the connection up.
                 _ = connection.readRequest()
-                return
+            } else {
+                connection.answer("second")
             }
-            connection.answer("second")
         } _: { path, _ in
             let client = client(path)
             let late = await failure { () throws(UnixHTTPError) in

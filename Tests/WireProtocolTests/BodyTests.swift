@@ -22,7 +22,7 @@ import Testing
         #expect(body.criticalAlerts)
         #expect(body.regionSource == .device)
         #expect(body.regionObservedAt == Instant(rfc3339: "2026-11-20T09:30:00Z"))
-        guard var object = DeviceBody.example.objectValue else { return }
+        var object = try #require(DeviceBody.example.objectValue)
         object["os_permission"] = nil
         guard case .failure(.invalid(let violations)) = DeviceBody.read(CanonicalJSON.write(object)) else {
             Issue.record("a device without its permission was read")
@@ -170,8 +170,7 @@ import Testing
     ])
     func `a body's media type is the route's, in UTF-8`(_ header: String, _ isAccepted: Bool) {
         let problem = Problem.refusing(body: [1], contentType: header, on: .postSend)
-        #expect((problem == nil) == isAccepted)
-        if let problem { #expect(problem.name == .unsupportedMediaType) }
+        #expect(problem?.name == (isAccepted ? nil : .unsupportedMediaType))
     }
 
     @Test func `a body is refused where none is read and excused where none is needed`() {

@@ -127,11 +127,12 @@ final class DeliveryLayer {
     private let arguments: [String]
     private var child: ChildProcess?
 
-    init(in scratch: Scratch, faultSeed: UInt64? = nil) {
+    /// - Parameter options: Of `peers/delivery_layer.py`, besides the faults.
+    init(in scratch: Scratch, faultSeed: UInt64? = nil, _ options: [String] = []) {
         self.scratch = scratch
         socket = scratch.path("delivery.sock")
         record = scratch.path("delivered.ndjson")
-        arguments = faultSeed.map { ["--faults", "\($0)"] } ?? []
+        arguments = options + (faultSeed.map { ["--faults", "\($0)"] } ?? [])
     }
 
     /// What `serve --hop` takes.
@@ -166,29 +167,44 @@ final class Flood {
     private let child: ChildProcess
 
     /// Returns when people are registered and the asking has begun.
-    init(_ gate: GateProcess, in scratch: Scratch, seed: UInt64, producers: Int = 6) throws {
+    ///
+    /// - Parameter options: Of `peers/flood.py`, besides the ones named here.
+    init(
+        _ gate: GateProcess, in scratch: Scratch, seed: UInt64, producers: Int = 6, _ options: [String] = []
+    ) throws {
         journal = scratch.path("journal-\(seed).ndjson")
         child = try ChildProcess(
             [
                 Machine.python, Machine.peer("flood.py"), gate.folder, journal, "--seed", "\(seed)",
-                "--producers",
-                "\(producers)",
-            ], errorPath: scratch.path("flood.stderr"))
+                "--producers", "\(producers)",
+            ] + options, errorPath: scratch.path("flood.stderr"))
         guard try child.readLine(within: 60) == "ready" else {
             throw HarnessError("no flood: \(child.errors)")
         }
     }
 
-    /// Asks what is open until it is answered.
-    ///
-    /// - Returns: How many messages the answers promised.
-    func finish() throws -> Int {
+    /// Asks what is open until it is answered, and returns when nothing waits that was to go at once.
+    func finish() throws {
         try child.write(line: "finish")
-        guard let promised = Int(try child.readLine(within: 60)) else { throw HarnessError("no count") }
+        guard try child.readLine(within: 120) == "done" else { throw HarnessError("the flood is not done") }
         let ending = try child.waitForEnd(within: 10)
         guard ending == .exit(0) else {
             throw HarnessError("the flood ended with \(ending): \(child.errors)")
         }
-        return promised
+    }
+}
+
+extension GateProcess {
+    /// Waits until nothing of these sends waits any more.
+    func waitUntilGone(_ sends: [String], within seconds: Double = 60) throws {
+        struct Status: Decodable { var waiting: [String] }
+        let deadline = Deadline(seconds: seconds)
+        for send in sends {
+            while true {
+                let reply = try connect().request("GET", "/v1/sends/\(send)")
+                if try JSONDecoder().decode(Status.self, from: Data(reply.body)).waiting.isEmpty { break }
+                guard !deadline.isPast else { throw HarnessError("the send \(send) still waits: \(reply)") }
+            }
+        }
     }
 }

@@ -53,6 +53,21 @@ final class Scratch {
     }
 }
 
+/// What lies in a folder.
+enum FileTree {
+    /// Paths of all regular files below `folder`, relative to it, in order.
+    static func files(in folder: String) throws -> [String] {
+        guard let all = FileManager.default.enumerator(atPath: folder) else {
+            throw HarnessError("cannot list `\(folder)`")
+        }
+        return all.compactMap { $0 as? String }.filter { path in
+            var isFolder: ObjCBool = false
+            return FileManager.default.fileExists(atPath: "\(folder)/\(path)", isDirectory: &isFolder)
+                && !isFolder.boolValue
+        }.sorted()
+    }
+}
+
 /// What the tests find on this machine: the binary, the foreign peers, the repository.
 enum Machine {
     static let repository = String(#filePath.components(separatedBy: "/Tests/SendgateEndToEndTests/")[0])
@@ -73,8 +88,14 @@ enum Machine {
 
     static func peer(_ name: String) -> String { "\(repository)/Tests/SendgateEndToEndTests/peers/\(name)" }
 
-    /// Tests of other users and of a full disk need to be root, as the machines that run `make test` are.
-    static let isRoot = geteuid() == 0
+    /// Tests of other users and of a full disk need to be root, as the machines that run `make test` are. A test that
+    /// cannot be run fails.
+    static func requireRoot(_ what: String) throws {
+        guard geteuid() != 0 else { return }
+        throw HarnessError(
+            "this test needs root \(what): run `sudo make test`, or `unshare --map-root-user --map-auto --mount make test`"
+        )
+    }
 
     private static func environment(_ name: String) -> String? {
         ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }

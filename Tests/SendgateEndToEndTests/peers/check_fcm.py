@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Holds composed FCM bodies against Google's own description of the interface.
 
-usage: check_fcm.py DISCOVERY FILE...
+usage: check_fcm.py SHAPES FILE...
 
-DISCOVERY is the discovery document of FCM HTTP v1 (fcm.googleapis.com/$discovery/rest?version=v1). Each FILE is
-a golden payload: a line of headers, a line with the body as it leaves the gateway, and perhaps a line with what
-was sealed. A body is checked as it will be sent, so a token is put in first.
+SHAPES is what FCM HTTP v1 takes, with the revision it was taken from: of every schema that `SendMessageRequest` leads
+to its properties, types, enums and what is output only, as in fcm.googleapis.com/$discovery/rest?version=v1, without
+its descriptions. Each FILE is a golden payload: a line of headers, a line with the body as it leaves the gateway, and
+perhaps a line with what was sealed. A body is checked as it will be sent, so a token is put in first.
 
 Every unknown property, wrong type, unknown enum value, malformed duration and reserved data key is reported.
 Exit status: 0 all fit, 3 some do not, 64 usage.
@@ -35,14 +36,13 @@ def violations(schemas, schema, value, place):
         others = schema.get("additionalProperties")
         for key, member in value.items():
             if key in properties:
-                description = properties[key].get("description", "")
-                if description.lower().startswith("output only"):
+                if properties[key].get("readOnly"):
                     yield f"{place}/{key}: is output only"
                 yield from violations(schemas, properties[key], member, f"{place}/{key}")
             elif others is not None:
                 yield from violations(schemas, others, member, f"{place}/{key}")
             else:
-                yield f"{place}/{key}: is no property of {schema.get('id', 'the object')}"
+                yield f"{place}/{key}: is no property"
     elif kind == "array":
         for index, element in enumerate(value):
             yield from violations(schemas, schema["items"], element, f"{place}/{index}")
@@ -57,12 +57,12 @@ def violations(schemas, schema, value, place):
                 yield f"{place}: {value!r} is longer than four weeks"
 
 
-def check(discovery, body):
+def check(shapes, body):
     request = json.loads(body)
     if "token" in request.get("message", {}):
         yield "/message/token: a token must not be copied into a body"
     request.setdefault("message", {})["token"] = "test-token"
-    yield from violations(discovery["schemas"], {"$ref": "SendMessageRequest"}, request, "")
+    yield from violations(shapes["schemas"], {"$ref": "SendMessageRequest"}, request, "")
     for key in request["message"].get("data", {}):
         if RESERVED.search(key):
             yield f"/message/data/{key}: is reserved"
@@ -75,18 +75,18 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 64
     with open(arguments[0], encoding="utf-8") as file:
-        discovery = json.load(file)
+        shapes = json.load(file)
     status = 0
     for path in arguments[1:]:
         with open(path, "rb") as file:
             lines = file.read().split(b"\n")
-        found = list(check(discovery, lines[1]))
+        found = list(check(shapes, lines[1]))
         for violation in found:
             print(f"{path}: {violation}", file=sys.stderr)
         if found:
             status = 3
     if status == 0:
-        print(f"{len(arguments) - 1} bodies fit {discovery['title']} revision {discovery['revision']}")
+        print(f"{len(arguments) - 1} bodies fit {shapes['id']} revision {shapes['revision']}")
     return status
 
 

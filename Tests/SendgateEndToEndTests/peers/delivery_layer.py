@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A delivery layer on a Unix socket, written apart from sendgate and from its contract alone.
 
-    delivery_layer.py SOCKET RECORD [--faults SEED]
+    delivery_layer.py SOCKET RECORD [--faults SEED] [--by-destination]
 
-Every message is appended to RECORD, one line of JSON each, before it is answered: what is not in RECORD was
-never accepted. A message id that was accepted before is answered 409. With --faults some answers are withheld
-or are 503, as a loaded service would do.
+Every message is appended to RECORD, one line of JSON each with the Unix time in milliseconds, before it is answered:
+what is not in RECORD was never accepted. A message id that was accepted before is answered 409. With --faults some answers are withheld
+or are 503, as a loaded service would do. With --by-destination what goes to a destination with `-failed` in its name is
+answered 400, and with `-waiting` 503, always.
 
     GET /accepted?messages=N&within=S[&send=ID]
         answers when N different messages (of one send) were accepted, or 504 after S seconds
@@ -22,18 +23,20 @@ import random
 import socketserver
 import sys
 import threading
+import time
 import urllib.parse
 
 
 class Ledger:
     """What was accepted, in memory and in the file."""
 
-    def __init__(self, path, seed):
+    def __init__(self, path, seed, by_destination):
         self.changed = threading.Condition()
         self.accepted = set()
         self.per_send = collections.Counter()
         self.random = random.Random(seed)
         self.has_faults = seed is not None
+        self.by_destination = by_destination
         self.file = open(path, "a+b", buffering=0)
         self.file.seek(0)
         for line in self.file:
@@ -46,14 +49,17 @@ class Ledger:
         delivery = json.loads(body)
         with self.changed:
             message = delivery["message_id"]
+            now = time.time_ns() // 1_000_000
             chance = self.random.random() if self.has_faults else 1
-            if chance < 0.05:
+            if self.by_destination and "-failed" in delivery["destination"]:
+                answer = 400
+            elif chance < 0.05 or self.by_destination and "-waiting" in delivery["destination"]:
                 answer = 503
             elif message in self.accepted:
                 answer = 409
             else:
                 answer = "withheld" if chance < 0.15 else 202
-            self.file.write(json.dumps({"answered": answer, "delivery": delivery}).encode() + b"\n")
+            self.file.write(json.dumps({"answered": answer, "at": now, "delivery": delivery}).encode() + b"\n")
             if answer in (202, "withheld"):
                 self.accept(delivery)
                 self.changed.notify_all()
@@ -122,11 +128,12 @@ def main():
     parser.add_argument("socket")
     parser.add_argument("record")
     parser.add_argument("--faults", type=int, metavar="SEED")
+    parser.add_argument("--by-destination", action="store_true")
     options = parser.parse_args()
     if os.path.exists(options.socket):
         os.unlink(options.socket)
     server = Server(options.socket, Handler)
-    server.ledger = Ledger(options.record, options.faults)
+    server.ledger = Ledger(options.record, options.faults, options.by_destination)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print("ready", flush=True)
     sys.stdin.buffer.read()

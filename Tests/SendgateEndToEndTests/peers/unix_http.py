@@ -40,12 +40,16 @@ class Gate:
 
     def __init__(self, path, timeout=30):
         self.connection = UnixConnection(path, timeout)
+        # Whether the last request was written whole: only then can its answer have been lost.
+        self.is_written = False
 
     def call(self, method, target, body=None, content_type="application/json"):
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body, ensure_ascii=False).encode()
         headers = {} if body is None else {"Content-Type": content_type}
+        self.is_written = False
         self.connection.request(method, target, body, headers)
+        self.is_written = True
         response = self.connection.getresponse()
         return Answer(response.status, response.getheader("Content-Type"), response.read())
 
