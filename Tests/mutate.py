@@ -6,8 +6,8 @@
 
 `Tests/Mutations/*.txt` list the mutations; `Tests/Mutations/README.md` documents their format.
 
-One build serves many mutations: each is woven into the sources beside the original (`mutantIsOn(7) ? new : old`), and a
-file that every process reads at its start names the one that is on. What cannot be woven because it does not compile beside
+One build serves many mutations: each is woven into the sources beside the original (`mutantIsOn(7) ? new : old`), and
+`SENDGATE_MUTANT` in the environment names the one that is on. What cannot be woven because it does not compile beside
 its original is built alone (`--alone`). Sources are changed during a build only, and put back from copies under
 `.build/mutants/backup`: at the end, on ^C, and after a kill by the next start.
 
@@ -18,6 +18,7 @@ Results are lines of JSON in `.build/mutants/results.jsonl`; a run goes on where
     --shard 1/2      the first half of the selection
     --limit N        at most N mutations
     --seconds S      begin no mutation and no build after S seconds
+    --jobs N         so many at a time (default: 2)
     --again          also what has a result already
     --survivors      only what survived before
     --alone          build each mutation by itself: for those that cannot be woven
@@ -27,6 +28,7 @@ Results are lines of JSON in `.build/mutants/results.jsonl`; a run goes on where
 
 import argparse
 import collections
+import concurrent.futures
 import dataclasses
 import doctest
 import hashlib
@@ -38,6 +40,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -252,14 +255,7 @@ def woven_expression(old, new, on):
 SWITCH = """import Glibc
 
 /// The mutation that is on in this process; see Tests/mutate.py.
-private let mutantNumber: Int = {
-    let descriptor = open("%s", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return 0 }
-    defer { close(descriptor) }
-    var digits = [UInt8](repeating: 0, count: 8)
-    let count = max(read(descriptor, &digits, digits.count), 0)
-    return Int(String(decoding: digits[..<count], as: UTF8.self)) ?? 0
-}()
+private let mutantNumber = getenv("SENDGATE_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
 @inline(__always) func mutantIsOn(_ number: Int) -> Bool { mutantNumber == number }
 """
@@ -273,7 +269,6 @@ class Tree:
         self.path = path
         self.work = path / ".build/mutants"
         self.backup = self.work / "backup"
-        self.chosen = self.work / "chosen"
         self.results_file = self.work / "results.jsonl"
         self.build_command = build
         self.work.mkdir(parents=True, exist_ok=True)
@@ -389,7 +384,7 @@ def weave(tree, members):
         texts[name] = "\n".join(result + lines[position:])
         places[name] = spots
         module = "/".join(name.split("/")[:2])
-        texts[f"{module}/MutantSwitch.swift"] = SWITCH % tree.chosen
+        texts[f"{module}/MutantSwitch.swift"] = SWITCH
     return texts, places
 
 
@@ -397,13 +392,17 @@ def build_woven(tree, index, members, deadline):
     """The folder with the products of one weave and the mutations in it; built unless it is there already."""
     folder = tree.work / f"weave-{index}"
     state_file = tree.work / f"weave-{index}.json"
-    head = subprocess.run(
-        ["git", "-C", str(tree.path), "rev-parse", "HEAD:Sources", "HEAD:Tests"], capture_output=True, text=True, check=True)
-    key = hashlib.sha256(
-        (head.stdout + "".join(f"{number} {mutation.digest}\n" for number, mutation in members)).encode()).hexdigest()
-    state = json.loads(state_file.read_text()) if state_file.exists() else {}
+    listed = subprocess.run(
+        ["git", "-C", str(tree.path), "ls-tree", "HEAD", "Package.swift", "Sources", "Tests/"], capture_output=True,
+        text=True, check=True).stdout.splitlines()
+    sources = [line for line in listed if not re.search(r"\tTests/(mutate\.py|Mutations)$", line)]
+    key = hashlib.sha256("\n".join(
+        sources + [f"{number} {mutation.digest}" for number, mutation in members]).encode()).hexdigest()
+    state = json.loads(state_file.read_text()) if state_file.exists() else {"dropped": {}}
     if state.get("key") != key:
-        state = {"key": key, "dropped": {}, "built": False}
+        digests = {mutation.id: mutation.digest for _, mutation in members}
+        kept = {id: known for id, known in state["dropped"].items() if digests.get(id) == known["digest"]}
+        state = {"key": key, "dropped": kept, "built": False}
     while not state["built"]:
         if time.monotonic() > deadline:
             return folder, [], False
@@ -420,8 +419,9 @@ def build_woven(tree, index, members, deadline):
                 blamed = [mutation for first, _, mutation in places.get(file, []) if first <= line]
                 if not blamed:
                     sys.exit(f"{file}:{line}: {message}: no mutation is near; does the tree build without any?")
-                state["dropped"].setdefault(blamed[-1].id, message)
-                print(f"! {blamed[-1].id} cannot be woven: {message}", flush=True)
+                if blamed[-1].id not in state["dropped"]:
+                    state["dropped"][blamed[-1].id] = {"digest": blamed[-1].digest, "why": message}
+                    print(f"! {blamed[-1].id} cannot be woven: {message}", flush=True)
         state_file.write_text(json.dumps(state))
     return folder, [(number, mutation) for number, mutation in members if mutation.id not in state["dropped"]], True
 
@@ -433,14 +433,15 @@ NAMED = r"(?m)^.{0,8}Test (`[^`\n]*`|\"[^\"\n]*\"|\w+\(.*?\))(?: with .*?)? "
 FAILED = NAMED + "(?:failed|recorded an issue)"
 
 
-def tests(tree, folder, command, seconds):
+def tests(tree, folder, command, seconds, name="alone", number=0):
     """Runs a command on products in a folder, to the first test that fails.
 
     Returns whether all passed, which test failed or did not end, and how long it took.
     """
     begin = time.monotonic()
-    environment = os.environ | {"SENDGATE_BINARY": str(folder / "sendgate"), "SWIFT_BACKTRACE": "enable=no"}
-    log = tree.work / "tests.log"
+    environment = os.environ | {
+        "SENDGATE_BINARY": str(folder / "sendgate"), "SENDGATE_MUTANT": str(number), "SWIFT_BACKTRACE": "enable=no"}
+    log = tree.work / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=tree.path, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment,
@@ -479,17 +480,23 @@ class Baselines:
     def __init__(self, tree, folder):
         self.tree, self.folder = tree, folder
         self.file = folder / "baselines.json"
+        self.lock = threading.Lock()
         self.seconds = json.loads(self.file.read_text()) if self.file.exists() else {}
 
     def bound(self, suites):
-        if suites not in self.seconds:
-            self.tree.chosen.write_text("0")
-            passed, failed, seconds = tests(self.tree, self.folder, filtered(self.folder, suites), 900)
-            if not passed:
-                sys.exit(f"without a mutation, `{suites}` does not pass: {', '.join(failed)}; see {self.tree.work}/tests.log")
-            self.seconds[suites] = seconds
-            self.file.write_text(json.dumps(self.seconds))
-        return max(PATIENCE_SECONDS_MIN, PATIENCE * self.seconds[suites])
+        with self.lock:
+            if suites not in self.seconds:
+                passed, failed, seconds = tests(
+                    self.tree, self.folder, filtered(self.folder, suites), 900, name="baseline")
+                if not passed:
+                    raise Failed(f"without a mutation, `{suites}` does not pass: {', '.join(failed)}")
+                self.seconds[suites] = seconds
+                self.file.write_text(json.dumps(self.seconds))
+            return max(PATIENCE_SECONDS_MIN, PATIENCE * self.seconds[suites])
+
+
+class Failed(Exception):
+    """What is wrong without any mutation."""
 
 
 def filtered(folder, suites):
@@ -498,23 +505,23 @@ def filtered(folder, suites):
 
 
 def try_out(tree, folder, number, mutation, baselines, all_modules):
-    tree.chosen.write_text("0")
     if all_modules:
-        command = [sys.executable, "Tests/run_tests.py", str(folder / PRODUCTS[0]), str(tree.work / "times"), "modules"]
+        times = tree.work / f"times-{mutation.id}"
+        command = [sys.executable, "Tests/run_tests.py", str(folder / PRODUCTS[0]), str(times), "modules"]
         bound = 600
     else:
-        bound = baselines.bound(mutation.suites)
+        try:
+            bound = baselines.bound(mutation.suites)
+        except Failed as failure:
+            return print(f"! {mutation.id}: {failure}", flush=True)
         command = filtered(folder, mutation.suites)
-    tree.chosen.write_text(str(number))
-    try:
-        passed, failed, seconds = tests(tree, folder, command, bound)
-    finally:
-        tree.chosen.write_text("0")
+    passed, failed, seconds = tests(tree, folder, command, bound, name=mutation.id, number=number)
     more = {"seconds": round(seconds, 1)} | ({"all_modules": True} if all_modules else {})
     if passed:
         tree.record(mutation, "survived", **more)
     else:
         tree.record(mutation, "killed", by=failed, **more)
+        (tree.work / f"{mutation.id}.log").unlink()
 
 
 def run(options):
@@ -549,9 +556,18 @@ def run(options):
             continue
         folder, inside, is_built = build_woven(tree, index, members, deadline)
         baselines = Baselines(tree, folder) if is_built else None
-        for number, mutation in inside:
-            if mutation.id in wanted_ids and time.monotonic() < deadline:
+
+        def one(number, mutation):
+            if time.monotonic() < deadline:
                 try_out(tree, folder, number, mutation, baselines, options.all_modules)
+
+        with concurrent.futures.ThreadPoolExecutor(1 if options.all_modules else options.jobs) as pool:
+            try:
+                for task in [pool.submit(one, *item) for item in inside if item[1].id in wanted_ids]:
+                    task.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
     return 0
 
 
@@ -629,10 +645,15 @@ def main():
     parser.add_argument("--shard", type=shard, default=(1, 1))
     parser.add_argument("--limit", type=int)
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--jobs", type=int, default=2)
     for flag in ["--again", "--survivors", "--alone", "--all-modules"]:
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--build", default=BUILD)
     options = parser.parse_args()
+    plan = HERE.parent / ".build/mutants/plan.sh"
+    if options.what == "run" and plan.exists() and "PLAN" not in os.environ:
+        os.environ["PLAN"] = "1"
+        os.execvp("bash", ["bash", str(plan)])
     if options.what == "run":
         return run(options)
     if options.what == "table":

@@ -145,6 +145,21 @@ import WireProtocol
         #expect(void.status == 409 && void["detail"]?.contains("register the key again") == true)
     }
 
+    @Test func `every challenge has a nonce of its own`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let pair = DeviceKeyPair()
+        var nonces: Set<[UInt8]> = []
+        for _ in 0..<3 {
+            let added = try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
+                ["suite": "P256_SHA256_AES256GCM", "public_key": .string(Base64URL.encode(pair.publicKey))])
+            let challenge = try #require(added.json["challenge"]?.objectValue, "\(added.json)")
+            nonces.insert(try pair.nonce(of: challenge, app: "no.getdrop.app", device: "d_1"))
+        }
+        #expect(nonces.count == 3)
+    }
+
     @Test func `a consent that has expired is called that wherever it is shown`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

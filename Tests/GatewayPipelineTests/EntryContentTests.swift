@@ -1,10 +1,12 @@
 import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
+import Crypto
 import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 import SQLiteStore
 import SendPlanning
 import Testing
@@ -37,6 +39,15 @@ import Testing
         // The answer to a repeat is made from that entry.
         let again = try await gate.call("payments", "POST", "/v1/sends", send)
         #expect(again["reason"] == "unknown_type" && again.json["replayed"] == true, "\(again.json)")
+    }
+
+    @Test func `a tag is the code of its kind and text under the person's own key`() {
+        let key = [UInt8](repeating: 7, count: 32)
+        let subject = Subject(id: SubjectID(high: 1, low: 2), tagKey: SecretBytes(copying: key))
+        // Written a second time with another library, as the handbook's page on the trail has it.
+        let message = Array("sendgate/tag/v1".utf8) + [0] + Array("collapse_key".utf8) + [0] + Array("k".utf8)
+        let code = HMAC<Crypto.SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key))
+        #expect(subject.tag(.collapseKey, "k").bytes == Array(code.prefix(16)))
     }
 
     @Test func `nothing a caller chose is in an entry of any kind`() async throws {

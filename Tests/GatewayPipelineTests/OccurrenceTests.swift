@@ -47,6 +47,19 @@ import Testing
         #expect(try await counts("explain", gate).reduce(0, +) == answered)
     }
 
+    @Test func `explanations of stored people have a rate, minute by minute`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let body = GatewayHarness.remittance("x", to: "u_1")
+        for _ in 0..<600 {
+            try #require(try await gate.call("auditor", "POST", "/v1/sends/explain", body).status == 200)
+        }
+        let refused = try await gate.call("auditor", "POST", "/v1/sends/explain", body)
+        #expect(refused.status == 429 && refused["type"] == "urn:sendgate:problem:rate_limited")
+        gate.clock.advance(seconds: 60)
+        #expect(try await gate.call("auditor", "POST", "/v1/sends/explain", body).status == 200)
+    }
+
     @Test func `a count whose entry is refused is said by a later one`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

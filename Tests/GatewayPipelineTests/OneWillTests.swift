@@ -509,6 +509,28 @@ import Testing
         #expect(second.json["withdrawn"] == [] && second.json["gone"] == [])
     }
 
+    @Test func `a text replaces a push of its own caller to the same person, and no other`() async throws {
+        for user in ["u_1", "u_2"] { try await gate.register(user) }
+        try await address("n", "sms", "+4790000000")
+        func sent(_ type: String, _ id: String, to user: String, as caller: String) async throws -> String {
+            let push = try await gate.call(
+                caller, "POST", "/v1/sends", gate.example(type, id, to: user, as: caller))
+            return try #require(push["send_id"], "\(push.json)")
+        }
+        let own = try await sent("transaction.remittance_sent", "p1", to: "u_1", as: "payments")
+        let anothers = try await sent("transaction.remittance_sent", "p2", to: "u_2", as: "payments")
+        let security = try await sent("security.new_login", "p3", to: "u_1", as: "security")
+        let nobodys = "8a8a8a8a-8a8a-4a8a-8a8a-8a8a8a8a8a8a"
+        for (number, push) in [own, anothers, security, nobodys].enumerated() {
+            var text = try await gate.example(
+                "transaction.remittance_sent", "t\(number)", to: "u_1", as: "payments")
+            text["channel"] = "sms"
+            text["fallback_for"] = .string(push)
+            let reply = try await gate.call("payments", "POST", "/v1/sends", text)
+            #expect((reply["detail"] == "fallback_mismatch") == (push != own), "\(number): \(reply.json)")
+        }
+    }
+
     @Test func `only a push can be replaced by a text`() async throws {
         try await gate.register("u_1", device: nil)
         try await address("n", "sms", "+4790000000")

@@ -77,6 +77,17 @@ import Testing
         #expect(table.caller(of: peer(user: 1001, bound: Self.security, listener: 2)) == Self.security)
         #expect(table.caller(of: peer(user: 1002, bound: Self.security, listener: 2)) == nil)
         #expect(table.caller(of: peer(user: 1001, listener: 0)) == nil)
+        // Who may use another socket as the same caller may not use this one.
+        let elsewhere = try PeerAttestation(
+            bindings: [
+                .init(caller: Self.marketing, userIDs: [1001]),
+                .init(caller: Self.marketing, userIDs: [1002], listener: 1),
+                .init(caller: Self.marketing, userIDs: [1003], listener: 2),
+            ], boundListeners: [1: Self.marketing], acceptsRoot: false)
+        #expect(elsewhere.caller(of: peer(user: 1002, bound: Self.marketing, listener: 1)) == Self.marketing)
+        for user in [1001, 1003] as [UInt32] {
+            #expect(elsewhere.caller(of: peer(user: user, bound: Self.marketing, listener: 1)) == nil)
+        }
     }
 
     @Test func `ambiguous and dangerous tables are refused`() {
@@ -98,7 +109,11 @@ import Testing
                 .init(caller: Self.marketing, groupIDs: [5]), .init(caller: Self.security, groupIDs: [5]),
             ])
                 == .ambiguousGroup(groupID: 5, first: Self.marketing, second: Self.security))
-        #expect(problem([.init(caller: Self.marketing, userIDs: [0])]) == .rootUser(caller: Self.marketing))
+        for users in [[0], [0, 1001]] as [Set<UInt32>] {
+            #expect(
+                problem([.init(caller: Self.marketing, userIDs: users)])
+                    == .rootUser(caller: Self.marketing))
+        }
         #expect(
             problem([.init(caller: Self.marketing, userIDs: [65534])])
                 == .overflowIdentifier(caller: Self.marketing))

@@ -5,6 +5,7 @@ import GateVocabulary
 import GatewayPipeline
 import SealedPush
 import Testing
+import WireProtocol
 
 /// A phone's key pair and what the app does with it.
 struct DeviceKeyPair {
@@ -17,6 +18,24 @@ struct DeviceKeyPair {
         return try SealedPushOpener(
             app: app, device: device, keys: [try DeviceKey(keyID: keyID, privateKey: privateKey)],
             origins: [try OriginKey(keyID: originID, publicKey: origin)], seen: InMemorySeenMessages())
+    }
+
+    /// What a challenge holds, opened step by step as the handbook's page on sealing has it.
+    func nonce(of challenge: JSONObject, app: String, device: String) throws -> [UInt8] {
+        let kid = try #require(Hexadecimal.decode(#require(challenge["kid"]?.stringValue)))
+        let mid = try #require(challenge["mid"]?.stringValue).replacingOccurrences(of: "-", with: "")
+        let expiry = UInt64(try #require(challenge["exp"]?.integerValue))
+        var info = Array("sendgate/sealed/v1".utf8) + [0] + [2] + [0x00, 0x10, 0x00, 0x01, 0x00, 0x02]
+        for name in [app, device] { info += [0, UInt8(name.utf8.count)] + Array(name.utf8) }
+        info += kid + Array(Crypto.SHA256.hash(data: publicKey))
+        info += try #require(Hexadecimal.decode(mid)) + withUnsafeBytes(of: expiry.bigEndian) { Array($0) }
+        let sealed = try #require(Base64URL.decode(#require(challenge["ct"]?.stringValue)))
+        var recipient = try HPKE.Recipient(
+            privateKey: privateKey, ciphersuite: .P256_SHA256_AES_GCM_256, info: Data(info),
+            encapsulatedKey: Data(sealed[..<65]))
+        let plaintext = Array(try recipient.open(sealed[65...]))
+        // Behind the origin's key id, its signature and the length.
+        return Array(plaintext[74..<106])
     }
 
     /// - Returns: The proof of possession, 32 bytes.

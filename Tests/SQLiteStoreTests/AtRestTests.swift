@@ -1,6 +1,7 @@
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 import Testing
 
 @testable import SQLiteStore
@@ -20,6 +21,32 @@ import Testing
         try expectUnreadable()
         store = nil
         try expectUnreadable()
+    }
+
+    @Test func `a user and a push token are found by a hash that only the index key makes`() throws {
+        let folder = try TemporaryFolder()
+        _ = try openStore(folder.state, index: 9).write { try $0.putCanaries(1) }
+        func stored(_ file: String, _ sql: String) throws -> [UInt8]? {
+            try tamper("\(folder.state)/\(file)") {
+                try $0.first(StatementText("hash", sql)) { $0.byteArray() }
+            }
+        }
+        // A hash without a key could be tried with every user id and every phone's token there is.
+        let user = Array("sendgate/user/v1".utf8) + [0] + Array("\(Canary.user)-1".utf8)
+        #expect(try stored("subjects.db", "SELECT user FROM subject") == HMACKey.test(9).authenticate(user))
+        let token = Array("sendgate/push-token/v1".utf8) + [0] + Array(Canary.token.utf8)
+        #expect(try stored("gate.db", "SELECT code FROM push_token") == HMACKey.test(9).authenticate(token))
+    }
+
+    @Test func `every person's tags are under a key of their own`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        let keys = try store.write { transaction in
+            try (1...2).map { number in
+                try transaction.makeSubject(for: UserID("u_\(number)"), subject: .sample(number)).tagKey
+            }
+        }
+        #expect(!HMACKey.constantTimeEqual(keys[0], keys[1]))
     }
 
     /// Runs SQL on the closed store and then the question that must find the damage.
@@ -96,21 +123,31 @@ import Testing
     }
 
     @Test func `a changed byte in any sealed table is damage`() throws {
-        let flip = "substr(sealed, 1, 40) || x'00' || substr(sealed, 42)"
-        try expectDamaged("send", after: "UPDATE send SET sealed = CAST(\(flip) AS BLOB)") {
+        // Another byte than was there, which may have been zero.
+        func flipped(_ column: String) -> String {
+            """
+            CAST(substr(\(column), 1, 40) || CASE substr(\(column), 41, 1) WHEN x'00' THEN x'01' ELSE x'00' END
+                || substr(\(column), 42) AS BLOB)
+            """
+        }
+        let flip = flipped("sealed")
+        try expectDamaged("send", after: "UPDATE send SET sealed = \(flip)") {
             _ = try $0.send(.sample(1))
         }
-        try expectDamaged("outbox", after: "UPDATE outbox SET sealed = CAST(\(flip) AS BLOB)") {
+        try expectDamaged("outbox", after: "UPDATE outbox SET sealed = \(flip)") {
             _ = try $0.outbox(MessageID.sample(1))
         }
-        try expectDamaged("event", after: "UPDATE event SET sealed = CAST(\(flip) AS BLOB)") {
+        try expectDamaged("event", after: "UPDATE event SET sealed = \(flip)") {
             _ = try $0.events(of: CallerName("payments"), after: 0, limit: 9)
         }
+<<<<<<< HEAD
         try expectDamaged("held", after: "UPDATE held SET sealed = CAST(\(flip) AS BLOB)") {
+=======
+        try expectDamaged("consent", after: "UPDATE held SET sealed = \(flip)") {
+>>>>>>> cb5e57a (mutants)
             _ = try $0.consentEvents(of: .sample(1))
         }
-        let tagKey =
-            "UPDATE subject SET tag_key = CAST(substr(tag_key, 1, 40) || x'00' || substr(tag_key, 42) AS BLOB)"
+        let tagKey = "UPDATE subject SET tag_key = \(flipped("tag_key"))"
         try expectDamaged("subject", after: tagKey, in: "subjects.db") {
             _ = try $0.subject(of: UserID(Canary.user + "-1"))
         }

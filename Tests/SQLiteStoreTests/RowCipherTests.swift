@@ -1,5 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 import Testing
 
 @testable import SQLiteStore
@@ -36,6 +37,17 @@ import Testing
         let cipher = RowCipher(current: try .test(1))
         let sealed = try cipher.seal(plain, in: SealedColumn("ab", "c"), row: [1])
         #expect(throws: StoreError.self) { try cipher.open(sealed, in: SealedColumn("a", "bc"), row: [1]) }
+    }
+
+    @Test func `what a value is bound to has exactly the documented bytes`() throws {
+        let sealed = try RowCipher(current: try .test(1)).seal(plain, in: column, row: [1, 2])
+        let id = Array("data-test-1".utf8)
+        // lp(part) is its length in two bytes, then the part: table, column, row, key.
+        let context =
+            Array("sendgate/row/v1".utf8) + [0] + [0, 6] + Array("device".utf8) + [0, 6]
+            + Array("sealed".utf8) + [0, 2, 1, 2] + [0, UInt8(id.count)] + id
+        let key = try AES256GCMKey(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
+        #expect(try key.open(Array(sealed[(1 + id.count)...]), aad: context) == plain)
     }
 
     @Test func `the stored form names its key and starts with it`() throws {

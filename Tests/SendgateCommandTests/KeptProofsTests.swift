@@ -70,6 +70,14 @@ import Testing
         try PolicyProof.demand(policy, keptIn: proofs)
     }
 
+    @Test func `what was refused is refused again, with kept proofs and without, and leaves none`() throws {
+        let policy = try TestBundle.minimal.setting("bundle.yaml", "name", to: "refused-again").compile()
+        for kept in [nil, proofs, nil, proofs] {
+            #expect(throws: PolicyProblems.self) { try PolicyProof.demand(policy, keptIn: kept) }
+        }
+        #expect(!proofs.contains(policy.digest, grain: PolicyProof.grain))
+    }
+
     @Test func `a gateway's first start keeps the proof of its bundle`() async throws {
         let gateway = try await GatewayFixture(in: folder.root)
         let text = try String(

@@ -1,6 +1,7 @@
 import CanonicalJSON
 import DeliveryRelay
 import Foundation
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import Logging
@@ -41,6 +42,21 @@ import UnixSocketEndpoint
                 handedOverAt: Instant(seconds: 1_000)))
         await endpoint.shutDown()
         return result
+    }
+
+    @Test func `the delivery layer is told the message's own id, and no more of its end than outside a seal`()
+        throws
+    {
+        let (end, stated) = (Instant.utc("2026-11-21T12:00:00Z"), Instant.utc("2026-11-22T12:00:00Z"))
+        let delivery = Delivery(
+            message: MessageID(high: 1, low: 2), send: SendID(high: 3, low: 4),
+            destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "no.getdrop.app",
+            token: "00aa", headers: [:], body: Array("{}".utf8), expiresAt: end, statedExpiry: stated,
+            attemptCount: 0)
+        let told = try CanonicalJSON.read(DeliveryDocument.write(delivery))
+        #expect(told["message_id"] == .string(delivery.message.uuidText))
+        #expect(told["send_id"] == .string(delivery.send.uuidText))
+        #expect(told["expires_at"] == "2026-11-22T12:00:00Z")
     }
 
     @Test(arguments: [200, 202, 204])
