@@ -403,6 +403,7 @@ def build_woven(tree, index, members, deadline):
         digests = {mutation.id: mutation.digest for _, mutation in members}
         kept = {id: known for id, known in state["dropped"].items() if digests.get(id) == known["digest"]}
         state = {"key": key, "dropped": kept, "built": False}
+        state_file.write_text(json.dumps(state))
     while not state["built"]:
         if time.monotonic() > deadline:
             return folder, [], False
@@ -650,10 +651,6 @@ def main():
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--build", default=BUILD)
     options = parser.parse_args()
-    plan = HERE.parent / ".build/mutants/plan.sh"
-    if options.what == "run" and plan.exists() and "PLAN" not in os.environ:
-        os.environ["PLAN"] = "1"
-        os.execvp("bash", ["bash", str(plan)])
     if options.what == "run":
         return run(options)
     if options.what == "table":

@@ -17,6 +17,7 @@ final class ScriptedHop: Sendable {
     let path: String
     private let folder: String
     private let descriptor: Int32
+    private let isListening: Bool
     private let received = Received()
 
     /// Kept apart, so that the accepting thread does not keep the hop.
@@ -33,6 +34,7 @@ final class ScriptedHop: Sendable {
         path = folder + "/hop.sock"
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         self.descriptor = descriptor
+        isListening = listens
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
@@ -45,6 +47,8 @@ final class ScriptedHop: Sendable {
         guard listens else { return }
         try #require(listen(descriptor, 64) == 0)
         Thread.detachNewThread { [received] in
+            // Closed here and nowhere else: a number that is free again may be the next hop's.
+            defer { close(descriptor) }
             while case let connection = accept(descriptor, nil, nil), connection >= 0 {
                 var limit = timeval(tv_sec: 30, tv_usec: 0)
                 setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -55,8 +59,7 @@ final class ScriptedHop: Sendable {
     }
 
     deinit {
-        shutdown(descriptor, Int32(SHUT_RDWR))
-        close(descriptor)
+        if isListening { shutdown(descriptor, Int32(SHUT_RDWR)) } else { close(descriptor) }
         try? FileManager.default.removeItem(atPath: folder)
     }
 

@@ -113,25 +113,6 @@ import Testing
         #expect(again.allSatisfy { $0["cause"] == "old" && $0["decision"]?["outcome"] == "forward" })
     }
 
-    /// The send's own time counts where it is shorter than its type's; `security.new_login` lives a day from arrival.
-    @Test(
-        arguments: [
-            (60, 59, true), (60, 60, true), (60, 61, false), (nil, 86_400, true), (nil, 86_401, false),
-            (2 * 86_400, 86_400, true), (2 * 86_400, 86_401, false),
-        ] as [(Int64?, Int64, Bool)])
-    func `a message goes up to the last second of its life`(
-        asked: Int64?, seconds: Int64, goes: Bool
-    ) async throws {
-        let gate = try GatewayHarness()
-        try await gate.register("u_1")
-        var body = try await gate.example("security.new_login", "a", to: "u_1", as: "security")
-        body["ttl_seconds"] = asked.map { .integer($0) }
-        #expect(try await gate.call("security", "POST", "/v1/sends", body)["outcome"] == "forward")
-        gate.clock.advance(seconds: seconds)
-        #expect(try await gate.claim().count == (goes ? 1 : 0))
-        #expect(try entries(gate, "unsent").map { $0["cause"] } == (goes ? [] : ["expired"]))
-    }
-
     @Test func `the cap is reached by the one that fills it, and has room again after its window`()
         async throws
     {

@@ -341,6 +341,7 @@ private final class FailingStore: GateStore {
     }
     func space() throws -> StoreSpace { try store.space() }
     var damagedRows: [StoredDamage] { store.damagedRows }
+    func note(_ damage: StoredDamage) { store.note(damage) }
     var dataKeyUse: DataKeyUse { store.dataKeyUse }
 }
 

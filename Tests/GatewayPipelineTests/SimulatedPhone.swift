@@ -22,14 +22,16 @@ struct DeviceKeyPair {
 
     /// What a challenge holds, opened step by step as the handbook's page on sealing has it.
     func nonce(of challenge: JSONObject, app: String, device: String) throws -> [UInt8] {
-        let kid = try #require(Hexadecimal.decode(#require(challenge["kid"]?.stringValue)))
+        let kidText = try #require(challenge["kid"]?.stringValue)
+        let kid = try #require(Hexadecimal.decode(kidText))
         let mid = try #require(challenge["mid"]?.stringValue).replacingOccurrences(of: "-", with: "")
         let expiry = UInt64(try #require(challenge["exp"]?.integerValue))
         var info = Array("sendgate/sealed/v1".utf8) + [0] + [2] + [0x00, 0x10, 0x00, 0x01, 0x00, 0x02]
         for name in [app, device] { info += [0, UInt8(name.utf8.count)] + Array(name.utf8) }
         info += kid + Array(Crypto.SHA256.hash(data: publicKey))
         info += try #require(Hexadecimal.decode(mid)) + withUnsafeBytes(of: expiry.bigEndian) { Array($0) }
-        let sealed = try #require(Base64URL.decode(#require(challenge["ct"]?.stringValue)))
+        let sealedText = try #require(challenge["ct"]?.stringValue)
+        let sealed = try #require(Base64URL.decode(sealedText))
         var recipient = try HPKE.Recipient(
             privateKey: privateKey, ciphersuite: .P256_SHA256_AES_GCM_256, info: Data(info),
             encapsulatedKey: Data(sealed[..<65]))

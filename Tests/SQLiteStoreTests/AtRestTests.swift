@@ -140,11 +140,7 @@ import Testing
         try expectDamaged("event", after: "UPDATE event SET sealed = \(flip)") {
             _ = try $0.events(of: CallerName("payments"), after: 0, limit: 9)
         }
-<<<<<<< HEAD
-        try expectDamaged("held", after: "UPDATE held SET sealed = CAST(\(flip) AS BLOB)") {
-=======
-        try expectDamaged("consent", after: "UPDATE held SET sealed = \(flip)") {
->>>>>>> cb5e57a (mutants)
+        try expectDamaged("held", after: "UPDATE held SET sealed = \(flip)") {
             _ = try $0.consentEvents(of: .sample(1))
         }
         let tagKey = "UPDATE subject SET tag_key = \(flipped("tag_key"))"

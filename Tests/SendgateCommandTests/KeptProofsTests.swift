@@ -1,3 +1,4 @@
+import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateTestKit

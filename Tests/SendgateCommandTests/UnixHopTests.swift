@@ -52,7 +52,7 @@ import UnixSocketEndpoint
             message: MessageID(high: 1, low: 2), send: SendID(high: 3, low: 4),
             destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "no.getdrop.app",
             token: "00aa", headers: [:], body: Array("{}".utf8), expiresAt: end, statedExpiry: stated,
-            attemptCount: 0)
+            attemptCount: 0, handedOverAt: Instant(seconds: 1_000))
         let told = try CanonicalJSON.read(DeliveryDocument.write(delivery))
         #expect(told["message_id"] == .string(delivery.message.uuidText))
         #expect(told["send_id"] == .string(delivery.send.uuidText))

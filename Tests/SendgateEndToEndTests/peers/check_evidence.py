@@ -490,7 +490,7 @@ def main():
     parser.add_argument("--journal", type=pathlib.Path, nargs="+", default=[])
     parser.add_argument("--record", type=pathlib.Path)
     parser.add_argument("--foreign", type=int, default=0)
-    parser.add_argument("--require", nargs="+", default=[], metavar="NAME=COUNT")
+    parser.add_argument("--require", nargs="*", default=[], metavar="NAME=COUNT")
     options = parser.parse_args()
     check = Check(Evidence(options.trail, options.journal, options.record), options.foreign).run()
     require(check, options.require)

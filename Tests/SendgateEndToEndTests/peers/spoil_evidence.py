@@ -66,7 +66,8 @@ class Spoiled(Evidence):
         def ids(line):
             return line["caller"], line["ask"].get("id")
         asked = [ids(line) for line in self.answers]
-        return self.line(lambda line: "id" in line["ask"] and asked.count(ids(line)) == 1 and wanted(line["answer"]))
+        return self.line(lambda line: "id" in line["ask"] and line["ask"]["recipient"]["user"].startswith("u_")
+                         and asked.count(ids(line)) == 1 and wanted(line["answer"]))
 
     def message(self, wanted):
         """A message of somebody who is not erased, by what became of it."""
