@@ -11,9 +11,34 @@ import Testing
 @Suite struct LaneTests {
     /// What was answered so far, by the number of the request.
     private final class Answers: Sendable {
-        private let statuses = Mutex<[Int: Int]>([:])
-        func add(_ number: Int, _ status: Int) { statuses.withLock { $0[number] = status } }
-        var all: [Int: Int] { statuses.withLock { $0 } }
+        private struct State {
+            var statuses: [Int: Int] = [:]
+            var awaited: (count: Int, reached: CheckedContinuation<Void, Never>)?
+        }
+        private let state = Mutex(State())
+
+        var all: [Int: Int] { state.withLock { $0.statuses } }
+
+        func add(_ number: Int, _ status: Int) {
+            let reached = state.withLock { state -> CheckedContinuation<Void, Never>? in
+                state.statuses[number] = status
+                guard let awaited = state.awaited, state.statuses.count >= awaited.count else { return nil }
+                state.awaited = nil
+                return awaited.reached
+            }
+            reached?.resume()
+        }
+
+        /// Returns when so many were answered.
+        func reach(_ count: Int) async {
+            await withCheckedContinuation { continuation in
+                let isReached = state.withLock { state in
+                    if state.statuses.count < count { state.awaited = (count, continuation) }
+                    return state.statuses.count >= count
+                }
+                if isReached { continuation.resume() }
+            }
+        }
     }
 
     /// Asks without waiting: a refusal by the queue is there on return, everything else when the engine goes on.
@@ -56,7 +81,7 @@ import Testing
         for number in 30..<33 { ask(gate, "security", login, number, answers) }
         #expect(answers.all.filter { $0.key >= 30 } == [32: 429])
         hold.release.signal()
-        await gate.settle()
+        await answers.reach(33)
         #expect(answers.all[30] == 202 && answers.all[31] == 202, "\(answers.all)")
         #expect(answers.all.filter { $0.key < 30 }.values.allSatisfy { $0 == 429 || $0 == 403 })
     }
@@ -80,11 +105,11 @@ import Testing
         for number in 20..<30 { ask(gate, "security", login, number, answers) }
         #expect(Set(answers.all.keys) == Set(5..<10))
         hold.release.signal()
-        await gate.settle()
+        await answers.reach(25)
         #expect(answers.all.count == 25 && answers.all.values.count { $0 == 429 } == 5, "\(answers.all)")
         // What was answered has given its place back.
         for number in 30..<35 { ask(gate, "marketing", promo, number, answers) }
-        await gate.settle()
+        await answers.reach(30)
         #expect((30..<35).allSatisfy { answers.all[$0] == 403 }, "\(answers.all)")
     }
 
