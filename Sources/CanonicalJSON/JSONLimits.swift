@@ -19,7 +19,7 @@ package struct JSONLimits: Hashable, Sendable {
         self.refusesNUL = refusesNUL
     }
 
-    /// One request or one line of a stream: 64 KiB (DESIGN section 5, "Bounds").
+    /// One request or one line of a stream: 64 KiB.
     package static let request = JSONLimits()
     /// One entry of the audit trail: 65,535 bytes, what an entry bundle's length field can say.
     package static let entry = JSONLimits(byteCountMax: 65_535)

@@ -1,6 +1,6 @@
 import GateVocabulary
 
-// The thirteen gates in their order, one function each; the table of DESIGN section 6 in code. A gate
+// The thirteen gates in their order, one function each. A gate
 // that lacks a fact it needs fails with `fact_missing`; a gate that does not need a fact ignores its
 // absence. Where several things are wrong at one gate, what is known to be wrong is said before what is
 // not known.

@@ -143,7 +143,6 @@ struct NodeReader {
         return elements.enumerated().map { child($0.element, String($0.offset)) }
     }
 
-    /// A list of texts, or one text standing for a list of one.
     /// Why a rule is so: a text of three words or more, for `x` is nobody's reason.
     func reason() -> String {
         let text = text()
@@ -153,6 +152,7 @@ struct NodeReader {
         return text
     }
 
+    /// A list of texts, or one text standing for a list of one.
     func texts() -> [String] {
         if case .text = node.value { return [text()] }
         return elements().map { $0.text() }

@@ -303,12 +303,14 @@ package enum OSPermission: String, CaseIterable, Sendable, Hashable {
 package enum QuietHoursFact: Hashable, Sendable {
     /// None set, or start equals end.
     case off
-    /// Set, but no time zone is known for the device or the account; quiet in none of the zones the recipient may be in.
+    /// Set, but no time zone is known for the device or the account; quiet in none of the zones the recipient may be in,
+    /// or, where it is always quiet in one of them, not in the first.
     case zoneMissing
     case outside
     /// Inside the window, which ends at the given moment.
     case inside(endsAt: Instant)
-    /// No time zone is known, and it is quiet in one of the zones the recipient may be in; in none at the given moment.
+    /// No time zone is known, and it is quiet in one of the zones the recipient may be in. Ends when it is quiet in none;
+    /// where it always is in one, when it ends in the first.
     case insideSomewhere(endsAt: Instant)
 
     /// When what waits for the window's end may go; `nil` outside of it.

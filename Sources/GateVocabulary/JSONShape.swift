@@ -115,7 +115,7 @@ package enum JSONShape {
         return text
     }
 
-    /// A name of 1 to 128 bytes, the bound of every caller-chosen text (DESIGN section 5).
+    /// A name of 1 to 128 bytes, the bound of every caller-chosen text.
     package static func identifier<Name: TextIdentifier>(
         _ value: JSONValue, _ pointer: JSONPointer
     ) throws(JSONShapeError) -> Name {

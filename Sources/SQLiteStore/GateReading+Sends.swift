@@ -7,7 +7,8 @@ enum SendColumns {
     static let outbox = SealedColumn("outbox", "sealed")
     static let event = SealedColumn("event", "sealed")
 
-    /// What the sealed part of a send is bound to: every column that stands in clear and never changes.
+    /// What the sealed part of a send is bound to: every column in clear that never changes, but its number and its entry's
+    /// index, which `SendRecord.entry(in:)` holds against the entry.
     static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
         var fields = FieldWriter(version: 1)
         fields.put(record.id)

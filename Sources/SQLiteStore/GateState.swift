@@ -252,10 +252,15 @@ final class Words {
         let rows = try gate.every(Self.all) { row in
             (number: row.integer(), text: row.text(), code: row.optionalByteArray())
         }
+        // Of a schema without codes, where no row has one. A single row without a code has lost it.
+        let isOfOldSchema = rows.allSatisfy { $0.code == nil }
         for row in rows {
             let code = code(of: row.text, row.number)
             guard let known = row.code else {
-                // Of a schema without codes.
+                guard isOfOldSchema else {
+                    throw StoreOpeningError.damaged(
+                        file: gate.file, table: "word", row: "\(row.number)", what: "it has no code")
+                }
                 try gate.change(Self.putCode) {
                     $0.add(code)
                     $0.add(row.number)

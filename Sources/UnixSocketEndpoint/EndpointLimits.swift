@@ -22,7 +22,7 @@ package struct SharedBound: Hashable, Sendable {
 package struct EndpointLimits: Hashable, Sendable {
     // MARK: Sizes
 
-    /// The body of one request, and one line of a stream without its line feed (DESIGN.md section 5).
+    /// The body of one request, and one line of a stream without its line feed.
     package var requestByteCountMax = 64 * 1024
     /// Request line and header fields together, as sent. RFC 9112 names no number; 16 KiB is ours.
     package var headerByteCountMax = 16 * 1024

@@ -3,20 +3,20 @@
 package enum WireLimits {
     // MARK: Requests
 
-    /// Bytes of one request body, and of one line of a stream (DESIGN section 5, "Bounds").
+    /// Bytes of one request body, and of one line of a stream.
     package static let bodyByteCountMax = 65_536
-    /// Bytes of the header section of one request, request line included (DESIGN section 5, "Bounds").
+    /// Bytes of the header section of one request, request line included.
     package static let headerByteCountMax = 16_384
     /// Bytes of the request target. Four ids of 128 bytes, all percent-encoded, and a query fit.
     package static let targetByteCountMax = 4_096
-    /// Lines of one stream sent with `Content-Length` (DESIGN section 5, "Routes").
+    /// Lines of one stream sent with `Content-Length`.
     package static let batchLineCountMax = 10_000
-    /// Bytes of one stream sent with `Content-Length`: 16 MiB (DESIGN section 5, "Routes").
+    /// Bytes of one stream sent with `Content-Length`: 16 MiB.
     package static let batchByteCountMax = 16_777_216
 
     // MARK: Texts
 
-    /// Characters, and so bytes, of an ASCII id (DESIGN section 5, "A send").
+    /// Characters, and so bytes, of an ASCII id.
     package static let identifierByteCountMax = 128
     /// Characters of an id with anything outside ASCII. Each takes at most four bytes of UTF-8, so that
     /// such an id stays within ``identifierByteCountMax`` too. JSON Schema counts characters and cannot
@@ -48,7 +48,7 @@ package enum WireLimits {
 
     /// Seconds a send may be worth something: 28 days, the longest FCM stores a message.
     package static let ttlSecondsMax: Int64 = 2_419_200
-    /// Registered devices of one recipient; the same for addresses (DESIGN section 5, "Bounds").
+    /// Registered devices of one recipient; the same for addresses.
     package static let destinationCountMax = 20
     /// Events in one answer of `GET /v1/events`, and how many when the caller does not say.
     package static let eventCountMax: Int64 = 1_000

@@ -250,7 +250,7 @@ private func info(
             #expect(SealedEnvelope.byteCount(contentByteCount: 1975, suite: suite) == nil)
             #expect(SealedEnvelope.byteCount(contentByteCount: -1, suite: suite) == nil)
         }
-        // What DESIGN.md promises of the largest: about 3,000 characters, within APNs' and FCM's 4,096.
+        // The largest has about 3,000 characters, within APNs' and FCM's 4,096.
         #expect(SealedEnvelope.byteCount(contentByteCount: 1974, suite: .p256) == 2985)
         #expect(SealedEnvelope.byteCountMax == 2985)
     }

@@ -92,7 +92,7 @@ package struct NotificationType: Hashable, Sendable {
     package var params: [String: ParamSchema]
     /// Params that no text says and the app needs: a sealed content carries them all.
     package var appParams: [String]
-    /// The param that makes two sends the same event; see DESIGN section 14.3.
+    /// The param that makes two sends the same event.
     package var dedupeBy: String?
     package var dedupeScope: DedupeScope
     /// Seconds, 1 to 28 days (the longest time FCM stores a message).

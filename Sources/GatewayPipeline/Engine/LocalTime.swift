@@ -164,7 +164,9 @@ package struct LocalTime: Sendable {
             }
         }
         guard !zones.isEmpty else { return nil }
-        if case .between = time, isTime(now) { return now }
+        let isBetween = if case .between = time { true } else { false }
+        let opensNow = zones.contains { localMinute(at: now, in: $0) == Int64(minutes.lowerBound) }
+        if isTime(now), isBetween || opensNow { return now }
         var moment = now
         while moment < now.advanced(bySeconds: 8 * 86_400) {
             let openings = zones.map {

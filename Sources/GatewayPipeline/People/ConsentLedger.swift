@@ -4,8 +4,8 @@ package import GateVocabulary
 package enum ConsentLedger {
     /// The newest word on one purpose, channel and address.
     ///
-    /// The latest ``moment(of:in:)`` wins, whenever it arrived, so a grant that arrives late never resurrects a
-    /// consent withdrawn after it. When two events carry the same time the one that permits least counts.
+    /// The latest ``moment(of:in:)`` wins, but for grants that ``newest(in:where:)`` keeps out: those reported after a
+    /// withdrawal and given before it was received. When two events carry the same time the one that permits least counts.
     ///
     /// - Parameter address: The number's or address's tag for SMS and e-mail; `nil` for push, and for what was said of
     ///   every address of a channel.

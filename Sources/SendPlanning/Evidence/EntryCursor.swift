@@ -128,7 +128,7 @@ struct EntryCursor {
         return text
     }
 
-    /// A name of 1 to 128 bytes (DESIGN section 5).
+    /// A name of 1 to 128 bytes.
     mutating func identifier<Name: TextIdentifier>() throws(EntryError) -> Name {
         let text = try text(byteCountMax: 128)
         guard !text.utf8.isEmpty else { throw failure("a name") }

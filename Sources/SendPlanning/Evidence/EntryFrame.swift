@@ -3,7 +3,7 @@ import CanonicalJSON
 
 /// What all kinds of entries have in common, and their bounds.
 enum EntryFrame {
-    /// A recipient has at most 20 devices and 20 addresses (DESIGN section 5); a send goes to one kind.
+    /// A recipient has at most 20 devices and 20 addresses; a send goes to one kind.
     static let deliveryCountMax = 20
 
     static func checked(_ bytes: [UInt8]) throws(EntryError) -> [UInt8] {

@@ -714,7 +714,7 @@ package struct DecisionsAnswer: Hashable, Sendable {
 /// `POST …/devices/{device}/keys`: the key's id, and what the device must open to prove it holds the key.
 package struct KeyChallengeAnswer: Hashable, Sendable {
     package var key: KeyID
-    /// An envelope of purpose 2 to the new key (DESIGN section 8).
+    /// An envelope of purpose 2 to the new key.
     package var challenge: JSONObject
     /// The same to the device's earlier active key, which must answer too.
     package var oldKeyChallenge: JSONObject?

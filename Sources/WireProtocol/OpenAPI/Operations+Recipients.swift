@@ -58,7 +58,7 @@ extension OpenAPIDocument {
         Operation(
             .addConsent, "Consents", "Record consent given or refused",
             means:
-                "The ledger only grows. The latest `event_time` counts, a tie counts as withdrawn, and a late grant never brings a withdrawn one back. Consent to a category also sets its preference: `user_on` with a yes, `user_off` with a no.",
+                "The ledger only grows. The latest `event_time` counts, and a tie counts as withdrawn; a grant that is reported after a withdrawal counts only if it was given after the withdrawal was received. Consent to a category also sets its preference: `user_on` with a yes, `user_off` with a no.",
             request: .body(ConsentBody.self, "Opted in to marketing pushes")
                 .adding(
                     "Opted in to texts to one number",

@@ -20,7 +20,7 @@ package enum Permission: Hashable, Sendable {
     package var needsCaller: Bool { self != .anybody }
 }
 
-/// Every operation of the gateway, one case per method and path (DESIGN section 5, "Routes").
+/// Every operation of the gateway, one case per method and path.
 ///
 /// The OpenAPI document describes exactly these; the matcher knows no others.
 package enum RouteTemplate: String, CaseIterable, Hashable, Sendable {

@@ -23,7 +23,7 @@ struct SendOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The whole body instead of flags; - is standard input.", valueName: "file"))
     var file: String?
 
-    /// Bytes of a request the gateway takes (DESIGN.md section 5, "Bounds").
+    /// Bytes of a request the gateway takes.
     static let bodyByteCountMax = 64 * 1024
 
     /// - Parameter more: Members the command adds.

@@ -27,7 +27,7 @@ struct GatewayVitals: Sendable {
     let stateDirectory: String
     let endpoint: @Sendable () -> EndpointMetrics?
 
-    /// Lag of the published trail at which the gateway calls itself unready, in milliseconds (DESIGN.md section 9).
+    /// Lag of the published trail at which the gateway calls itself unready, in milliseconds.
     /// Sends are refused later, at ``EngineLimits/publishLagMillisecondsMax``.
     static let unreadyLagMilliseconds: Int64 = 5_000
 
