@@ -57,19 +57,27 @@ extension GateReading {
         let expiresAt = try row.instant()
         let attemptCount = Int(try row.count())
         let attemptedAt = try row.optionalInstant()
-        // What stands in clear is enough to take a message out that nobody can read any more.
-        let content = try gate.readable(&row) { row in
-            try OutboxRecord.Content(
-                sealedFields: try cipher.open(row.byteArray(), in: SendColumns.outbox, row: message.bytes))
-        }
         var record = OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
-            headers: content?.headers ?? [], body: content?.body ?? [], facts: content?.facts ?? [],
-            event: content?.event, decidedAt: decidedAt, notBefore: notBefore, expiresAt: expiresAt,
-            attemptCount: attemptCount, attemptedAt: attemptedAt,
-            mayHaveArrived: content?.mayHaveArrived ?? (attemptCount > 0))
-        record.isDamaged = content == nil
+            headers: [], body: [], facts: [], decidedAt: decidedAt, notBefore: notBefore,
+            expiresAt: expiresAt,
+            attemptCount: attemptCount, attemptedAt: attemptedAt, mayHaveArrived: attemptCount > 0)
+        // What stands in clear is enough to take a message out that nobody can read any more.
+        let content = try gate.readable(&row) { row in
+            try OutboxRecord.Content(
+                sealedFields: try cipher.open(
+                    row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
+        }
+        guard let content else {
+            record.isDamaged = true
+            return record
+        }
+        record.headers = content.headers
+        record.body = content.body
+        record.facts = content.facts
+        record.event = content.event
+        record.mayHaveArrived = content.mayHaveArrived
         return record
     }
 

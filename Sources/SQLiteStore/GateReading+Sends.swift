@@ -7,6 +7,29 @@ enum SendColumns {
     static let outbox = SealedColumn("outbox", "sealed")
     static let event = SealedColumn("event", "sealed")
 
+    /// What the sealed part of a waiting message is bound to: every column in clear that is written together with it. A
+    /// deferred request that passed for a finished body would leave the gateway as it is.
+    static func outboxRow(_ record: OutboxRecord) -> [UInt8] {
+        var fields = FieldWriter(version: 1)
+        fields.put(record.message)
+        fields.put(record.send)
+        fields.put(record.subject)
+        fields.put(record.destination)
+        fields.put(record.request.caller.text)
+        fields.put(record.request.type.text)
+        fields.put(record.request.channel)
+        fields.put(record.request.critical)
+        fields.put(record.category)
+        fields.put(record.tier)
+        fields.put(record.state)
+        fields.put(record.form)
+        fields.put(record.interruption)
+        fields.put(record.key) { $0.put($1) }
+        fields.put(record.decidedAt)
+        fields.put(record.expiresAt)
+        return fields.bytes
+    }
+
     /// What the sealed part of a send is bound to: every column in clear that never changes, but its number and its entry's
     /// index, which `SendRecord.entry(in:)` holds against the entry.
     static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {

@@ -55,7 +55,8 @@ extension GateTransaction {
         let content = OutboxRecord.Content(
             headers: record.headers, body: record.body, facts: record.facts, event: record.event,
             mayHaveArrived: record.mayHaveArrived)
-        let sealed = try cipher.seal(content.sealedFields, in: SendColumns.outbox, row: record.message.bytes)
+        let sealed = try cipher.seal(
+            content.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
         let caller = try words.makeNumber(of: record.request.caller.text, in: gate)
         let type = try words.makeNumber(of: record.request.type.text, in: gate)
         let rank = Rank.of(record.category, record.tier)

@@ -72,6 +72,60 @@ import Testing
         }
     }
 
+    @Test(arguments: ["withdrawn", "stop", "refused"])
+    func `a no to marketing ends what only marketing asks for besides`(_ no: String) async throws {
+        try await gate.register("u_1")
+        try await request(
+            "POST", "/consents", try consent("c1", on: "push", at: nil).removing("address"))
+        try await request(
+            "POST", "/consents",
+            try consent("c2", to: "partner_offers", under: "partner_offers", on: "push", at: nil)
+                .removing("address"))
+        #expect(try await standing()["partner_offers push"] == "given")
+        switch no {
+        case "withdrawn": try await request("POST", "/consents/c1/withdraw", [:])
+        case "stop": try await request("POST", "/consents/c1/withdraw", ["reply": "STOP"])
+        default:
+            var refusal = try consent("c3", on: "push", at: nil).removing("address")
+            refusal["state"] = "refused"
+            try await request("POST", "/consents", refusal)
+        }
+        #expect(try await standing()["partner_offers push"] == "withdrawn")
+    }
+
+    @Test func `who may record a step-up switches nothing else on`() async throws {
+        try await gate.register("u_1")
+        try await choose("user_off", on: "push", at: "d_1")
+        for scope in ["marketing", "social", "transactional"] {
+            for state in ["user_on", "user_off", "default"] {
+                let reply = try await gate.call(
+                    "security", "PUT", "/v1/recipients/u_1/preferences/\(scope)",
+                    ["state": .string(state), "source": "in_app_step_up", "channel": "push"])
+                #expect(reply["type"] == "urn:sendgate:problem:assertion_not_permitted", "\(reply.json)")
+            }
+        }
+        let off = try await gate.call(
+            "security", "PUT", "/v1/recipients/u_1/preferences/security",
+            ["state": "user_off", "source": "in_app_step_up", "channel": "push"])
+        #expect(off.status == 200, "\(off.json)")
+    }
+
+    @Test func `a link outlives its address, and its no is then to the whole channel`() async throws {
+        try await gate.register("u_1", region: "US", zone: "America/New_York")
+        try await address("e1", "somebody@example.com")
+        #expect(try await verdict().hasPrefix("allowed"))
+        let gone = try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/e1")
+        try #require(gone.status == 200, "\(gone.json)")
+        try await choose("user_off", at: "e1", source: "unsubscribe_link")
+        try await address("e1", "somebody@example.com")
+        #expect(try await !verdict().hasPrefix("allowed"))
+        // Anything else said of an address that is not there is a mistake.
+        let mistaken = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["state": "user_off", "source": "in_app_settings", "channel": "email", "address": "e9"])
+        #expect(mistaken.status == 404)
+    }
+
     enum No: String, CaseIterable {
         case linkAtTheAddress, linkForTheAccount, offAtTheAddress, offForTheAccount, everyChannel
     }
@@ -284,5 +338,13 @@ import Testing
         #expect(
             outcomes["allowed", default: 0] > 8 && outcomes["no_marketing_opt_in", default: 0] > 20,
             "\(outcomes)")
+    }
+}
+
+extension JSONObject {
+    fileprivate func removing(_ name: String) -> JSONObject {
+        var object = self
+        object[name] = nil
+        return object
     }
 }

@@ -122,6 +122,18 @@ import Testing
         try expectDamaged("held", after: sql) { _ = try $0.recipient(.sample(1)) }
     }
 
+    @Test(arguments: [
+        "state = (state + 1) % 3", "form = (form + 1) % 3", "type = caller", "caller = type",
+        "category = (category + 1) % 4", "tier = (tier + 1) % 4", "channel = (channel + 1) % 3",
+        "critical = 1 - critical", "decided_at = decided_at + 1", "expires_at = expires_at + 1",
+        "subject = zeroblob(16)", "destination = zeroblob(16)", "send = zeroblob(16)", "key = zeroblob(16)",
+    ])
+    func `a waiting message is bound to the columns beside it`(_ change: String) throws {
+        try expectDamaged("outbox", after: "UPDATE outbox SET \(change)") {
+            _ = try $0.outbox(MessageID.sample(1))
+        }
+    }
+
     @Test func `a changed byte in any sealed table is damage`() throws {
         // Another byte than was there, which may have been zero.
         func flipped(_ column: String) -> String {

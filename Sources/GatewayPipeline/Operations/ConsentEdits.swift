@@ -293,20 +293,29 @@ extension BatchContext {
             throw Problem(
                 .unknownScope, detail: "`\(scope)` is neither a category nor a type that may be muted alone")
         }
-        if body.storedState.isOff, category.map({ policy.category($0).switchOff == .stepUp }) == true,
-            body.storedState != .userOffStepUp
-        {
+        let needsStepUp =
+            (category ?? policy.type(TypeID(scope))?.category)
+            .map { policy.category($0).switchOff == .stepUp } ?? false
+        guard needsStepUp || policy.grants(of: caller).contains(.preferencesWrite) else {
+            throw Problem(
+                .assertionNotPermitted,
+                detail:
+                    "the grant `preferences.step_up` is for what only a step-up switches off, not for `\(scope)`"
+            )
+        }
+        if body.storedState.isOff, category != nil, needsStepUp, body.storedState != .userOffStepUp {
             throw Problem(
                 .assertionNotPermitted,
                 detail: "`\(scope)` can be switched off with the source `in_app_step_up` only")
         }
         let destination = try body.destination.flatMap { id in
-            try body.channel.map { channel in
-                guard let destination = person.destination(id, on: channel) else {
-                    throw Problem(
-                        .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
-                }
-                return destination.tag
+            try body.channel.flatMap { channel -> Tag? in
+                if let destination = person.destination(id, on: channel) { return destination.tag }
+                // A link lives on in an inbox after its address or device is gone. Which number or mailbox that was is
+                // not known any more, so the no holds for the whole channel.
+                if source == .unsubscribeLink, body.storedState.isOff { return nil }
+                throw Problem(
+                    .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
             }
         }
         let before = Will(person)
@@ -351,6 +360,7 @@ extension BatchContext {
         // A notice that was only shown is no will.
         if event.state == .shown { return RecordedAnswer(trail: trail, noEffect: .shownOnly) }
         try follow(event, of: try reloaded(person), by: caller, at: now)
+        try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
         try reconsider(person.subject.id, as: after, because: .consentChanged, at: now)
         guard Will(after) == Will(person) else { return RecordedAnswer(trail: trail) }
@@ -358,6 +368,28 @@ extension BatchContext {
             purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
         let isSo = (fact.state == .given) == (event.state == .given)
         return RecordedAnswer(trail: trail, noEffect: isSo ? .alreadySo : .newerWord)
+    }
+
+    /// A no to marketing that holds ends what only marketing asks for besides and was given in the same place up to then.
+    private func endWhatElseIsAsked(
+        with event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+    ) throws {
+        guard event.state != .given, let category = Category(rawValue: event.purpose.text) else { return }
+        let fact = ConsentLedger.fact(
+            purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
+        guard fact.state != .given else { return }
+        let moment = ConsentLedger.moment(of: event, in: person.consents)
+        var person = person
+        for purpose in purposes(endedWith: category) where purpose != event.purpose {
+            let given = ConsentLedger.givenScopes(of: purpose, channel: event.channel, in: person.consents)
+                .contains {
+                    $0.eventTime <= moment && (event.address == nil || $0.address == event.address)
+                }
+            guard given else { continue }
+            person = try withdrawConsents(
+                to: purpose, on: event.channel, for: event.address, of: person, at: moment,
+                method: event.method, by: caller, receivedAt: now)
+        }
     }
 
     /// Records the preference that goes with a consent event. The event may be older than what the ledger knows, and
