@@ -39,7 +39,7 @@ package struct GatewayOperations: Sendable {
     /// - Parameter failure: Why a send would not be committed now; `nil` when it would.
     func readiness(given failure: EngineFailure?) -> ReadinessAnswer {
         return ReadinessAnswer(
-            checks: [.init(name: "commit", isPassed: failure == nil, detail: failure?.operatorText)]
+            checks: [.init(name: "commit", isPassed: failure == nil, detail: failure.map { "\($0)" })]
                 + checks())
     }
 

@@ -49,8 +49,6 @@ package enum EngineLane: Sendable, Hashable {
 
 /// Why an operation was not done. Nothing of it is remembered; the caller may try again with the same id.
 package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible {
-    package var description: String { operatorText }
-
     /// 429: too much waits already.
     case overloaded
     /// 429: the outbox has reached its bound.
@@ -87,7 +85,7 @@ package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible 
     }
 
     /// For the log and for readiness: everything that is known.
-    package var operatorText: String {
+    package var description: String {
         if case .damaged(let damage) = self { return "\(damage)" }
         let problem = Problem(self)
         return problem.detail ?? problem.name.title

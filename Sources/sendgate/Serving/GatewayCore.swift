@@ -39,11 +39,11 @@ struct GatewayCore: Service {
         let failure = await submitted { finished in HouseOperation(finished: finished) { _, _ in } }
         guard let failure else { return }
         if failure.isOfClock {
-            return logger.critical("the start is not recorded yet: \(failure.operatorText)")
+            return logger.critical("the start is not recorded yet: \(failure)")
         }
         await stopThreads()
         throw CommandFailure(
-            "the start cannot be recorded: \(failure.operatorText)",
+            "the start cannot be recorded: \(failure)",
             hint: "the gateway decides nothing it cannot record; look at the disk")
     }
 
@@ -82,7 +82,7 @@ struct GatewayCore: Service {
         let failure = await submitted { finished in
             HouseOperation(finished: finished) { batch, now in _ = try batch.raiseOverdueDuties(at: now) }
         }
-        if let failure { logger.error("overdue duties cannot be looked for: \(failure.operatorText)") }
+        if let failure { logger.error("overdue duties cannot be looked for: \(failure)") }
     }
 
     private func prune() async {
