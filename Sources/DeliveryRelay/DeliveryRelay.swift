@@ -44,6 +44,8 @@ package struct DeliveryRelay: Service {
                     group.addTask { await run(lane) }
                 }
             }
+            // What nobody took goes after the next start, as if it had only waited.
+            await feed.hop(isUsable: false)
         }
     }
 
@@ -60,6 +62,7 @@ package struct DeliveryRelay: Service {
                     continue
                 }
                 if let obstacle = await hop.obstacle() {
+                    await feed.hop(isUsable: false)
                     if health.set(obstacle: obstacle) {
                         logger.warning("the next hop cannot be used; messages wait: \(obstacle)")
                     }
@@ -68,6 +71,7 @@ package struct DeliveryRelay: Service {
                     continue
                 }
                 if health.set(obstacle: nil) { logger.info("the next hop is back") }
+                await feed.hop(isUsable: true)
                 do {
                     let batch = try await feed.claim(lane: lane, limit: room)
                     failureCount = 0

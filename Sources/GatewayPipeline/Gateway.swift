@@ -23,7 +23,7 @@ package final class Gateway: RequestHandler {
     let explanationRate = ExplanationRate()
     let readers: ReaderThreads
     let operations: GatewayOperations
-    let underWay = MessagesUnderWay()
+    let results = ResultGroups()
     let work: WorkSignal
 
     package init(

@@ -15,6 +15,12 @@ package final class BatchContext {
     package let surroundings: EngineSurroundings
     /// Messages whose body is being sealed; inserted before the commit.
     private(set) var staged: [StagedMessage] = []
+    private let inFlight: MessagesInFlight
+    /// Messages of this batch that go to the relay from memory once it is durable.
+    private(set) var offers: [MessagesInFlight.Offer] = []
+    /// Offers of earlier batches that this one took back.
+    private var calledBack: [MessagesInFlight.Offer] = []
+    private var dueChanges: [MessagesInFlight.DueChange] = []
     /// Which operation staged what, so that a failed seal refuses the right one.
     var currentOperation = 0
     private var nextIndex: UInt64
@@ -24,8 +30,12 @@ package final class BatchContext {
     /// What the clocks showed for the newest entry of this batch.
     private var newReading: ClockReading?
 
-    init(store: any StoreTransaction, policy: CompiledPolicy, surroundings: EngineSurroundings) throws {
+    init(
+        store: any StoreTransaction, policy: CompiledPolicy, surroundings: EngineSurroundings,
+        inFlight: MessagesInFlight
+    ) throws {
         self.store = store
+        self.inFlight = inFlight
         self.policy = policy
         self.surroundings = surroundings
         self.nextIndex = try store.entryCount()
@@ -90,21 +100,94 @@ package final class BatchContext {
         return reference
     }
 
-    /// Puts a message in the outbox. When it must be sealed, sealing starts now on another thread and the
-    /// row is written, with its body, before the commit.
+    /// Puts a message in the outbox, whose row is written, with its body, before the commit.
     ///
-    /// - Parameter waiting: The row it takes the place of.
-    package func enqueue(
-        _ record: OutboxRecord, sealing order: SealerPool.Ticket?, insteadOf waiting: OutboxRecord? = nil,
-        fill: BodyFilling?
+    /// - Parameters:
+    ///   - delivery: What the relay would be given, without the body; `nil` for one that cannot go now.
+    ///   - order: The envelope that another thread seals meanwhile, and how it becomes the body.
+    ///   - waiting: The row it takes the place of.
+    func enqueue(
+        _ record: OutboxRecord, delivery: Delivery?,
+        sealing order: (ticket: SealerPool.Ticket, fill: BodyFilling)?,
+        insteadOf waiting: OutboxRecord? = nil
     ) throws {
-        guard let order, let fill else {
-            try store.insertOutbox(record)
-            return
-        }
+        guard let order else { return try insert(record, offering: delivery) }
         staged.append(
             StagedMessage(
-                operation: currentOperation, record: record, ticket: order, fill: fill, waiting: waiting))
+                operation: currentOperation, record: record, delivery: delivery, ticket: order.ticket,
+                fill: order.fill, waiting: waiting))
+    }
+
+    /// Writes a new row. What can go at once, and is not behind others, goes to the relay from memory: its row is born
+    /// as one that was tried.
+    func insert(_ record: OutboxRecord, offering delivery: Delivery?) throws {
+        let lane = DeliveryLane(of: record.category)
+        let room = inFlight.room(in: lane, at: record.decidedAt) - offers.count { $0.lane == lane }
+        guard var delivery, room > 0, !hasToWait(lane, at: record.decidedAt) else {
+            dueChanges.append(.waits(lane, until: record.notBefore))
+            return try store.insertOutbox(record)
+        }
+        var record = record
+        record.attemptCount = 1
+        record.attemptedAt = record.decidedAt
+        try store.insertOutbox(record)
+        delivery.body = record.body
+        offers.append(
+            MessagesInFlight.Offer(
+                delivery: delivery, lane: lane, tier: record.tier, caller: record.request.caller,
+                decidedAt: record.decidedAt))
+    }
+
+    /// Whether this batch itself left a message of the lane in the store whose turn is before any new one's.
+    private func hasToWait(_ lane: DeliveryLane, at now: Instant) -> Bool {
+        dueChanges.contains { if case .waits(lane, let until) = $0 { until <= now } else { false } }
+    }
+
+    /// Replaces a row that goes on waiting.
+    func update(_ row: OutboxRecord) throws {
+        try store.updateOutbox(row)
+        dueChanges.append(.waits(DeliveryLane(of: row.category), until: row.notBefore))
+    }
+
+    /// Moves a row's time without reading it.
+    func postpone(_ message: MessageID, in lane: DeliveryLane, until: Instant) throws {
+        try store.postponeOutbox(message, until: until)
+        dueChanges.append(.waits(lane, until: until))
+    }
+
+    /// Says when the next row of a lane is due that no one has claimed; `nil` when none waits.
+    func nextDue(in lane: DeliveryLane, is due: Instant?) { dueChanges.append(.nextIs(lane, due)) }
+
+    /// A waiting row as it may be decided about: one that was offered, and that the relay has not taken yet, waits in the
+    /// store again.
+    func callBack(_ row: OutboxRecord) throws -> OutboxRecord {
+        guard row.attemptedAt != nil else { return row }
+        if let index = offers.firstIndex(where: { $0.delivery.message == row.message }) {
+            offers.remove(at: index)
+        } else if let offer = inFlight.callBack(row.message) {
+            calledBack.append(offer)
+        } else {
+            return row
+        }
+        var row = row
+        row.attemptedAt = nil
+        row.attemptCount = 0
+        // One that cannot be read can only be withdrawn, which needs no more than its id.
+        if !row.isDamaged { try update(row) }
+        return row
+    }
+
+    /// After the commit: the relay may take what this batch offers.
+    func release() {
+        inFlight.remove(calledBack.map(\.delivery.message))
+        inFlight.apply(dueChanges)
+        inFlight.add(offers)
+    }
+
+    /// Instead of the commit: nothing of this batch happened.
+    func abandon() {
+        inFlight.add(calledBack)
+        calledBack = []
     }
 
     /// Puts beside the newest entry what the clocks showed for it. Call once, when the batch is complete.
@@ -127,7 +210,7 @@ package final class BatchContext {
         for message in own {
             var record = message.record
             record.body = try message.fill(message.ticket.wait())
-            try store.insertOutbox(record)
+            try insert(record, offering: message.delivery)
         }
     }
 
@@ -135,6 +218,7 @@ package final class BatchContext {
     func isolating<Result>(_ body: () throws -> Result) throws -> Result {
         let (index, time, reading, count) = (nextIndex, newestTime, newReading, staged.count)
         let (told, news, proves) = (alarms, hasNews, provesTheWay)
+        let (offered, taken, due) = (offers, calledBack.count, dueChanges.count)
         do {
             return try store.savepoint(body)
         } catch {
@@ -142,6 +226,10 @@ package final class BatchContext {
             (newestTime, newReading) = (time, reading)
             staged.removeSubrange(count...)
             (alarms, hasNews, provesTheWay) = (told, news, proves)
+            offers = offered
+            inFlight.add(Array(calledBack[taken...]))
+            calledBack.removeSubrange(taken...)
+            dueChanges.removeSubrange(due...)
             throw error
         }
     }
@@ -154,6 +242,8 @@ package typealias BodyFilling = (_ envelope: [UInt8]) throws -> [UInt8]
 struct StagedMessage {
     var operation: Int
     var record: OutboxRecord
+    /// What the relay would be given, without the body.
+    var delivery: Delivery?
     var ticket: SealerPool.Ticket
     var fill: BodyFilling
     /// Comes back when sealing fails: it was promised already and is not the caller's to ask for again.

@@ -23,6 +23,7 @@ package final class Engine: Sendable {
     private let policy: PolicyInForce
     let surroundings: EngineSurroundings
     let health = CommitHealth()
+    let inFlight = MessagesInFlight()
     private let stopped = DispatchSemaphore(value: 0)
     private let counters = Mutex(EngineCounters())
     /// Recorded in front of everything else; `nil` once it is durable.
@@ -80,11 +81,18 @@ package final class Engine: Sendable {
     private func commit(_ batch: [any EngineOperation]) {
         var remaining = batch
         while !remaining.isEmpty {
+            var begun: BatchContext?
             do {
                 let (outcomes, batch) = try store.write { transaction in
-                    try perform(remaining, in: transaction)
+                    let batch = try BatchContext(
+                        store: transaction, policy: policy.current, surroundings: surroundings,
+                        inFlight: inFlight)
+                    begun = batch
+                    return (try perform(remaining, in: batch), batch)
                 }
+                begun = nil
                 opening.withLock { $0 = nil }
+                batch.release()
                 // Durable from here on. A crash now loses answers, never what they say.
                 if batch.provesTheWay { health.committed(at: surroundings.clock.reading().uptime) }
                 answer(remaining, outcomes)
@@ -92,13 +100,16 @@ package final class Engine: Sendable {
                 if batch.hasNews { surroundings.committed() }
                 return
             } catch let failure as SealingFailure {
+                begun?.abandon()
                 // One body could not be sealed: that send is refused, the rest run again on a fresh transaction.
                 remaining[failure.operation].refuse(.sealingFailed(failure.reason))
                 remaining.remove(at: failure.operation)
             } catch let error as StoreError {
+                begun?.abandon()
                 refuse(remaining, error)
                 return
             } catch {
+                begun?.abandon()
                 refuse(remaining, EngineFailure(error))
                 return
             }
@@ -111,15 +122,14 @@ package final class Engine: Sendable {
     }
 
     private func perform(
-        _ operations: [any EngineOperation], in transaction: any StoreTransaction
-    ) throws -> (outcomes: [OperationOutcome], batch: BatchContext) {
-        let batch = try BatchContext(store: transaction, policy: policy.current, surroundings: surroundings)
+        _ operations: [any EngineOperation], in batch: BatchContext
+    ) throws -> [OperationOutcome] {
         if let opening = opening.withLock({ $0 }) { try opening(batch, batch.now()) }
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
         for (position, operation) in operations.enumerated() {
             batch.currentOperation = position
-            if operation.looksAtWhatWaits { try insertStaged(of: batch, into: transaction) }
+            if operation.looksAtWhatWaits { try insertStaged(of: batch) }
             do {
                 outcomes.append(.done(try batch.isolating { try operation.perform(in: batch) }))
             } catch let failure as EngineFailure {
@@ -135,15 +145,15 @@ package final class Engine: Sendable {
                 outcomes.append(.refused(EngineFailure(error)))
             }
         }
-        try insertStaged(of: batch, into: transaction)
+        try insertStaged(of: batch)
         try batch.finish()
-        return (outcomes, batch)
+        return outcomes
     }
 
     /// Waits for the seals and writes their messages: before whoever looks at what waits, and before the commit.
     ///
     /// A withdrawal must find the messages of a send that stands before it in the same batch.
-    private func insertStaged(of batch: BatchContext, into transaction: any StoreTransaction) throws {
+    private func insertStaged(of batch: BatchContext) throws {
         for message in batch.takeStaged() {
             var record = message.record
             do {
@@ -153,8 +163,10 @@ package final class Engine: Sendable {
                     throw SealingFailure(operation: message.operation, reason: "\(error)")
                 }
                 record = try batch.puttingOff(waiting, because: "it could not be sealed: \(error)")
+                try batch.insert(record, offering: nil)
+                continue
             }
-            try transaction.insertOutbox(record)
+            try batch.insert(record, offering: message.delivery)
         }
     }
 

@@ -169,7 +169,9 @@ extension BatchContext {
     /// What waits for a destination that is no more. What is being handed over right now cannot be called back.
     private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
         for row in try store.outbox(of: person.subject.id)
-        where row.destination == destination && row.attemptedAt == nil {
+        where row.destination == destination {
+            let row = try callBack(row)
+            guard row.attemptedAt == nil else { continue }
             try withdraw(row, because: .destinationRemoved, at: now)
         }
     }

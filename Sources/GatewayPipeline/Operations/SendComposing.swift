@@ -170,13 +170,15 @@ extension BatchContext {
                 row.state = .held
                 row.notBefore = draft.decision.notBefore ?? now
             }
-            return try enqueue(row, sealing: nil, fill: nil)
+            return try enqueue(row, delivery: nil, sealing: nil)
         }
         row.headers = plan.headerBytes
         row.key = plan.key
+        let delivery = Delivery(
+            row, to: destination, headers: plan.headers, composedAt: draft.facts.now ?? now, at: now)
         guard let order = plan.order, let key = draft.key else {
             row.body = try plan.filled(with: nil)
-            return try enqueue(row, sealing: nil, fill: nil)
+            return try enqueue(row, delivery: delivery, sealing: nil)
         }
         let publicKey = DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite)
         let origin = surroundings.keys.origin
@@ -186,9 +188,8 @@ extension BatchContext {
                 device: order.device,
                 keyID: order.key.id, messageID: order.message, expiresAt: order.expiresAt, origin: origin)
         }
-        try enqueue(row, sealing: ticket, insteadOf: waiting) { envelope in
-            try plan.filled(with: envelope)
-        }
+        let fill: BodyFilling = { envelope in try plan.filled(with: envelope) }
+        try enqueue(row, delivery: delivery, sealing: (ticket, fill), insteadOf: waiting)
     }
 
     /// A message that waited, decided and composed as if it had just come in.

@@ -12,7 +12,9 @@ extension BatchContext {
             throw Problem(.notFound, detail: "no send of this id is yours")
         }
         var withdrawn: [String] = []
-        for row in try store.outbox(of: id) where row.attemptedAt == nil {
+        for row in try store.outbox(of: id) {
+            let row = try callBack(row)
+            guard row.attemptedAt == nil else { continue }
             try withdraw(row, because: .cancelled, at: now)
             withdrawn.append(send.name(of: row.destination))
         }

@@ -1,36 +1,80 @@
 package import GateVocabulary
 
 extension Gateway: OutboxFeed {
+    private var inFlight: MessagesInFlight { engine.inFlight }
+
     package var workVersion: UInt64 { work.version }
 
     package func roomBecameFree() { work.raise() }
 
     package func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery] {
-        // Every commit raises the version, and a claim is one: a look that finds nothing must not wake the next.
-        let due = try store.read { try $0.nextOutboxDue(lane: lane, excluding: underWay.all) }
-        guard let due, due <= surroundings.clock.now() else { return [] }
+        let now = surroundings.clock.now()
+        let offers = inFlight.take(limit, of: lane)
+        guard offers.isEmpty else { return await deliveries(of: offers, at: now) }
+        // A look into the store is a commit, so it is for what is due only.
+        guard let due = inFlight.nextDue(in: lane), due <= now else { return [] }
         return try await withCheckedThrowingContinuation { continuation in
             engine.submit(
-                ClaimOperation(deliveryLane: lane, limit: limit, underWay: underWay) { result in
+                ClaimOperation(deliveryLane: lane, limit: limit, inFlight: inFlight) { result in
                     continuation.resume(with: result)
                 })
         }
     }
 
-    package func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) async throws {
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            engine.submit(
-                ReportOperation(message: message, result: result, retryAt: retryAt, underWay: underWay) {
-                    failure in
-                    if let failure { continuation.resume(throwing: failure) } else { continuation.resume() }
-                })
+    /// What may go as it was decided. The rest waits in the store again, where it is decided once more, or ends.
+    private func deliveries(of offers: [MessagesInFlight.Offer], at now: Instant) async -> [Delivery] {
+        let oldest = now.advanced(byMilliseconds: -surroundings.limits.decisionFreshMilliseconds)
+        let isFresh = { (offer: MessagesInFlight.Offer) in
+            offer.decidedAt >= oldest && now <= offer.delivery.expiresAt
         }
+        await giveBack(offers.filter { !isFresh($0) })
+        return offers.filter(isFresh).map { offer in
+            var delivery = offer.delivery
+            delivery.handedOverAt = now
+            return delivery
+        }
+    }
+
+    private func giveBack(_ offers: [MessagesInFlight.Offer]) async {
+        await withDiscardingTaskGroup { group in
+            for offer in offers {
+                group.addTask { [self] in
+                    do {
+                        try await record(offer.delivery.message, .neverTaken)
+                    } catch {
+                        // The store cannot take it now: it stays offered, and is given back the next time.
+                        inFlight.add([offer])
+                    }
+                }
+            }
+        }
+    }
+
+    package func hop(isUsable: Bool) async { await giveBack(inFlight.setHopUsable(isUsable)) }
+
+    package func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) async throws {
+        try await record(message, .tried(result, retryAt: retryAt))
+    }
+
+    private func record(_ message: MessageID, _ outcome: ReportedResult.Outcome) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            let reported = ReportedResult(message: message, outcome: outcome) { failure in
+                if let failure { continuation.resume(throwing: failure) } else { continuation.resume() }
+            }
+            if let group = results.add(reported) { record(group) }
+        }
+    }
+
+    private func record(_ group: [ReportedResult]) {
+        engine.submit(
+            ReportOperation(results: group, inFlight: inFlight) { [self] in
+                if let next = results.next() { record(next) }
+            })
     }
 
     package func waitForWork(lane: DeliveryLane, after version: UInt64) async {
         // The next row that waits for a moment is due at that moment, whatever else happens.
-        let due = (try? store.read { try $0.nextOutboxDue(lane: lane, excluding: underWay.all) }) ?? nil
-        let alarm = due.map { due in
+        let alarm = inFlight.nextDue(in: lane).map { due in
             let now = surroundings.clock.now()
             let milliseconds = max(due.milliseconds - now.milliseconds, 1)
             return Task {

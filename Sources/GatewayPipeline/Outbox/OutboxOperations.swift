@@ -5,21 +5,11 @@ import GateVocabulary
 import SendPlanning
 import Synchronization
 
-/// Messages whose hand-over is under way. In memory only: after a crash they are the rows that were tried
-/// and have no result, and go again under the same id.
-final class MessagesUnderWay: Sendable {
-    private let messages = Mutex<Set<MessageID>>([])
-
-    var all: Set<MessageID> { messages.withLock { $0 } }
-    func insert(_ claimed: [MessageID]) { messages.withLock { $0.formUnion(claimed) } }
-    func remove(_ message: MessageID) { messages.withLock { _ = $0.remove(message) } }
-}
-
 /// Takes messages whose turn has come out of the queue, deciding again where that is due.
 struct ClaimOperation: EngineOperation {
     let deliveryLane: DeliveryLane
     let limit: Int
-    let underWay: MessagesUnderWay
+    let inFlight: MessagesInFlight
     let reply: @Sendable (Result<[Delivery], EngineFailure>) -> Void
 
     var caller: CallerName? { nil }
@@ -28,7 +18,7 @@ struct ClaimOperation: EngineOperation {
     func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
         let now = try batch.now()
         let due = try batch.store.dueOutbox(
-            at: now, limit: limit, lane: deliveryLane, excluding: underWay.all)
+            at: now, limit: limit, lane: deliveryLane, excluding: inFlight.all)
         var deliveries: [Delivery] = []
         for message in due {
             do {
@@ -38,12 +28,18 @@ struct ClaimOperation: EngineOperation {
                 // The store itself failing is not one message's matter.
                 if let failure = error as? StoreError, failure.damage == nil { throw failure }
                 // One message that cannot be handled must not hold up those behind it.
-                try batch.putOff(message, because: error)
+                try batch.putOff(message, in: deliveryLane, because: error)
             }
         }
         let claimed = deliveries.map(\.message)
+        if due.count < limit {
+            batch.nextDue(
+                in: deliveryLane,
+                is: try batch.store.nextOutboxDue(
+                    lane: deliveryLane, excluding: inFlight.all.union(claimed)))
+        }
         return { [deliveries] in
-            underWay.insert(claimed)
+            inFlight.insert(claimed)
             reply(.success(deliveries))
         }
     }
@@ -51,62 +47,150 @@ struct ClaimOperation: EngineOperation {
     func refuse(_ failure: EngineFailure) { reply(.failure(failure)) }
 }
 
-/// Writes down what the next hop made of a message.
-struct ReportOperation: EngineOperation {
+/// What became of one message in flight, and whom to tell once that is recorded.
+struct ReportedResult: Sendable {
+    enum Outcome: Sendable {
+        /// The hop's result, and when to try again; `nil` ends the message.
+        case tried(HopResult, retryAt: Instant?)
+        /// It was offered, and the relay did not take it.
+        case neverTaken
+    }
     let message: MessageID
-    let result: HopResult
-    let retryAt: Instant?
-    let underWay: MessagesUnderWay
+    let outcome: Outcome
     let reply: @Sendable (EngineFailure?) -> Void
+}
+
+/// Results that came while others were being recorded, which are recorded together.
+final class ResultGroups: Sendable {
+    /// Results in one group. They share a transaction with everybody's sends.
+    private static let countMax = 256
+
+    private struct State {
+        var waiting: [ReportedResult] = []
+        var isRecording = false
+    }
+    private let state = Mutex(State())
+
+    /// - Returns: What is to be recorded now; `nil` when it is to wait for the group before it.
+    func add(_ result: ReportedResult) -> [ReportedResult]? {
+        state.withLock { state in
+            guard !state.isRecording else {
+                state.waiting.append(result)
+                return nil
+            }
+            state.isRecording = true
+            return [result]
+        }
+    }
+
+    /// - Returns: What came since the last group was begun; `nil` when nothing did.
+    func next() -> [ReportedResult]? {
+        state.withLock { state in
+            let group = Array(state.waiting.prefix(Self.countMax))
+            state.waiting.removeFirst(group.count)
+            state.isRecording = !group.isEmpty
+            return state.isRecording ? group : nil
+        }
+    }
+}
+
+/// Writes down what the next hop made of messages.
+struct ReportOperation: EngineOperation {
+    let results: [ReportedResult]
+    let inFlight: MessagesInFlight
+    /// Called at the end, whatever it was.
+    let finished: @Sendable () -> Void
 
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
 
     func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
         let now = try batch.now()
-        let done: @Sendable () -> Void = {
-            underWay.remove(message)
-            reply(nil)
+        var failures = [EngineFailure?](repeating: nil, count: results.count)
+        do {
+            try batch.isolating { for result in results { try batch.record(result, at: now) } }
+        } catch  where results.count > 1 && !isOfTheStore(error) {
+            // Each by itself: what one of them leads to must not keep the others from being recorded.
+            for (index, result) in results.enumerated() {
+                do {
+                    try batch.isolating { try batch.record(result, at: now) }
+                } catch  where !isOfTheStore(error) {
+                    failures[index] = EngineFailure(error)
+                }
+            }
         }
+        return { [failures] in
+            inFlight.remove(zip(results, failures).filter { $1 == nil }.map(\.0.message))
+            for (result, failure) in zip(results, failures) { result.reply(failure) }
+            finished()
+        }
+    }
+
+    /// Whether nothing else would fare better.
+    private func isOfTheStore(_ error: any Error) -> Bool {
+        (error as? StoreError).map { $0.damage == nil } ?? false
+    }
+
+    func refuse(_ failure: EngineFailure) {
+        for result in results { result.reply(failure) }
+        finished()
+    }
+}
+
+extension BatchContext {
+    fileprivate func record(_ report: ReportedResult, at now: Instant) throws {
+        let message = report.message
         // Erased or cancelled while it was under way: the entry of that says so already.
-        guard var row = try batch.store.outbox(message) else { return done }
+        guard var row = try store.outbox(message) else { return }
+        guard case .tried(let result, let retryAt) = report.outcome else { return try takeBack(row, at: now) }
         // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
         if let retryAt, retryAt < row.expiresAt, !row.isDamaged {
             // The relay's alarm has to be set anew.
-            batch.announce()
+            announce()
             row.notBefore = retryAt
             switch result {
             case .notWritten where row.mayHaveArrived, .busy where row.mayHaveArrived:
-                try batch.store.updateOutbox(row)
+                try update(row)
             case .notWritten, .busy:
                 // The hop does not have it: it is ours alone again, and can be called back again.
                 row.attemptedAt = nil
-                try batch.store.updateOutbox(row)
-                if row.decidedAt == .longAgo { try batch.decideAfterFailedTry(row, at: now) }
+                try update(row)
+                if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
             case .ambiguous, .accepted, .seenBefore, .refused:
                 row.mayHaveArrived = true
-                try batch.store.updateOutbox(row)
+                try update(row)
             }
-            return done
+            return
         }
-        let (event, status) = outcome(of: row)
-        try batch.store.removeOutbox(message)
+        let (event, status) = result.outcome(of: row)
+        try store.removeOutbox(message)
         var members: JSONObject = [
             "send_id": .string(row.send.uuidText), "message_id": .string(message.uuidText),
             "subject": .string(row.subject.hexadecimal), "destination": .string(row.destination.hexadecimal),
             "result": .string(event.rawValue), "attempts": .integer(Int64(row.attemptCount)),
         ]
         if let status { members["status"] = .integer(Int64(status)) }
-        try batch.record(.delivery, at: now, members)
-        try batch.store.appendEvent(EventRecord(event.fate, of: row, at: now))
-        if !event.fate.mayHaveArrived { try batch.cameToNothing(row, at: now) }
-        return done
+        try record(.delivery, at: now, members)
+        try store.appendEvent(EventRecord(event.fate, of: row, at: now))
+        if !event.fate.mayHaveArrived { try cameToNothing(row, at: now) }
     }
 
-    func refuse(_ failure: EngineFailure) { reply(failure) }
+    /// A message that the relay never took waits as if it had not been offered.
+    private func takeBack(_ row: OutboxRecord, at now: Instant) throws {
+        announce()
+        guard !row.isDamaged else { return nextDue(in: DeliveryLane(of: row.category), is: row.notBefore) }
+        var row = row
+        row.attemptedAt = nil
+        row.attemptCount -= 1
+        try update(row)
+        if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
+    }
+}
 
-    private func outcome(of row: OutboxRecord) -> (event: HandOver, status: Int?) {
-        switch result {
+extension HopResult {
+    /// How a message ended, with the status that the hop answered.
+    fileprivate func outcome(of row: OutboxRecord) -> (event: HandOver, status: Int?) {
+        switch self {
         // An earlier try may have got through, whatever the last one says.
         case .busy where row.mayHaveArrived, .notWritten where row.mayHaveArrived: (.ambiguous, nil)
         case .accepted(let status): (.handedOver, status)
@@ -149,7 +233,7 @@ extension BatchContext {
     /// - Returns: `nil` when it does not go now.
     fileprivate func handOver(_ message: MessageID, at now: Instant) throws -> Delivery? {
         // Claimed with others, one of which may have taken it along into a summary or moved its time.
-        guard let row = try store.outbox(message), row.notBefore <= now else { return nil }
+        guard var row = try store.outbox(message), row.notBefore <= now else { return nil }
         guard now <= row.expiresAt else {
             try withdraw(row, because: row.isDamaged ? .damaged : .expired, at: now)
             return nil
@@ -183,6 +267,11 @@ extension BatchContext {
             try withdraw(row, because: .destinationRemoved, at: now)
             return nil
         }
+        if row.attemptedAt != nil, !row.mayHaveArrived {
+            // Tried by a process that ended before it knew the result.
+            row.mayHaveArrived = true
+            try store.updateOutbox(row)
+        }
         try store.markAttempt(row.message, at: now)
         return try Self.delivery(row, to: destination, at: now)
     }
@@ -205,7 +294,7 @@ extension BatchContext {
         case .stands:
             if cause == .old {
                 row.decidedAt = now
-                try store.updateOutbox(row)
+                try update(row)
                 try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             }
             return true
@@ -213,7 +302,7 @@ extension BatchContext {
             row.decidedAt = now
             row.notBefore = until
             row.expiresAt = again.facts.expiry ?? row.expiresAt
-            try store.updateOutbox(row)
+            try update(row)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             return false
         case .falls:
@@ -243,6 +332,7 @@ extension BatchContext {
         _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
     ) throws {
         for row in try store.outbox(of: subject) {
+            let row = try callBack(row)
             if row.attemptedAt == nil {
                 try decideAgain(row, person: person, cause: cause, at: now)
             } else {
@@ -258,7 +348,7 @@ extension BatchContext {
         guard !row.isDamaged else { return }
         var row = row
         row.decidedAt = .longAgo
-        try store.updateOutbox(row)
+        try update(row)
     }
 
     /// A message whose hand-over failed before the hop had it, and whose person changed meanwhile.
@@ -295,27 +385,30 @@ extension BatchContext {
         guard case .object(let headers) = try CanonicalJSON.read(row.headers) else {
             throw row.damaged("the headers are not an object")
         }
-        let token: String
-        switch destination {
-        case .device(let device): token = device.token
-        case .address(let address): token = address.value
-        }
-        return Delivery(
-            message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
-            platform: destination.device?.platform, app: destination.device?.app, token: token,
-            headers: headers, body: row.body, expiresAt: row.expiresAt,
-            statedExpiry: try statedExpiry(of: row), attemptCount: row.attemptCount, handedOverAt: now)
-    }
-
-    /// When a message ends, as the hop is told. Counted from when the message was composed, so that every hand-over of
-    /// one message says the same.
-    private static func statedExpiry(of row: OutboxRecord) throws -> Instant {
-        guard row.form != .full else { return row.expiresAt }
         guard case .object(let facts) = try CanonicalJSON.read(row.facts),
             let composedAt = try Facts(json: facts).now
         else { throw row.damaged("the recorded facts have no time") }
-        return composedAt.advanced(
-            bySeconds: ExpiryClass.seconds(until: row.expiresAt, from: composedAt, tier: row.tier))
+        return Delivery(row, to: destination, headers: headers, composedAt: composedAt, at: now)
+    }
+}
+
+extension Delivery {
+    /// A row of the outbox with what is known of its destination at the hand-over.
+    init(
+        _ row: OutboxRecord, to destination: Destination, headers: JSONObject, composedAt: Instant,
+        at now: Instant
+    ) {
+        let token =
+            switch destination {
+            case .device(let device): device.token
+            case .address(let address): address.value
+            }
+        self.init(
+            message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
+            platform: destination.device?.platform, app: destination.device?.app, token: token,
+            headers: headers, body: row.body, expiresAt: row.expiresAt,
+            statedExpiry: row.statedExpiry(composedAt: composedAt), attemptCount: row.attemptCount,
+            handedOverAt: now)
     }
 }
 
@@ -326,12 +419,12 @@ extension BatchContext {
     private static let quarantineSeconds: Int64 = 3600
 
     /// Lets a message wait a while, with an alarm: somebody has to look at why.
-    fileprivate func putOff(_ message: MessageID, because error: any Error) throws {
+    fileprivate func putOff(_ message: MessageID, in lane: DeliveryLane, because error: any Error) throws {
         let damage = (error as? StoreError)?.damage
         // The store names the row it could not read; what it read and we cannot use is of another kind.
         let isOnDisk = damage?.row != nil
-        try store.postponeOutbox(
-            message,
+        try postpone(
+            message, in: lane,
             until: timeOfNextTry(
                 message, in: isOnDisk ? Self.quarantineSeconds : Self.putOffSeconds,
                 because: "\(error)"))
@@ -353,6 +446,14 @@ extension BatchContext {
 }
 
 extension OutboxRecord {
+    /// When a message ends, as the hop is told. Counted from when the message was composed, so that every hand-over of
+    /// one message says the same.
+    fileprivate func statedExpiry(composedAt: Instant) -> Instant {
+        guard form != .full else { return expiresAt }
+        return composedAt.advanced(
+            bySeconds: ExpiryClass.seconds(until: expiresAt, from: composedAt, tier: tier))
+    }
+
     /// What ``isDamaged`` says, as the error it is; the store has noted what exactly it found.
     fileprivate var damage: StoreError {
         .damaged(table: "outbox", row: message.hexadecimal, "the sealed content cannot be read")

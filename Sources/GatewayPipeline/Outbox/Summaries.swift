@@ -153,7 +153,7 @@ extension BatchContext {
             row.notBefore = until
             let type = policy.type(row.request.type)
             row.expiresAt = max(row.expiresAt, until.advanced(bySeconds: type?.ttlSeconds ?? 60))
-            try store.updateOutbox(row)
+            try update(row)
         }
     }
 

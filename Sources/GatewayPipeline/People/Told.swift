@@ -108,6 +108,7 @@ extension BatchContext {
             guard let teller else { continue }
             var isWithdrawn = false
             for row in try store.outbox(of: teller) {
+                let row = try callBack(row)
                 if row.attemptedAt == nil {
                     try withdraw(row, because: .acknowledged, at: now)
                     isWithdrawn = true

@@ -109,6 +109,9 @@ package protocol OutboxFeed: Sendable {
     func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) async throws
     /// Raises ``workVersion``: there is room again for what waits.
     func roomBecameFree()
+    /// Says whether the hop can be used. While it cannot, nothing goes to the relay before it asks, and what was about to
+    /// waits in the store again when this returns.
+    func hop(isUsable: Bool) async
     /// Returns when ``workVersion`` is above `version`, when the lane's next waiting message is due, or when the
     /// task is cancelled.
     func waitForWork(lane: DeliveryLane, after version: UInt64) async

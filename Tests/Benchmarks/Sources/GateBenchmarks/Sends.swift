@@ -105,6 +105,7 @@ final class Sends: Sendable {
 
     /// Sends so many, so many under way at once, and hands over what they lead to.
     func send(_ count: Int, _ kind: Kind) async throws {
+        await gateway.hop(isUsable: true)
         let first = sentCount.add(count, ordering: .relaxed).oldValue
         await withDiscardingTaskGroup { group in
             for connection in 0..<Self.connectionCount {

@@ -1,0 +1,152 @@
+import GateVocabulary
+import Synchronization
+
+/// Messages between their commit and the hop's result, and when the next of those that wait in the store is due.
+///
+/// A message that may go at once is written as one that was tried and goes to the relay from here, without being read
+/// back:
+///
+///     committed → offered → under way → result
+///                    ↓
+///               called back: waits in the store again, as if it had never been offered
+///
+/// Nothing of this is durable. After a crash the rows were tried and have no result: the hop may have them, and they go
+/// again under the same id.
+final class MessagesInFlight: Sendable {
+    /// A message that the relay may take.
+    struct Offer: Sendable {
+        var delivery: Delivery
+        var lane: DeliveryLane
+        var tier: Tier
+        var caller: CallerName
+        /// When its decision was made; an old one is made again before the message goes.
+        var decidedAt: Instant
+    }
+
+    /// What a batch changes about when the relay has to look into the store.
+    enum DueChange: Sendable {
+        /// A row of the lane waits until then.
+        case waits(DeliveryLane, until: Instant)
+        /// Nothing of the lane waits until then; `nil`: nothing waits.
+        case nextIs(DeliveryLane, Instant?)
+    }
+
+    /// Messages of a lane that are offered at most. As many may go before one of a higher tier that comes after them.
+    private static func offerCountMax(in lane: DeliveryLane) -> Int {
+        switch lane {
+        case .security: 32
+        case .general: 128
+        }
+    }
+
+    private struct State {
+        var isHopUsable = false
+        var offers: [DeliveryLane: [Offer]] = [:]
+        /// Offered and under way: what must not be claimed from the store.
+        var messages: Set<MessageID> = []
+        /// At or before the time of the next row to claim; a lane that is missing has none. Nothing is known of what an
+        /// earlier process left.
+        var due = Dictionary(uniqueKeysWithValues: DeliveryLane.allCases.map { ($0, Instant.longAgo) })
+    }
+    private let state = Mutex(State())
+
+    var all: Set<MessageID> { state.withLock { $0.messages } }
+
+    func insert(_ claimed: [MessageID]) { state.withLock { $0.messages.formUnion(claimed) } }
+    func remove(_ messages: [MessageID]) { state.withLock { $0.messages.subtract(messages) } }
+
+    /// When the store has to be looked into for the next message of a lane, at the latest; `nil` when none waits.
+    func nextDue(in lane: DeliveryLane) -> Instant? { state.withLock { $0.due[lane] } }
+
+    func apply(_ changes: [DueChange]) {
+        guard !changes.isEmpty else { return }
+        state.withLock { state in
+            for change in changes {
+                switch change {
+                case .waits(let lane, let until): state.due[lane] = min(state.due[lane] ?? until, until)
+                case .nextIs(let lane, let due): state.due[lane] = due
+                }
+            }
+        }
+    }
+
+    // MARK: Offering
+
+    /// How many more messages of a lane may be offered. None while the hop is down, so that everything can still be
+    /// withdrawn, and none while others wait their turn in the store.
+    func room(in lane: DeliveryLane, at now: Instant) -> Int {
+        state.withLock { state in
+            guard state.isHopUsable, state.due[lane].map({ $0 > now }) ?? true else { return 0 }
+            return max(0, Self.offerCountMax(in: lane) - state.offers[lane, default: []].count)
+        }
+    }
+
+    func add(_ offers: [Offer]) {
+        guard !offers.isEmpty else { return }
+        state.withLock { state in
+            for offer in offers {
+                state.offers[offer.lane, default: []].append(offer)
+                state.messages.insert(offer.delivery.message)
+            }
+        }
+    }
+
+    /// Takes offers for the relay: by tier, then one of each caller in turn, then by age.
+    func take(_ count: Int, of lane: DeliveryLane) -> [Offer] {
+        state.withLock { state in
+            let offers = state.offers[lane, default: []]
+            guard offers.count > count else {
+                state.offers[lane] = nil
+                return offers
+            }
+            var turns: [Turn: Int] = [:]
+            let order = offers.indices.map { index in
+                let offer = offers[index]
+                let turn = turns[Turn(offer), default: 0]
+                turns[Turn(offer)] = turn + 1
+                return (rank: offer.tier.rank, turn: turn, index: index)
+            }.sorted { ($0.rank, $0.turn, $0.index) < ($1.rank, $1.turn, $1.index) }
+            state.offers[lane] = order.dropFirst(count).map(\.index).sorted().map { offers[$0] }
+            return order.prefix(count).map { offers[$0.index] }
+        }
+    }
+
+    private struct Turn: Hashable {
+        var tier: Tier
+        var caller: CallerName
+        init(_ offer: Offer) { (tier, caller) = (offer.tier, offer.caller) }
+    }
+
+    /// An offer the relay has not taken, which then never gets it. The message stays in flight until the batch that
+    /// called it back is committed (``remove(_:)``) or undone (``add(_:)``).
+    func callBack(_ message: MessageID) -> Offer? {
+        state.withLock { state in
+            for lane in DeliveryLane.allCases {
+                guard let index = state.offers[lane]?.firstIndex(where: { $0.delivery.message == message })
+                else { continue }
+                return state.offers[lane]?.remove(at: index)
+            }
+            return nil
+        }
+    }
+
+    /// - Returns: What was offered and can go nowhere now; whoever calls reports that it was not written.
+    func setHopUsable(_ isUsable: Bool) -> [Offer] {
+        state.withLock { state in
+            state.isHopUsable = isUsable
+            guard !isUsable else { return [] }
+            defer { state.offers = [:] }
+            return DeliveryLane.allCases.flatMap { state.offers[$0, default: []] }
+        }
+    }
+}
+
+extension Tier {
+    /// First to go first.
+    fileprivate var rank: Int { Self.allCases.firstIndex(of: self)! }
+}
+
+extension DeliveryLane {
+    /// The lane a category's messages travel in.
+    init(of category: Category) { self = category == .security ? .security : .general }
+}

@@ -1,0 +1,214 @@
+import CanonicalJSON
+import GateTestKit
+import GateVocabulary
+import SQLiteStore
+import Testing
+
+@testable import GatewayPipeline
+
+/// Messages that go from the commit to the relay without being read back.
+@Suite struct InFlightTests {
+    /// A gateway whose relay has seen that the hop is up and that nothing waits.
+    private func gate(_ world: EngineWorld = EngineWorld()) async throws -> GatewayHarness {
+        let gate = try GatewayHarness(world: world)
+        for user in ["u_1", "u_2"] { try await gate.register(user) }
+        try await gate.consent("u_1")
+        for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
+        await gate.gateway.hop(isUsable: true)
+        return gate
+    }
+
+    private func rows(_ gate: GatewayHarness, _ user: String = "u_1") throws -> [OutboxRecord] {
+        try gate.store.read { store in
+            let subject = try #require(try store.subject(of: UserID(user)))
+            return try store.outbox(of: subject.id)
+        }
+    }
+
+    private func withdraw(_ gate: GatewayHarness) async throws {
+        let reply = try await gate.call("product", "POST", "/v1/recipients/u_1/consents/c1/withdraw")
+        try #require(reply.status < 300, "\(reply.json)")
+    }
+
+    @Test func `what may go at once is committed as tried and costs the relay no commit`() async throws {
+        let gate = try await gate()
+        #expect(try await gate.remit("a").status == 202)
+        let row = try #require(try rows(gate).first)
+        #expect(row.attemptedAt == gate.clock.now() && row.attemptCount == 1 && !row.mayHaveArrived)
+        let operations = gate.engine.load.operationCount
+        gate.clock.advance(seconds: 2)
+        let delivery = try #require(try await gate.claim().first)
+        #expect(gate.engine.load.operationCount == operations)
+        #expect(delivery.handedOverAt == gate.clock.now() && delivery.attemptCount == 0)
+        #expect(try await gate.claim().isEmpty)
+        // The same as it would have been read back.
+        let stored = try #require(try gate.store.read { try $0.outbox(delivery.message) })
+        #expect(
+            stored.body == delivery.body && stored.headers == CanonicalJSON.write(.object(delivery.headers)))
+        try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        #expect(try rows(gate).isEmpty)
+        #expect(try gate.entries("delivery").first?["attempts"]?.integerValue == 1)
+    }
+
+    @Test func `from memory and from the store the hop is given the same`() async throws {
+        let gate = try await gate()
+        _ = try await gate.addKey("u_1")
+        for id in ["a", "b"] { #expect(try await gate.remit(id).status == 202) }
+        await gate.gateway.hop(isUsable: false)
+        #expect(try rows(gate).map(\.attemptCount) == [0, 0])
+        let stored = try await gate.claim()
+        #expect(stored.count == 2 && stored.allSatisfy { $0.attemptCount == 0 })
+        await gate.gateway.hop(isUsable: true)
+        for id in ["c", "d"] { #expect(try await gate.remit(id).status == 202) }
+        let offered = try await gate.claim()
+        func shape(_ delivery: Delivery) -> String {
+            var headers = delivery.headers
+            // Each send has a collapse id of its own.
+            headers["apns-collapse-id"] = nil
+            let names = String(decoding: CanonicalJSON.write(.object(headers)), as: UTF8.self)
+            let text = "\(names) \(delivery.body.count) \(delivery.token) \(delivery.statedExpiry)"
+            return text.replacing(delivery.message.uuidText, with: "ID")
+        }
+        #expect(Set((stored + offered).map(shape)).count == 1, "\((stored + offered).map(shape))")
+    }
+
+    @Test
+    func `a message of a batch that is cancelled, or withdrawn from, before the relay takes it never goes`()
+        async throws
+    {
+        let gate = try await gate()
+        let sent = try await gate.remit("a")
+        let cancelled = try await gate.call(
+            "payments", "POST", "/v1/sends/\(try #require(sent["send_id"]))/cancel")
+        #expect(cancelled.json["withdrawn"] == ["d_1"] && cancelled.json["gone"] == [])
+        let promo = try await gate.promo("p", to: "u_1")
+        #expect(try await gate.call("marketing", "POST", "/v1/sends", promo).status == 202)
+        try await withdraw(gate)
+        #expect(try await gate.claim().isEmpty)
+        #expect(try rows(gate).isEmpty)
+        #expect(try gate.entries("delivery").isEmpty)
+    }
+
+    @Test func `what the relay has taken is gone, and a withdrawal is known at its next try`() async throws {
+        let gate = try await gate()
+        let promo = try await gate.promo("p", to: "u_1")
+        let sent = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        let delivery = try #require(try await gate.claim().first)
+        try await withdraw(gate)
+        let cancelled = try await gate.call(
+            "marketing", "POST", "/v1/sends/\(try #require(sent["send_id"]))/cancel")
+        #expect(cancelled.json["withdrawn"] == [] && cancelled.json["gone"] == ["d_1"])
+        try await gate.gateway.report(delivery.message, .notWritten("down"), retryAt: gate.clock.now())
+        #expect(try await gate.claim().isEmpty && rows(gate).isEmpty)
+    }
+
+    @Test func `a batch that cannot be committed gives back what it called back`() async throws {
+        let gate = try await gate()
+        let sent = try await gate.remit("a")
+        let message = try #require(try rows(gate).first?.message)
+        let id = try #require(sent["send_id"].flatMap(SendID.init(uuidText:)))
+        await withCheckedContinuation { continuation in
+            gate.engine.submit(
+                FailingOperation(
+                    body: { batch in _ = try batch.cancel(id, by: CallerName("payments"), at: batch.now()) },
+                    done: { continuation.resume() }))
+        }
+        #expect(try rows(gate).map(\.attemptCount) == [1])
+        #expect(try await gate.claim().map(\.message) == [message])
+    }
+
+    @Test func `nothing is offered past what waits its turn`() async throws {
+        let gate = try await gate()
+        #expect(try await gate.remit("a").status == 202)
+        let first = try #require(try await gate.claim().first)
+        try await gate.gateway.report(
+            first.message, .busy(status: 503, retryAfterMilliseconds: nil),
+            retryAt: gate.clock.now().advanced(bySeconds: 5))
+        // Not due yet: it holds up nobody.
+        #expect(try await gate.remit("b").status == 202)
+        #expect(try await gate.claim().count == 1)
+        gate.clock.advance(seconds: 5)
+        #expect(try await gate.remit("c").status == 202)
+        #expect(try rows(gate).filter { $0.attemptedAt == nil }.count == 2)
+        let both = try await gate.claim()
+        #expect(both.count == 2 && both.first?.message == first.message)
+        #expect(try await gate.claim().isEmpty)
+        #expect(try await gate.remit("d").status == 202)
+        #expect(try rows(gate).allSatisfy { $0.attemptedAt != nil })
+    }
+
+    @Test func `a decision that grew old before the relay came is made again`() async throws {
+        let gate = try await gate()
+        #expect(try await gate.remit("a").status == 202)
+        gate.clock.advance(seconds: 61)
+        #expect(try await gate.claim().isEmpty)
+        let delivery = try #require(try await gate.claim().first)
+        #expect(delivery.attemptCount == 0)
+        #expect(try gate.entries("redecision").map { $0["cause"]?.stringValue } == ["old"])
+    }
+
+    @Test func `after a crash it goes again under the same id, and its end is not said to be known`()
+        async throws
+    {
+        var world = EngineWorld()
+        world.isDrained = false
+        let gate = try await gate(world)
+        #expect(try await gate.remit("a").status == 202)
+        let message = try #require(try await gate.claim().first?.message)
+        gate.engine.drain()
+        gate.store.close()
+        let next = try GatewayHarness(after: gate, in: gate.folder)
+        let again = try #require(try await next.claim().first)
+        #expect(again.message == message && again.attemptCount == 1)
+        try await next.gateway.report(message, .notWritten("down"), retryAt: nil)
+        #expect(try next.entries("delivery").last?["result"]?.stringValue == "ambiguous")
+    }
+
+    @Test func `offers go by tier, then by callers in turn, then by age`() throws {
+        let inFlight = MessagesInFlight()
+        func offer(_ number: UInt64, _ tier: Tier, _ caller: String) -> MessagesInFlight.Offer {
+            let now = Instant(milliseconds: 1_795_000_000_000)
+            let delivery = Delivery(
+                message: MessageID(high: 1, low: number), send: SendID(high: 1, low: number),
+                destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "app", token: "t",
+                headers: [:], body: [], expiresAt: now, attemptCount: 0, handedOverAt: now)
+            return .init(
+                delivery: delivery, lane: .general, tier: tier, caller: CallerName(caller), decidedAt: now)
+        }
+        inFlight.add([
+            offer(1, .promotional, "marketing"), offer(2, .important, "payments"),
+            offer(3, .important, "payments"),
+            offer(4, .important, "product"), offer(5, .critical, "payments"),
+        ])
+        func take(_ count: Int) -> [UInt64] { inFlight.take(count, of: .general).map(\.delivery.message.low) }
+        #expect(take(3) == [5, 2, 4])
+        #expect(take(1) == [3])
+        #expect(inFlight.take(9, of: .security).isEmpty)
+        #expect(take(9) == [1] && take(9) == [])
+    }
+
+    @Test func `so many are offered and no more, and none while the hop is down`() async throws {
+        let gate = try await gate()
+        for number in 0..<130 { #expect(try await gate.remit("r\(number)", to: "u_2").status == 202) }
+        let offered = try rows(gate, "u_2").filter { $0.attemptedAt != nil }
+        #expect(offered.count == 128)
+        await gate.gateway.hop(isUsable: false)
+        #expect(try rows(gate, "u_2").allSatisfy { $0.attemptedAt == nil && $0.attemptCount == 0 })
+        var ids: Set<MessageID> = []
+        while case let batch = try await gate.claim(), !batch.isEmpty { ids.formUnion(batch.map(\.message)) }
+        #expect(ids.count == 130)
+    }
+}
+
+/// Does something and then fails, so that all of it is undone.
+private struct FailingOperation: EngineOperation {
+    let body: @Sendable (BatchContext) throws -> Void
+    let done: @Sendable () -> Void
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .general }
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        try body(batch)
+        throw EngineFailure.overloaded
+    }
+    func refuse(_ failure: EngineFailure) { done() }
+}
