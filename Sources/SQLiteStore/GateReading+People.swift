@@ -1,126 +1,115 @@
 import GateVocabulary
 import GatewayPipeline
 
+/// What is recorded of a person event by event. The values are stored: append only.
+enum LedgerKind: Int64 {
+    case consent = 0
+    case choice = 1
+
+    /// What the sealing is bound to, and damage is named after.
+    var name: String {
+        switch self {
+        case .consent: "consent"
+        case .choice: "preference"
+        }
+    }
+
+    static let table = "ledger"
+    static let column = SealedColumn(table, "sealed")
+
+    /// What the sealing is bound to: the pseudonym, the kind and the position.
+    func row(_ subject: SubjectID, _ position: Int64) -> [UInt8] {
+        var row = subject.bytes
+        withUnsafeBytes(of: rawValue.bigEndian) { row.append(contentsOf: $0) }
+        withUnsafeBytes(of: position.bigEndian) { row.append(contentsOf: $0) }
+        return row
+    }
+}
+
 extension GateReading {
     private static let keyPlace = StatementText(
         "device_key",
         """
-        SELECT device_key.key, held.id, held.tag, held.sealed, person.subject FROM device_key
-        JOIN held ON held.id = device_key.held JOIN person ON person.number = held.id >> 24
-        WHERE device_key.key = ?
+        SELECT k.key, k.person, p.subject FROM device_key AS k LEFT JOIN person AS p ON p.number = k.person WHERE k.key = ?
         """)
-
     private static let tokenPlace = StatementText(
         "push_token",
         """
-        SELECT push_token.held, held.id, held.tag, held.sealed, person.subject FROM push_token
-        JOIN held ON held.id = push_token.held JOIN person ON person.number = held.id >> 24
-        WHERE push_token.code = ?
+        SELECT t.code, t.person, p.subject FROM push_token AS t LEFT JOIN person AS p ON p.number = t.person
+        WHERE t.code = ?
         """)
 
-    final func recipient(_ subject: SubjectID) throws -> RecipientRecord? {
-        guard let row = try held(.recipient, of: subject).first else { return nil }
-        return try opened(row, of: subject) { try RecipientRecord(sealedFields: $0, subject: subject) }
-    }
-
-    final func devices(of subject: SubjectID) throws -> [DeviceRecord] {
-        try held(.device, of: subject).map { row in
-            try opened(row, of: subject) {
-                try DeviceRecord(sealedFields: $0, subject: subject, tag: try tag(of: row))
-            }
-        }.sorted { $0.tag < $1.tag }
-    }
-
-    final func device(withToken identity: String) throws -> DeviceRecord? {
-        let code = mappings.code(ofToken: identity)
-        let place = try gate.first(Self.tokenPlace, { $0.add(code) }, read: Self.place)
-        guard let place else { return nil }
-        return try opened(place.held, of: place.subject) { fields in
-            let record = try DeviceRecord(
-                sealedFields: fields, subject: place.subject, tag: try tag(of: place.held))
-            guard record.isActive, record.tokenIdentity == identity else {
-                throw StoreError.damaged(
-                    table: "push_token", row: "\(place.held.id)", "the index leads to another device")
-            }
-            return record
-        }
-    }
-
-    final func addresses(of subject: SubjectID) throws -> [AddressRecord] {
-        try held(.address, of: subject).map { row in
-            try opened(row, of: subject) {
-                try AddressRecord(sealedFields: $0, subject: subject, tag: try tag(of: row))
-            }
-        }.sorted { $0.tag < $1.tag }
-    }
-
-    final func deviceKeys(of subject: SubjectID, device: Tag) throws -> [DeviceKeyRecord] {
-        try held(.deviceKey, of: subject).filter { $0.tag == device }.map { row in
-            try opened(row, of: subject) {
-                try DeviceKeyRecord(sealedFields: $0, subject: subject, device: device)
-            }
-        }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
+    /// Whom a look-up leads to.
+    private static func subject(_ row: inout StoredRow) throws -> SubjectID {
+        _ = row.byteArray()
+        let person = row.integer()
+        return try DamageLog.placing("person", row: "\(person)") { try row.id(SubjectID.self) }
     }
 
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
-        let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: Self.place)
+        let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: Self.subject)
         guard let place else { return nil }
-        let record = try opened(place.held, of: place.subject) { fields in
-            try DeviceKeyRecord(
-                sealedFields: fields, subject: place.subject, device: try tag(of: place.held))
-        }
-        guard record.key == key else {
+        guard let record = try state(of: place)?.key(key) else {
             throw StoreError.damaged(
-                table: "device_key", row: key.hexadecimal, "the index leads to another key")
+                table: "device_key", row: key.hexadecimal, "the index leads to somebody without this key")
         }
         return record
     }
 
-    /// A row of `held` found through an index, and whose it is.
-    private static func place(_ row: inout StoredRow) throws -> (held: Held, subject: SubjectID) {
-        _ = row.byteArray()
-        let id = row.integer()
-        return try DamageLog.placing("held", row: "\(id)") {
-            let tag = try row.optionalID(Tag.self)
-            let sealed = row.byteArray()
-            let subject = try DamageLog.placing("person", row: "\(Held.person(of: id))") {
-                try row.id(SubjectID.self)
-            }
-            return (held: Held(id: id, tag: tag, sealed: sealed), subject: subject)
+    final func device(withToken identity: String) throws -> DeviceRecord? {
+        let code = mappings.code(ofToken: identity)
+        let place = try gate.first(Self.tokenPlace, { $0.add(code) }, read: Self.subject)
+        guard let place else { return nil }
+        let device = try state(of: place)?.devices.first { $0.isActive && $0.tokenIdentity == identity }
+        guard let device else {
+            throw StoreError.damaged(
+                table: "push_token", row: Hexadecimal.encode(code.prefix(16)),
+                "the index leads to somebody without an active device of this token")
         }
+        return device
     }
 
-    private func tag(of row: Held) throws -> Tag {
-        guard let tag = row.tag else { throw StoreError.damaged(table: "held", "the row has no tag") }
-        return tag
-    }
+    // MARK: Ledgers
+
+    private static let ledger = StatementText(
+        "ledger", key: 3,
+        "SELECT person, kind, position, sealed FROM ledger WHERE person = ? AND kind = ? ORDER BY position")
 
     final func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
-        try held(.consent, of: subject).map { row in
-            try opened(row, of: subject) {
-                try ConsentEvent(sealedFields: $0, subject: subject, sequence: row.slot)
-            }
-        }
-    }
-
-    final func preferences(of subject: SubjectID) throws -> [PreferenceRecord] {
-        guard let row = try held(.preferences, of: subject).first else { return [] }
-        return try opened(row, of: subject) {
-            try PreferenceRecord.list(sealedFields: $0, subject: subject)
+        try ledger(.consent, of: subject, count: try state(of: subject)?.consentCount) { fields, position in
+            try ConsentEvent(sealedFields: fields, subject: subject, sequence: position)
         }
     }
 
     final func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
-        try held(.preferenceHistory, of: subject).flatMap { row in
-            try opened(row, of: subject) {
-                try PreferenceRecord.list(sealedFields: $0, subject: subject)
-            }
+        try ledger(.choice, of: subject, count: try state(of: subject)?.choiceCount) { fields, _ in
+            try PreferenceRecord(sealedFields: fields, subject: subject)
         }
     }
 
-    final func permissionPrompts(of subject: SubjectID) throws -> [PermissionPrompt] {
-        try held(.permissionPrompt, of: subject).map { row in
-            try opened(row, of: subject) { try PermissionPrompt(sealedFields: $0, subject: subject) }
+    /// - Parameter count: How many there are, as the person's state says: one that is missing is damage as well.
+    private func ledger<Event>(
+        _ kind: LedgerKind, of subject: SubjectID, count: Int64?,
+        _ read: (_ fields: [UInt8], _ position: Int64) throws -> Event
+    ) throws -> [Event] {
+        guard let count, let person = try person(subject) else { return [] }
+        let events = try gate.every(Self.ledger) {
+            $0.add(person)
+            $0.add(kind.rawValue)
+        } read: { row in
+            _ = (row.integer(), row.integer())
+            let position = row.integer()
+            return try damages.noting(LedgerKind.table, row: "\(person)/\(kind.rawValue)/\(position)") {
+                let fields = try cipher.open(
+                    row.byteArray(), in: LedgerKind.column, row: kind.row(subject, position))
+                return try read(fields, position)
+            }
         }
+        guard events.count == count else {
+            throw StoreError.damaged(
+                table: LedgerKind.table, row: "\(person)/\(kind.rawValue)",
+                "there are \(events.count) of \(count) events")
+        }
+        return events
     }
 }

@@ -53,7 +53,7 @@ class GateReading: StoreReading {
         try body(subjects)
     }
 
-    final func subject(of user: UserID) throws -> Subject? {
+    func subject(of user: UserID) throws -> Subject? {
         try unlessErased(try withMappings { try mappings.find(user, in: $0) })
     }
 
@@ -70,71 +70,65 @@ class GateReading: StoreReading {
     // MARK: What is held of a person
 
     private var newestPerson: (subject: SubjectID, number: Int64)?
-    private var newestRows: (person: Int64, rows: [Held])?
+    private var newestState: RecipientState?
 
     private static let personNumber = StatementText("person", "SELECT number FROM person WHERE subject = ?")
-    private static let heldBetween = StatementText(
-        "held", "SELECT id, tag, sealed FROM held WHERE id BETWEEN ? AND ? ORDER BY id")
+    private static let personState = StatementText(
+        "person", "SELECT number, sealed FROM person WHERE subject = ?")
+    static let stateColumn = SealedColumn(RecipientState.table, "sealed")
+
+    /// Highest number of a person: what leaves room for a kind and a position in eight bytes is far from any overflow.
+    static let personMax = Int64(1) << 39 - 1
 
     /// The number of a pseudonym in this snapshot; `nil` when nothing was ever held of it.
-    final func person(_ subject: SubjectID) throws -> Int64? {
+    func person(_ subject: SubjectID) throws -> Int64? {
         if let newestPerson, newestPerson.subject == subject { return newestPerson.number }
-        let number = try gate.first(Self.personNumber, { $0.add(subject) }) { row in
-            let number = row.integer()
-            guard (0...Held.personMax).contains(number) else {
-                throw StoreError.damaged(table: "person", "a person has a number that none is given")
-            }
-            return number
+        let number = try gate.first(Self.personNumber, { $0.add(subject) }) {
+            try Self.personNumber(from: &$0)
         }
         if let number { newestPerson = (subject, number) }
         return number
     }
 
-    /// The person's rows of one kind, in the order of their slots.
-    ///
-    /// The kinds a send asks for lie side by side, so the first question reads them all and the others find
-    /// them here, still sealed.
-    final func held(_ kind: Held.Kind, of subject: SubjectID) throws -> [Held] {
-        guard let person = try person(subject) else { return [] }
-        guard kind <= Held.Kind.lastOfSend else {
-            return try rows(Held.ids(of: person, kind...kind))
+    private static func personNumber(from row: inout StoredRow) throws -> Int64 {
+        let number = row.integer()
+        guard (0...personMax).contains(number) else {
+            throw StoreError.damaged(table: "person", "a person has a number that none is given")
         }
-        if let newestRows, newestRows.person == person { return newestRows.rows.filter { $0.kind == kind } }
-        let rows = try rows(Held.ids(of: person, Held.Kind.recipient...Held.Kind.lastOfSend))
-        newestRows = (person, rows)
-        return rows.filter { $0.kind == kind }
+        return number
     }
 
-    private func rows(_ ids: ClosedRange<Int64>) throws -> [Held] {
-        try gate.every(Self.heldBetween) {
-            $0.add(ids.lowerBound)
-            $0.add(ids.upperBound)
-        } read: { row in
-            Held(id: row.integer(), tag: try row.optionalID(), sealed: row.byteArray())
+    func state(of subject: SubjectID) throws -> RecipientState? {
+        if let newestState, newestState.subject == subject { return newestState }
+        let stored = try storedPerson(subject)
+        if let stored {
+            newestPerson = (subject, stored.number)
+            newestState = stored.state
         }
+        return stored?.state
     }
 
-    /// Opens one row and reads its fields; what is damaged is named after the row and noted.
-    final func opened<Record>(
-        _ row: Held, of subject: SubjectID, _ read: (_ fields: [UInt8]) throws -> Record
-    ) throws -> Record {
-        try damages.noting(Held.table, row: "\(row.id)") {
-            do {
-                return try read(row.open(of: subject, with: cipher))
-            } catch let error as StoreError {
-                // Sealed content is bound to the name of what it is; the file knows it by another.
-                guard let damage = error.damage, let name = row.kind?.column.table, damage.table == name
-                else {
-                    throw error
-                }
-                throw StoreError.damaged(table: Held.table, "\(name): \(damage.what)")
-            }
+    /// The person as their row has them.
+    final func storedPerson(_ subject: SubjectID) throws -> StoredPerson? {
+        try gate.first(Self.personState, { $0.add(subject) }) { row in
+            let number = try Self.personNumber(from: &row)
+            let fields = try cipher.open(
+                row.byteArray(), in: Self.stateColumn, row: Self.stateRow(subject, number))
+            return StoredPerson(
+                number: number, state: try RecipientState(sealedFields: fields, subject: subject))
         }
     }
 
-    /// Call after every change to `held` or `person`, and after undoing one.
-    final func forgetHeld() {
+    /// What the sealing of a state is bound to.
+    static func stateRow(_ subject: SubjectID, _ number: Int64) -> [UInt8] {
+        var row = subject.bytes
+        withUnsafeBytes(of: number.bigEndian) { row.append(contentsOf: $0) }
+        return row
+    }
+
+    /// Call after every change to `person`, and after undoing one.
+    final func forgetPerson() {
         newestPerson = nil
-        newestRows = nil
+        newestState = nil
     }
 }

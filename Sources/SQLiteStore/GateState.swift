@@ -90,7 +90,7 @@ struct Tail: Equatable {
                 table: "tail", row: "1", "it says another time than the newest row of `entry`, \(end - 1)")
         }
         for (series, row) in zip(series, newest.rows) where row > self[keyPath: series.number] {
-            guard row <= (series.table == "person" ? Held.personMax : StoredRow.countMax) else {
+            guard row <= (series.table == "person" ? GateReading.personMax : StoredRow.countMax) else {
                 damages.note(
                     StoredDamage(table: series.table, row: "\(row)", what: "no row is given such a number"))
                 continue

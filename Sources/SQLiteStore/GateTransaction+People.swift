@@ -2,179 +2,133 @@ import GateVocabulary
 import GatewayPipeline
 
 extension GateTransaction {
-    private static let insertPerson = StatementText("person", "INSERT INTO person VALUES (?, ?)")
-    private static let putHeld = StatementText(
-        "held", "INSERT INTO held VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed")
-    private static let removeHeld = StatementText("held", "DELETE FROM held WHERE id = ?")
-    private static let lastHeld = StatementText(
-        "held", "SELECT id FROM held WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
+    private static let insertPerson = StatementText("person", "INSERT INTO person VALUES (?, ?, ?)")
+    private static let updatePerson = StatementText("person", "UPDATE person SET sealed = ? WHERE number = ?")
 
     /// The number of a pseudonym, given now if it has none.
     func makePerson(_ subject: SubjectID) throws -> Int64 {
         if let known = try person(subject) { return known }
         let number = tail.personNumber + 1
-        guard number <= Held.personMax else {
+        guard number <= Self.personMax else {
             throw StoreError.unavailable("`gate.db` can number no more people")
         }
+        let sealed = try seal(RecipientState(subject).sealedFields, of: subject, number)
         try gate.change(Self.insertPerson) {
             $0.add(number)
             $0.add(subject)
+            $0.add(sealed)
         }
         tail.personNumber = number
-        forgetHeld()
+        forgetPerson()
         return number
     }
 
-    // MARK: Rows of a person
+    private func seal(_ fields: [UInt8], of subject: SubjectID, _ number: Int64) throws -> [UInt8] {
+        try cipher.seal(fields, in: Self.stateColumn, row: Self.stateRow(subject, number))
+    }
 
-    private func put(_ fields: [UInt8], as kind: Held.Kind, id: Int64, tag: Tag?, of subject: SubjectID)
-        throws
-    {
-        let sealed = try Held.seal(fields, as: kind, id: id, tag: tag, of: subject, with: cipher)
-        try gate.change(Self.putHeld) {
-            $0.add(id)
-            $0.add(tag)
+    // MARK: States
+
+    func put(_ state: RecipientState) throws {
+        let number = try makePerson(state.subject)
+        let old = try self.state(of: state.subject) ?? RecipientState(state.subject)
+        guard state != old else { return }
+        let fields = state.sealedFields
+        guard fields.count <= RecipientState.byteCountMax else {
+            throw StoreConflict(
+                table: "person",
+                message:
+                    "a person's state would have \(fields.count) bytes; at most \(RecipientState.byteCountMax) are held"
+            )
+        }
+        try index(state.keys, insteadOf: old, of: number)
+        try index(state.devices, insteadOf: old.devices, of: number)
+        change(StoredPerson(number: number, state: state), fields: fields)
+    }
+
+    /// Writes each state that changed, once, however often it did.
+    func writeStates(_ changed: [(person: StoredPerson, fields: [UInt8])]) throws {
+        for (person, fields) in changed {
+            let sealed = try seal(fields, of: person.state.subject, person.number)
+            try gate.change(Self.updatePerson) {
+                $0.add(sealed)
+                $0.add(person.number)
+            }
+        }
+    }
+
+    // MARK: Look-ups
+
+    private static let insertKey = StatementText("device_key", "INSERT INTO device_key VALUES (?, ?)")
+    private static let findKey = StatementText("device_key", "SELECT key FROM device_key WHERE key = ?")
+
+    private func index(_ keys: [DeviceKeyRecord], insteadOf old: RecipientState, of person: Int64) throws {
+        for key in keys {
+            let known = old.key(key.key)
+            let isOwnOrNew =
+                try known != nil || gate.first(Self.findKey, { $0.add(key.key) }, read: { _ in true }) == nil
+            guard isOwnOrNew, known.map({ $0.device == key.device }) ?? true else {
+                throw StoreConflict(table: "device_key", message: "key \(key.key) belongs to another device")
+            }
+            guard known == nil else { continue }
+            try gate.change(Self.insertKey) {
+                $0.add(key.key)
+                $0.add(person)
+            }
+        }
+    }
+
+    // A token leads to the device that was put with it last.
+    private static let putToken = StatementText(
+        "push_token", "INSERT OR REPLACE INTO push_token VALUES (?, ?, ?)")
+    private static let removeToken = StatementText(
+        "push_token", "DELETE FROM push_token WHERE code = ? AND person = ? AND device = ?")
+
+    private func index(_ devices: [DeviceRecord], insteadOf old: [DeviceRecord], of person: Int64) throws {
+        func change(_ statement: StatementText, _ device: DeviceRecord) throws {
+            guard device.isActive, !device.token.isEmpty else { return }
+            let code = mappings.code(ofToken: device.tokenIdentity)
+            try gate.change(statement) {
+                $0.add(code)
+                $0.add(person)
+                $0.add(device.tag)
+            }
+        }
+        for device in old where !devices.contains(device) { try change(Self.removeToken, device) }
+        for device in devices where !old.contains(device) { try change(Self.putToken, device) }
+    }
+
+    // MARK: Ledgers
+
+    private static let appendLedger = StatementText("ledger", "INSERT INTO ledger VALUES (?, ?, ?, ?)")
+
+    private func append(
+        _ fields: [UInt8], to kind: LedgerKind, at position: Int64, of subject: SubjectID
+    ) throws {
+        let person = try makePerson(subject)
+        let sealed = try cipher.seal(fields, in: LedgerKind.column, row: kind.row(subject, position))
+        try gate.change(Self.appendLedger) {
+            $0.add(person)
+            $0.add(kind.rawValue)
+            $0.add(position)
             $0.add(sealed)
         }
-        forgetHeld()
-    }
-
-    /// Writes the only row of its kind.
-    private func putOnly(_ fields: [UInt8], as kind: Held.Kind, of subject: SubjectID) throws {
-        let id = Held.id(try makePerson(subject), kind, slot: 0)
-        try put(fields, as: kind, id: id, tag: nil, of: subject)
-    }
-
-    /// Writes the row found by its tag, in its old slot or a new one.
-    ///
-    /// - Returns: The row's id.
-    @discardableResult
-    private func putTagged(
-        _ fields: [UInt8], as kind: Held.Kind, tag: Tag, of subject: SubjectID
-    ) throws -> Int64 {
-        let known = try held(kind, of: subject).first { $0.tag == tag }
-        let id = try known?.id ?? nextID(kind, of: subject)
-        try put(fields, as: kind, id: id, tag: tag, of: subject)
-        return id
-    }
-
-    /// - Returns: The id of the row that went; `nil` when there was none.
-    @discardableResult
-    private func removeTagged(_ kind: Held.Kind, tag: Tag, of subject: SubjectID) throws -> Int64? {
-        guard let known = try held(kind, of: subject).first(where: { $0.tag == tag }) else { return nil }
-        try gate.change(Self.removeHeld) { $0.add(known.id) }
-        forgetHeld()
-        return known.id
-    }
-
-    /// The next free id after the person's last row of a kind. Slots start at 1, so that the slot of a ledger's
-    /// row is its sequence; ledgers lose no rows, so theirs are dense.
-    private func nextID(_ kind: Held.Kind, of subject: SubjectID) throws -> Int64 {
-        let person = try makePerson(subject)
-        let ids = Held.ids(of: person, kind...kind)
-        let last = try gate.first(Self.lastHeld) {
-            $0.add(ids.lowerBound)
-            $0.add(ids.upperBound)
-        } read: {
-            $0.integer()
-        }
-        guard let last else { return Held.id(person, kind, slot: 1) }
-        guard last < ids.upperBound else {
-            throw StoreError.unavailable("a person has reached \(Held.slotMax) rows of one kind")
-        }
-        return last + 1
-    }
-
-    /// Appends to a ledger and returns the position, from 1.
-    private func append(_ fields: [UInt8], to kind: Held.Kind, of subject: SubjectID) throws -> Int64 {
-        let id = try nextID(kind, of: subject)
-        try put(fields, as: kind, id: id, tag: nil, of: subject)
-        return id & Held.slotMax
-    }
-
-    // MARK: Records
-
-    func putRecipient(_ record: RecipientRecord) throws {
-        try putOnly(record.sealedFields, as: .recipient, of: record.subject)
-    }
-
-    // Replaces by either column: a device has one token, and a token leads to one device.
-    private static let putToken = StatementText(
-        "push_token", "INSERT OR REPLACE INTO push_token VALUES (?, ?)")
-    private static let removeToken = StatementText("push_token", "DELETE FROM push_token WHERE held = ?")
-
-    func putDevice(_ record: DeviceRecord) throws {
-        let id = try putTagged(record.sealedFields, as: .device, tag: record.tag, of: record.subject)
-        guard record.isActive, !record.token.isEmpty else {
-            try gate.change(Self.removeToken) { $0.add(id) }
-            return
-        }
-        let code = mappings.code(ofToken: record.tokenIdentity)
-        try gate.change(Self.putToken) {
-            $0.add(id)
-            $0.add(code)
-        }
-    }
-
-    func removeDevice(_ device: Tag, of subject: SubjectID) throws {
-        guard let id = try removeTagged(.device, tag: device, of: subject) else { return }
-        try gate.change(Self.removeToken) { $0.add(id) }
-    }
-
-    func putAddress(_ record: AddressRecord) throws {
-        try putTagged(record.sealedFields, as: .address, tag: record.tag, of: record.subject)
-    }
-
-    func removeAddress(_ address: Tag, of subject: SubjectID) throws {
-        try removeTagged(.address, tag: address, of: subject)
-    }
-
-    private static let findKey = StatementText("device_key", "SELECT held FROM device_key WHERE key = ?")
-    private static let insertKey = StatementText("device_key", "INSERT INTO device_key VALUES (?, ?)")
-
-    func putDeviceKey(_ record: DeviceKeyRecord) throws {
-        let id: Int64
-        if let known = try gate.first(Self.findKey, { $0.add(record.key) }, read: { $0.integer() }) {
-            let row = try held(.deviceKey, of: record.subject).first { $0.id == known }
-            guard let row, row.tag == record.device else {
-                throw StoreConflict(
-                    table: "device_key", message: "key \(record.key) belongs to another device")
-            }
-            id = known
-        } else {
-            id = try nextID(.deviceKey, of: record.subject)
-            try gate.change(Self.insertKey) {
-                $0.add(record.key)
-                $0.add(id)
-            }
-        }
-        try put(record.sealedFields, as: .deviceKey, id: id, tag: record.device, of: record.subject)
     }
 
     @discardableResult
     func appendConsent(_ event: ConsentEvent) throws -> Int64 {
-        try append(event.sealedFields, to: .consent, of: event.subject)
+        let earlier = event.withdraws == nil ? [] : try consentEvents(of: event.subject)
+        let moment = ConsentLedger.moment(of: event, in: earlier)
+        var position: Int64 = 0
+        try change(event.subject) { position = $0.hear(event, moment: moment) }
+        try append(event.sealedFields, to: .consent, at: position, of: event.subject)
+        return position
     }
 
-    /// The transition that arrives last is the one in force, whatever its time says: deciding which of two
-    /// wins is the pipeline's business.
     func appendPreference(_ record: PreferenceRecord) throws {
-        _ = try append(
-            PreferenceRecord.sealedFields(of: [record]), to: .preferenceHistory, of: record.subject)
-        var inForce = try preferences(of: record.subject)
-        inForce.removeAll { $0.isSameChoice(as: record) }
-        inForce.append(record)
-        try putOnly(PreferenceRecord.sealedFields(of: inForce), as: .preferences, of: record.subject)
-    }
-
-    func putPermissionPrompt(_ prompt: PermissionPrompt) throws {
-        let known = try held(.permissionPrompt, of: prompt.subject).first { row in
-            try opened(row, of: prompt.subject) {
-                try PermissionPrompt(sealedFields: $0, subject: prompt.subject).device
-            } == prompt.device
-        }
-        let id = try known?.id ?? nextID(.permissionPrompt, of: prompt.subject)
-        try put(prompt.sealedFields, as: .permissionPrompt, id: id, tag: nil, of: prompt.subject)
+        var position: Int64 = 0
+        try change(record.subject) { position = $0.choose(record) }
+        try append(record.sealedFields, to: .choice, at: position, of: record.subject)
     }
 
     // MARK: Forgetting
@@ -188,11 +142,10 @@ extension GateTransaction {
         "event",
         "DELETE FROM event WHERE cursor IN (SELECT number FROM history WHERE person = ? AND kind = 2)")
     private static let historyOfPerson = StatementText("history", "DELETE FROM history WHERE person = ?")
-    private static let keysOfPerson = StatementText(
-        "device_key", "DELETE FROM device_key WHERE held BETWEEN ? AND ?")
+    private static let keysOfPerson = StatementText("device_key", "DELETE FROM device_key WHERE person = ?")
     private static let tokensOfPerson = StatementText(
-        "push_token", "DELETE FROM push_token WHERE held BETWEEN ? AND ?")
-    private static let heldOfPerson = StatementText("held", "DELETE FROM held WHERE id BETWEEN ? AND ?")
+        "push_token", "DELETE FROM push_token WHERE person = ?")
+    private static let ledgersOfPerson = StatementText("ledger", "DELETE FROM ledger WHERE person = ?")
     private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
     private static let toldOfPerson = StatementText("told", "DELETE FROM told WHERE person = ?")
     private static let dutiesOfPerson = StatementText("duty", "DELETE FROM duty WHERE person = ?")
@@ -208,17 +161,14 @@ extension GateTransaction {
             try gate.change(Self.historyOfPerson) { $0.add(person) }
             try gate.change(Self.toldOfPerson) { $0.add(person) }
             try gate.change(Self.dutiesOfPerson) { $0.add(person) }
-            let ids = Held.ids(of: person, Held.Kind.recipient...Held.Kind.permissionPrompt)
-            for statement in [Self.keysOfPerson, Self.tokensOfPerson, Self.heldOfPerson] {
-                try gate.change(statement) {
-                    $0.add(ids.lowerBound)
-                    $0.add(ids.upperBound)
-                }
+            for statement in [Self.keysOfPerson, Self.tokensOfPerson, Self.ledgersOfPerson] {
+                try gate.change(statement) { $0.add(person) }
             }
             try gate.change(Self.deletePerson) { $0.add(person) }
         }
         newestSend = nil
-        forgetHeld()
+        forgetPerson()
+        forget(subject)
         try gate.change(Self.markErased) { $0.add(subject) }
     }
 }

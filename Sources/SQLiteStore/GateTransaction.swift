@@ -6,16 +6,18 @@ import OpenSSLCrypto
 /// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
-    // @unchecked is sound because `words`, `tail`, `tally` and `coveredSealCount` are touched only inside `connection`'s queue.
+    // @unchecked is sound because `words`, `tail`, `tally`, `cache` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
     let words: Words
     var tail = Tail()
     var tally = Tally()
+    var cache: PeopleCache
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
 
-    init(_ connection: Connection, index: HMACKey) {
+    init(_ connection: Connection, index: HMACKey, cachedPersonCountMax: Int) {
         self.connection = connection
+        cache = PeopleCache(countMax: cachedPersonCountMax)
         words = Words(index: index)
     }
 }
@@ -47,6 +49,11 @@ final class GateTransaction: GateReading, StoreTransaction {
     var newestSend: (id: SendID, number: Int64)?
     let prunedRowCountMax: Int
     private var savepointDepth = 0
+    /// States as this transaction has them so far; their rows are written once, at its end.
+    private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
+    /// What was read, for the cache, once it is known that it was committed.
+    private var read: [SubjectID: StoredPerson] = [:]
+    private var readSubjects: [UserID: Subject] = [:]
     private var writesMappings = false
 
     init(
@@ -66,6 +73,45 @@ final class GateTransaction: GateReading, StoreTransaction {
     // The rows behind these are written once per transaction, so until then they are true only here.
     override func currentTail() throws -> Tail { tail }
     override func currentTally() throws -> Tally { tally }
+
+    // MARK: People
+
+    override func person(_ subject: SubjectID) throws -> Int64? {
+        if let known = changed[subject]?.person ?? read[subject] ?? writer.cache.people[subject] {
+            return known.number
+        }
+        return try super.person(subject)
+    }
+
+    override func state(of subject: SubjectID) throws -> RecipientState? {
+        if let known = changed[subject]?.person ?? read[subject] ?? writer.cache.people[subject] {
+            return known.state
+        }
+        let stored = try storedPerson(subject)
+        read[subject] = stored
+        return stored?.state
+    }
+
+    override func subject(of user: UserID) throws -> Subject? {
+        if let known = readSubjects[user] ?? writer.cache.subjects[user] { return known }
+        let found = try super.subject(of: user)
+        readSubjects[user] = found
+        return found
+    }
+
+    func change(_ person: StoredPerson, fields: [UInt8]) {
+        changed[person.state.subject] = (person, fields)
+        read[person.state.subject] = nil
+    }
+
+    /// Nothing of an erased person may be found where it was kept to be quick. What is kept of others is only that.
+    func forget(_ subject: SubjectID) {
+        changed[subject] = nil
+        read[subject] = nil
+        writer.cache.people[subject] = nil
+        readSubjects = [:]
+        writer.cache.subjects.removeAll()
+    }
 
     // MARK: Pseudonyms
 
@@ -113,7 +159,7 @@ final class GateTransaction: GateReading, StoreTransaction {
         try gate.setSavepoint()
         if writesMappings { try withMappings { try $0.setSavepoint() } }
         savepointDepth += 1
-        let before = (tail: tail, tally: tally, words: words.mark)
+        let before = (tail: tail, tally: tally, words: words.mark, changed: changed)
         let result: Result
         do {
             // Whoever runs the savepoint may go on after it.
@@ -123,7 +169,10 @@ final class GateTransaction: GateReading, StoreTransaction {
             (tail, tally) = (before.tail, before.tally)
             words.rollBack(to: before.words)
             newestSend = nil
-            forgetHeld()
+            changed = before.changed
+            // What was read since may have been made since.
+            (read, readSubjects) = ([:], [:])
+            forgetPerson()
             try gate.rollBackToSavepoint()
             if writesMappings { try withMappings { try $0.rollBackToSavepoint() } }
             throw error
@@ -140,6 +189,7 @@ final class GateTransaction: GateReading, StoreTransaction {
     /// On an error the caller rolls back.
     func commit() throws {
         if tail != writer.tail { try tail.write(to: gate) }
+        try writeStates(changed.values.map { ($0.person, $0.fields) })
         let sealCount = try coverSeals()
         try tally.writeChanges(to: gate)
         if writesMappings { try withMappings { try $0.commit() } }
@@ -147,6 +197,9 @@ final class GateTransaction: GateReading, StoreTransaction {
         words.commit()
         writer.tail = tail
         writer.tally = tally
+        for (subject, person) in read { writer.cache.people[subject] = person }
+        for (subject, change) in changed { writer.cache.people[subject] = change.person }
+        for (user, subject) in readSubjects { writer.cache.subjects[user] = subject }
         writer.coveredSealCount = sealCount
     }
 

@@ -62,7 +62,8 @@ package final class SQLiteStore: GateStore {
         let gate = try open(
             gatePath, .gate, .writer(byteCountMax: limits.gateByteCountMax),
             cache: limits.writerCacheByteCount)
-        let writer = GateWriter(gate, index: indexKey)
+        let writer = GateWriter(
+            gate, index: indexKey, cachedPersonCountMax: limits.cachedPersonCountMax)
         try gate.exclusively {
             try Schema.gate.prepare(gate)
             try Self.checkDataKey(cipher, in: gate)

@@ -43,8 +43,8 @@ extension Schema {
     ///
     /// Shaped by what a send touches, because every page it changes is 4 KiB of write-ahead log, and every
     /// page it reads of ten million people is a read from the disk:
-    /// - a pseudonym is a number through `person`, and all that is held of one person lies together in
-    ///   `held` under that number, whatever it is: one or two pages, read in one go, erased in one go;
+    /// - a pseudonym is a number through `person`, whose row has the person's state as one value: read in one go, and
+    ///   written only when the person changes. What only grows lies beside it in `ledger`;
     /// - `history` is the one random page a send changes: sends, counted forwards and events of a person side
     ///   by side. It replaces three indexes;
     /// - `send`, `event`, `entry` and the index of events by send grow at their end;
@@ -60,19 +60,29 @@ extension Schema {
             ) STRICT;
             CREATE TABLE person (
                 number INTEGER PRIMARY KEY,
-                subject BLOB NOT NULL UNIQUE
-            ) STRICT;
-            -- id = person number << 24 | kind << 20 | slot; the kinds are in `Held.Kind`.
-            CREATE TABLE held (
-                id INTEGER PRIMARY KEY,
-                tag BLOB,
+                subject BLOB NOT NULL UNIQUE,
                 sealed BLOB NOT NULL
             ) STRICT;
+            -- What only grows: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
+            CREATE TABLE ledger (
+                person INTEGER NOT NULL,
+                kind INTEGER NOT NULL,
+                position INTEGER NOT NULL,
+                sealed BLOB NOT NULL,
+                PRIMARY KEY (person, kind, position)
+            ) STRICT, WITHOUT ROWID;
+            -- Whose a key is, and whose a push token: HMAC-SHA256 of the token under the index key, of active devices.
             CREATE TABLE device_key (
                 key BLOB PRIMARY KEY,
-                held INTEGER NOT NULL
+                person INTEGER NOT NULL
             ) STRICT, WITHOUT ROWID;
-            CREATE INDEX device_key_by_held ON device_key (held);
+            CREATE INDEX device_key_by_person ON device_key (person);
+            CREATE TABLE push_token (
+                code BLOB PRIMARY KEY,
+                person INTEGER NOT NULL,
+                device BLOB NOT NULL
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX push_token_by_person ON push_token (person);
             -- Pseudonyms whose mapping in subjects.db is still to be destroyed.
             CREATE TABLE erasure (
                 subject BLOB PRIMARY KEY
@@ -198,13 +208,6 @@ extension Schema {
                 PRIMARY KEY (person, event)
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX told_by_time ON told (at);
-            """,
-            """
-            -- Which device a push token leads to: HMAC-SHA256 of the token under the index key, of active devices.
-            CREATE TABLE push_token (
-                held INTEGER PRIMARY KEY,
-                code BLOB NOT NULL UNIQUE
-            ) STRICT;
             """,
             """
             -- What the clocks showed when the newest entry was recorded.

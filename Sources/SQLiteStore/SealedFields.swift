@@ -49,6 +49,12 @@ struct FieldWriter {
         if let value { write(&self, value) }
     }
 
+    /// A count, then the values.
+    mutating func put<Value>(list: [Value], _ write: (inout FieldWriter, Value) -> Void) {
+        put(Int64(list.count))
+        for value in list { write(&self, value) }
+    }
+
     mutating func put(optional text: String?) { put(text) { $0.put($1) } }
     mutating func put(optional instant: Instant?) { put(instant) { $0.put($1) } }
     mutating func put<Code: StoredCode>(optional value: Code?) { put(value) { $0.put($1) } }
@@ -156,6 +162,18 @@ struct FieldReader {
 
     mutating func optional<Value>(_ read: (inout FieldReader) throws -> Value) throws -> Value? {
         try flag() ? try read(&self) : nil
+    }
+
+    mutating func list<Value>(_ read: (inout FieldReader) throws -> Value) throws -> [Value] {
+        let count = try integer()
+        var values: [Value] = []
+        // A wrong count ends the loop with an error after the last byte, not with an allocation.
+        var number: Int64 = 0
+        while number < count {
+            values.append(try read(&self))
+            number += 1
+        }
+        return values
     }
 
     mutating func region() throws -> RegionObservation {

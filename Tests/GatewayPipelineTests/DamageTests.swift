@@ -18,7 +18,7 @@ import WireProtocol
     }
 
     private func gate(sending ids: [String] = []) async throws -> GatewayHarness {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(storeLimits: SQLiteStoreLimits(cachedPersonCountMax: 0))
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         for (id, user) in zip(ids, ["u_1", "u_2"]) {
             let sent = try await gate.call(
@@ -81,7 +81,7 @@ import WireProtocol
 
     @Test func `who cannot be read any more can still be forgotten`() async throws {
         let gate = try await gate()
-        try tamper(gate, "UPDATE held SET sealed = x'00' WHERE id >> 24 = 1")
+        try tamper(gate, "UPDATE person SET sealed = x'00' WHERE number = 1")
         #expect(try await gate.call("product", "GET", "/v1/recipients/u_1").status == 503)
         #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
         #expect(try await gate.call("product", "GET", "/v1/recipients/u_1").status == 404)
@@ -126,29 +126,33 @@ import WireProtocol
         #expect(gate.store.damagedRows.map(\.table) == ["send"])
     }
 
-    @Test(arguments: ["recipient", "device", "preferences", "consent"])
-    func `a damaged row of a person refuses sends to that person only, by its name`(kind: String) async throws
-    {
+    @Test func `a damaged row of a person refuses sends to that person only, by its name`() async throws {
         let gate = try await gate()
         for user in ["u_1", "u_2"] { try await gate.consent(user) }
-        let kinds = ["recipient": 0, "device": 1, "preferences": 4, "consent": 5]
-        let number = try #require(kinds[kind])
-        try tamper(
-            gate, "UPDATE held SET sealed = x'0000' WHERE id >> 24 = 1 AND (id >> 20) & 15 = \(number)")
+        try tamper(gate, "UPDATE person SET sealed = x'0000' WHERE number = 1")
         let refused = try await gate.call(
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("a", to: "u_1"))
         #expect(refused.status == 503, "\(refused.json)")
         // A caller is told that it is not theirs to mend, and the operator which row it is.
         #expect(refused["detail"]?.contains("`sendgate status`") == true, "\(refused.json)")
-        #expect(refused["detail"]?.contains("held") == false, "\(refused.json)")
+        #expect(refused["detail"]?.contains("person") == false, "\(refused.json)")
         let other = try await gate.call(
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("b", to: "u_2"))
         #expect(other.status == 202, "\(other.json)")
-        let damaged = try #require(gate.store.damagedRows.first)
-        #expect(gate.store.damagedRows.count == 1 && damaged.table == "held", "\(gate.store.damagedRows)")
-        #expect(damaged.row.flatMap { Int64($0) }.map { $0 >> 20 & 15 } == Int64(number))
-        #expect(damaged.what.hasPrefix(kind == "preferences" ? "preference: " : "\(kind): "), "\(damaged)")
+        #expect(gate.store.damagedRows.map(\.table) == ["person"])
+        #expect(gate.store.damagedRows.first?.row == "1", "\(gate.store.damagedRows)")
         // One person's row is no reason to call the whole gateway unready.
         #expect(try await gate.call("nobody", "GET", "/readyz").status == 200)
+    }
+
+    @Test func `a damaged ledger refuses what adds to it and shows it, and no send`() async throws {
+        let gate = try await gate()
+        try await gate.consent("u_1")
+        try tamper(gate, "UPDATE ledger SET sealed = x'0000' WHERE person = 1")
+        #expect(try await gate.consent("u_1", id: "c2").status == 503)
+        #expect(try await gate.call("auditor", "GET", "/v1/recipients/u_1/consents").status == 503)
+        let sent = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p", to: "u_1"))
+        #expect(sent.status == 202, "\(sent.json)")
+        #expect(Set(gate.store.damagedRows.map(\.table)) == ["ledger"])
     }
 }

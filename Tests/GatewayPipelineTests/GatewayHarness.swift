@@ -164,6 +164,7 @@ final class GatewayHarness: Sendable {
     ///   - earlier: A gateway whose keys and published trail this one has.
     ///   - folder: An existing state directory of that gateway's.
     ///   - caps: A `limits.yaml` to use in place of the rule book's own.
+    ///   - storeLimits: With no person kept decoded, what is done to the file behind the gateway's back is seen at once.
     ///   - opening: What the engine records first.
     ///   - edit: Changes the pages of the bundle before it is read.
     ///   - isChecked: `false` reads the bundle as an archive is read, whatever its pages let a caller do.
@@ -171,7 +172,7 @@ final class GatewayHarness: Sendable {
         at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
         world: EngineWorld = EngineWorld(), after earlier: GatewayHarness? = nil, in folder: String? = nil,
         edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
-        opening: Engine.Opening? = nil
+        storeLimits: SQLiteStoreLimits = SQLiteStoreLimits(), opening: Engine.Opening? = nil
     ) throws {
         isDrained = world.isDrained
         self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
@@ -195,7 +196,8 @@ final class GatewayHarness: Sendable {
                 data: .random(byteCount: 32), index: .random(byteCount: 32), origin: .generate())
         let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(keys.data)))
         let index = HMACKey(keys.index)
-        store = try SQLiteStore(directory: self.folder, cipher: cipher, indexKey: index)
+        store = try SQLiteStore(
+            directory: self.folder, cipher: cipher, indexKey: index, limits: storeLimits)
         // As a start does.
         try store.write { try $0.archiveNotices(of: policy) }
         origin = keys.origin

@@ -73,45 +73,49 @@ import Testing
         #expect(store.damagedRows.contains { $0.table == table }, "nothing was noticed after: \(sql)")
     }
 
-    /// The id of a held row of one of the two people.
-    private func held(_ person: Int, _ kind: Held.Kind, _ slot: Int64) -> Int64 {
-        Held.id(Int64(person), kind, slot: slot)
-    }
-
-    private func swap(_ left: Int64, _ right: Int64) -> String {
+    private func swap(_ table: String, _ left: String, _ right: String) -> String {
         """
-        CREATE TABLE kept AS SELECT sealed FROM held WHERE id = \(left);
-        UPDATE held SET sealed = (SELECT sealed FROM held WHERE id = \(right)) WHERE id = \(left);
-        UPDATE held SET sealed = (SELECT sealed FROM kept) WHERE id = \(right);
+        CREATE TABLE kept AS SELECT sealed FROM \(table) WHERE \(left);
+        UPDATE \(table) SET sealed = (SELECT sealed FROM \(table) WHERE \(right)) WHERE \(left);
+        UPDATE \(table) SET sealed = (SELECT sealed FROM kept) WHERE \(right);
         """
     }
 
     @Test func `a value moved to another person is damage`() throws {
-        for kind in [Held.Kind.recipient, .preferences] {
-            let sql = swap(held(1, kind, 0), held(2, kind, 0))
-            try expectDamaged("held", after: sql) { store in
-                _ = try store.recipient(.sample(1))
-                _ = try store.preferences(of: .sample(1))
-            }
+        try expectDamaged("person", after: swap("person", "number = 1", "number = 2")) {
+            _ = try $0.recipient(.sample(1))
+        }
+        try expectDamaged(
+            "ledger", after: swap("ledger", "person = 1 AND kind = 0", "person = 2 AND kind = 0")
+        ) {
+            _ = try $0.consentEvents(of: .sample(1))
         }
     }
 
-    @Test func `a value moved to another row of the same person is damage`() throws {
-        try expectDamaged("held", after: swap(held(1, .device, 1), held(1, .device, 2))) {
-            _ = try $0.devices(of: .sample(1))
+    @Test func `a record moved to another ledger or another place in it is damage`() throws {
+        for sql in [
+            swap("ledger", "person = 1 AND kind = 0", "person = 1 AND kind = 1"),
+            "UPDATE ledger SET position = 2",
+        ] {
+            try expectDamaged("ledger", after: sql) { _ = try $0.consentEvents(of: .sample(1)) }
+            try expectDamaged("ledger", after: sql) { _ = try $0.preferenceHistory(of: .sample(1)) }
         }
     }
 
-    @Test func `a value moved to another kind of row is damage`() throws {
-        try expectDamaged("held", after: swap(held(1, .device, 1), held(1, .address, 1))) {
-            _ = try $0.devices(of: .sample(1))
+    @Test func `a record that is missing from a ledger is damage`() throws {
+        try expectDamaged("ledger", after: "DELETE FROM ledger") { _ = try $0.consentEvents(of: .sample(1)) }
+        try expectDamaged("ledger", after: "DELETE FROM ledger") {
+            _ = try $0.preferenceHistory(of: .sample(1))
         }
     }
 
-    @Test func `a destination under another's tag is damage`() throws {
-        let sql =
-            "UPDATE held SET tag = x'00112233445566778899aabbccddeeff' WHERE id = \(held(1, .device, 1))"
-        try expectDamaged("held", after: sql) { _ = try $0.devices(of: .sample(1)) }
+    @Test func `a key or a token that leads to another person is damage`() throws {
+        try expectDamaged("device_key", after: "UPDATE device_key SET person = 3 - person") {
+            _ = try $0.deviceKey(.sample(1001))
+        }
+        try expectDamaged("person", after: "UPDATE push_token SET person = 3") {
+            _ = try $0.device(withToken: Canary.token)
+        }
     }
 
     @Test func `a person under another's pseudonym is damage`() throws {
@@ -119,7 +123,7 @@ import Testing
             UPDATE person SET subject = zeroblob(16) WHERE number = 1;
             UPDATE person SET subject = x'0000000000005eed0000000000000001' WHERE number = 2
             """
-        try expectDamaged("held", after: sql) { _ = try $0.recipient(.sample(1)) }
+        try expectDamaged("person", after: sql) { _ = try $0.recipient(.sample(1)) }
     }
 
     @Test(arguments: [
@@ -152,7 +156,10 @@ import Testing
         try expectDamaged("event", after: "UPDATE event SET sealed = \(flip)") {
             _ = try $0.events(of: CallerName("payments"), after: 0, limit: 9)
         }
-        try expectDamaged("held", after: "UPDATE held SET sealed = \(flip)") {
+        try expectDamaged("person", after: "UPDATE person SET sealed = \(flip)") {
+            _ = try $0.recipient(.sample(1))
+        }
+        try expectDamaged("ledger", after: "UPDATE ledger SET sealed = \(flip)") {
             _ = try $0.consentEvents(of: .sample(1))
         }
         let tagKey = "UPDATE subject SET tag_key = \(flipped("tag_key"))"
@@ -251,7 +258,9 @@ import Testing
     @Test func `an erasure succeeds although the person's rows no longer authenticate`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.state).write { _ = try $0.putCanaries() }
-        try tamper(folder.state + "/gate.db") { try $0.script("UPDATE held SET sealed = x'00'") }
+        try tamper(folder.state + "/gate.db") {
+            try $0.script("UPDATE person SET sealed = x'00'; UPDATE ledger SET sealed = x'00'")
+        }
         let store = try openStore(folder.state)
         try store.write { try $0.eraseSubject(.sample(1)) }
         try store.finishErasures()

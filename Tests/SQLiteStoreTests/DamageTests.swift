@@ -53,33 +53,16 @@ import Testing
     @Test func `fields read as something or are damage, whatever they hold`() throws {
         let decoders: [(fields: [UInt8], read: ([UInt8]) throws -> Void)] = [
             (
-                RecipientRecord.full.sealedFields,
-                { _ = try RecipientRecord(sealedFields: $0, subject: .sample(1)) }
-            ),
-            (
-                DeviceRecord.full.sealedFields,
-                { _ = try DeviceRecord(sealedFields: $0, subject: .sample(1), tag: .sample(2)) }
-            ),
-            (
-                AddressRecord.full.sealedFields,
-                { _ = try AddressRecord(sealedFields: $0, subject: .sample(1), tag: .sample(2)) }
-            ),
-            (
-                DeviceKeyRecord.full.sealedFields,
-                { _ = try DeviceKeyRecord(sealedFields: $0, subject: .sample(1), device: .sample(2)) }
-            ),
-            (
-                PermissionPrompt(subject: .sample(1), device: .sample(2), shownAt: .sample, answer: "denied")
-                    .sealedFields,
-                { _ = try PermissionPrompt(sealedFields: $0, subject: .sample(1)) }
+                RecipientState.full.sealedFields,
+                { _ = try RecipientState(sealedFields: $0, subject: .sample(1)) }
             ),
             (
                 ConsentEvent.full.sealedFields,
                 { _ = try ConsentEvent(sealedFields: $0, subject: .sample(1), sequence: 1) }
             ),
             (
-                PreferenceRecord.sealedFields(of: [.full, .full]),
-                { _ = try PreferenceRecord.list(sealedFields: $0, subject: .sample(1)) }
+                PreferenceRecord.full.sealedFields,
+                { _ = try PreferenceRecord(sealedFields: $0, subject: .sample(1)) }
             ),
             (
                 SendRecord.Details(
@@ -224,7 +207,8 @@ import Testing
                 // The first row only: what is damaged is the first person's, or everybody's.
                 let first = "rowid = (SELECT min(rowid) FROM \(table))"
                 let isKeyed = [
-                    "device_key", "erasure", "history", "outbox_tally", "setting", "key_check", "told",
+                    "device_key", "push_token", "ledger", "erasure", "history", "outbox_tally", "setting",
+                    "key_check", "told",
                 ]
                 .contains(table)
                 let place = isKeyed ? "(SELECT min(\(column)) FROM \(table)) IS \(column)" : first
@@ -294,7 +278,7 @@ import Testing
             try $0.script(
                 """
                 UPDATE outbox SET sealed = x'00' WHERE number = 1;
-                UPDATE held SET sealed = x'00' WHERE id = \(Held.id(1, .device, slot: 1));
+                UPDATE person SET sealed = x'00' WHERE number = 1;
                 """)
         }
         let told = Mutex<[StoredDamage]>([])
@@ -308,11 +292,10 @@ import Testing
             #expect(try store.read { try $0.outbox(.sample(2)) }?.isDamaged == false)
         }
         let damaged = store.damagedRows
-        #expect(damaged.map(\.table) == ["outbox", "held"])
-        #expect(damaged.last?.what.hasPrefix("device: ") == true)
+        #expect(damaged.map(\.table) == ["outbox", "person"])
         #expect(
             damaged.map(\.row) == [
-                MessageID.sample(1).hexadecimal, "\(Held.id(1, .device, slot: 1))",
+                MessageID.sample(1).hexadecimal, "1",
             ])
         #expect(told.withLock { $0 } == damaged)
         #expect(!Canary.all.contains { canary in damaged.contains { "\($0)".contains(canary) } })
@@ -348,6 +331,26 @@ import Testing
 }
 
 // Records with every field set.
+
+extension RecipientState {
+    /// Everything set that can be, twice where there may be several.
+    fileprivate static var full: RecipientState {
+        var state = RecipientState(.sample(1))
+        state.record = .full
+        var device = DeviceRecord.full
+        state.put(device)
+        device.tag = .sample(12)
+        device.region = nil
+        state.put(device)
+        state.put(AddressRecord.full)
+        state.put(DeviceKeyRecord.full)
+        _ = state.hear(.full, moment: .sample)
+        _ = state.choose(.full)
+        state.put(
+            PermissionPrompt(subject: .sample(1), device: .sample(2), shownAt: .sample, answer: "denied"))
+        return state
+    }
+}
 
 extension RecipientRecord {
     fileprivate static let full = RecipientRecord(

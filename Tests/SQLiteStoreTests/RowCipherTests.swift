@@ -9,12 +9,12 @@ import Testing
     private let column = SealedColumn("device", "sealed")
     private let plain = Array("a push token".utf8)
 
-    private func isDamaged(_ body: () throws -> Void) -> Bool {
+    private func isDamaged(in expected: String = "device", _ body: () throws -> Void) -> Bool {
         do {
             try body()
             return false
         } catch StoreError.damaged(let table, _, _) {
-            return table == "device"
+            return table == expected
         } catch {
             return false
         }
@@ -100,31 +100,28 @@ import Testing
     // MARK: Fields
 
     @Test func `fields that are cut short or too long are damage, whatever is missing`() throws {
-        let device = DeviceRecord(
-            subject: .sample(1), tag: .sample(2), id: DestinationID("d"), platform: .ios, app: "a",
-            token: "t",
-            region: RegionObservation(code: RegionCode("US-CA")!, source: .ip, observedAt: .sample),
-            timeZone: "Europe/Oslo", osPermission: .denied, criticalAlerts: true, isActive: false,
-            seenAt: .sample)
-        let fields = device.sealedFields
-        #expect(try DeviceRecord(sealedFields: fields, subject: .sample(1), tag: .sample(2)) == device)
+        var state = RecipientState(.sample(1))
+        state.put(
+            DeviceRecord(
+                subject: .sample(1), tag: .sample(2), id: DestinationID("d"), platform: .ios, app: "a",
+                token: "t",
+                region: RegionObservation(code: RegionCode("US-CA")!, source: .ip, observedAt: .sample),
+                timeZone: "Europe/Oslo", osPermission: .denied, criticalAlerts: true, isActive: false,
+                seenAt: .sample))
+        let fields = state.sealedFields
+        func read(_ fields: [UInt8]) throws -> RecipientState {
+            try RecipientState(sealedFields: fields, subject: .sample(1))
+        }
+        #expect(try read(fields) == state)
         for count in 0..<fields.count {
-            #expect(
-                isDamaged {
-                    _ = try DeviceRecord(
-                        sealedFields: Array(fields[..<count]), subject: .sample(1), tag: .sample(2))
-                })
+            #expect(isDamaged(in: RecipientState.table) { _ = try read(Array(fields[..<count])) })
         }
-        #expect(
-            isDamaged {
-                _ = try DeviceRecord(sealedFields: fields + [0], subject: .sample(1), tag: .sample(2))
-            })
-        // A count that promises more than there is ends with an error, not with an allocation.
-        var list = PreferenceRecord.sealedFields(of: [])
-        list[1] = 0x7F
-        #expect(throws: StoreError.self) {
-            try PreferenceRecord.list(sealedFields: list, subject: .sample(1))
-        }
+        #expect(isDamaged(in: RecipientState.table) { _ = try read(fields + [0]) })
+        // A count that promises more than there is ends with an error, not with an allocation. The first list's count
+        // is after two counts and the flag of the record.
+        var endless = fields
+        endless[18] = 0x7F
+        #expect(isDamaged(in: RecipientState.table) { _ = try read(endless) })
     }
 
     // MARK: Looking for remnants

@@ -30,9 +30,7 @@ import Testing
             ])
         #expect(ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown"])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "held", "gathered"])
-        #expect(
-            Held.Kind.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 6, 7]
-                && Held.Kind.permissionPrompt.rawValue == 7)
+        #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)
     }
 
     @Test func `every value has a code and comes back from it`() {
@@ -67,14 +65,5 @@ import Testing
         #expect(Rank.of(.marketing, .critical) == Rank.of(.social, .critical))
         #expect(Array(Rank.all(in: .security)) == [0, 1, 2, 3])
         #expect(Array(Rank.all(in: .general)) == [4, 5, 6, 7])
-    }
-
-    @Test func `ids of held rows keep person, kind and slot apart`() {
-        let id = Held.id(Held.personMax, .permissionPrompt, slot: Held.slotMax)
-        #expect(id > 0)
-        let row = Held(id: id, tag: nil, sealed: [])
-        #expect(row.kind == .permissionPrompt && row.slot == Held.slotMax)
-        #expect(Held.person(of: id) == Held.personMax)
-        #expect(!Held.ids(of: 1, .recipient ... .permissionPrompt).contains(Held.id(2, .recipient, slot: 0)))
     }
 }

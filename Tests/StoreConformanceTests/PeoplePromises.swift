@@ -74,6 +74,7 @@ import Testing
         second.isActive = false
         try opened.write { try $0.putDevice(second) }
         #expect(try found("bb") == nil)
+        first.seenAt = .sample(9)
         try opened.write { try $0.putDevice(first) }
         #expect(try found("aaff") == first)
         #expect(throws: Interrupted.self) {

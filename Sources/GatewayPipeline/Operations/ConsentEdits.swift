@@ -11,7 +11,7 @@ extension BatchContext {
     func addConsent(
         _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
-        guard let person = try RecipientSnapshot.load(user, from: store) else {
+        guard let person = try RecipientWithLedger.load(user, from: store) else {
             throw Problem(.notFound, detail: "register the recipient first")
         }
         let grants = policy.grants(of: caller)
@@ -21,7 +21,7 @@ extension BatchContext {
                 detail: "caller `\(caller)` may not assert the method `\(body.method.rawValue)`")
         }
         let address = try body.address.map { id in
-            guard let address = person.destination(id, on: body.channel) else {
+            guard let address = person.person.destination(id, on: body.channel) else {
                 throw Problem(
                     .notFound, detail: "the recipient has no \(body.channel.rawValue) address of this name")
             }
@@ -132,7 +132,7 @@ extension BatchContext {
     /// where they themselves said nothing, and undoes no refusal, no objection and no yes (ePrivacy Directive Art. 13(2),
     /// GDPR Art. 21(3)).
     private func requireSilence(
-        of person: RecipientSnapshot, about body: ConsentBody, at address: Tag?
+        of person: RecipientWithLedger, about body: ConsentBody, at address: Tag?
     ) throws {
         guard body.purpose == .marketing, body.channel == .email, body.state.ledgerState == .given else {
             throw Problem(
@@ -145,7 +145,7 @@ extension BatchContext {
                 ])
         }
         let scope = Category.marketing.rawValue
-        let isOff = [nil, address].contains { person.preference(scope, body.channel, at: $0).isOff }
+        let isOff = [nil, address].contains { person.person.preference(scope, body.channel, at: $0).isOff }
         let said = ConsentLedger.fact(
             purpose: body.purpose, channel: body.channel, address: address, in: person.consents)
         let hasSpoken =
@@ -167,7 +167,7 @@ extension BatchContext {
     func withdrawConsent(
         _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
-        guard let person = try RecipientSnapshot.load(user, from: store),
+        guard let person = try RecipientWithLedger.load(user, from: store),
             let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
         else { throw Problem(.notFound, detail: "no consent of this id is recorded") }
         if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
@@ -204,7 +204,7 @@ extension BatchContext {
             try object(objection, of: after, at: now)
         }
         after = try reloaded(person)
-        try reconsider(person.subject.id, as: after, because: .consentChanged, at: now)
+        try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
         let isStillGiven = Channel.allCases.contains {
             !ConsentLedger.givenScopes(of: given.purpose, channel: $0, in: after.consents).isEmpty
         }
@@ -231,9 +231,9 @@ extension BatchContext {
     ///   - method: How it was said.
     /// - Returns: The person as the ledger knows them now.
     private func withdrawConsents(
-        to purpose: Purpose, on channel: Channel, for address: Tag? = nil, of person: RecipientSnapshot,
+        to purpose: Purpose, on channel: Channel, for address: Tag? = nil, of person: RecipientWithLedger,
         at eventTime: Instant, method: ConsentMethod, by caller: CallerName, receivedAt now: Instant
-    ) throws -> RecipientSnapshot {
+    ) throws -> RecipientWithLedger {
         var person = person
         for given in ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
         where given.eventTime <= eventTime && (address == nil || given.address == address) {
@@ -260,7 +260,7 @@ extension BatchContext {
         from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
         at now: Instant
     ) throws {
-        guard var person = try RecipientSnapshot.load(subject, from: store) else { return }
+        guard var person = try RecipientWithLedger.load(subject, from: store) else { return }
         let newest = ConsentLedger.newest(in: person.consents)
         let ended = newest.filter {
             $0.key.channel == channel && $0.key.address == old && $0.value.state != .given
@@ -279,7 +279,7 @@ extension BatchContext {
     func setPreference(
         _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
-        guard var person = try RecipientSnapshot.load(user, from: store) else {
+        guard var person = try RecipientWithLedger.load(user, from: store) else {
             throw Problem(.notFound, detail: "register the recipient first")
         }
         let source = body.source
@@ -310,7 +310,7 @@ extension BatchContext {
         }
         let destination = try body.destination.flatMap { id in
             try body.channel.flatMap { channel -> Tag? in
-                if let destination = person.destination(id, on: channel) { return destination.tag }
+                if let destination = person.person.destination(id, on: channel) { return destination.tag }
                 // A link lives on in an inbox after its address or device is gone. Which number or mailbox that was is
                 // not known any more, so the no holds for the whole channel.
                 if source == .unsubscribeLink, body.storedState.isOff { return nil }
@@ -339,7 +339,7 @@ extension BatchContext {
         }
         guard let trail else { preconditionFailure("a preference was set on no channel") }
         person = try reloaded(person)
-        try reconsider(person.subject.id, as: person, because: .preferenceChanged, at: now)
+        try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
         return RecordedAnswer(trail: trail, noEffect: Will(person) == before ? .alreadySo : nil)
     }
 
@@ -354,7 +354,7 @@ extension BatchContext {
     }
 
     private func append(
-        _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+        _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws -> RecordedAnswer {
         let trail = try appendLedger(event, at: now)
         // A notice that was only shown is no will.
@@ -362,7 +362,7 @@ extension BatchContext {
         try follow(event, of: try reloaded(person), by: caller, at: now)
         try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
-        try reconsider(person.subject.id, as: after, because: .consentChanged, at: now)
+        try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
         guard Will(after) == Will(person) else { return RecordedAnswer(trail: trail) }
         let fact = ConsentLedger.fact(
             purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
@@ -372,7 +372,7 @@ extension BatchContext {
 
     /// A no to marketing that holds ends what only marketing asks for besides and was given in the same place up to then.
     private func endWhatElseIsAsked(
-        with event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+        with event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws {
         guard event.state != .given, let category = Category(rawValue: event.purpose.text) else { return }
         let fact = ConsentLedger.fact(
@@ -395,7 +395,7 @@ extension BatchContext {
     /// Records the preference that goes with a consent event. The event may be older than what the ledger knows, and
     /// older than a choice made since; what counts is the newest, and at equal times the no.
     private func follow(
-        _ event: ConsentEvent, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+        _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws {
         let fact = ConsentLedger.fact(
             purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
@@ -408,13 +408,13 @@ extension BatchContext {
         var places = [event.address]
         // Who says yes to texts at a number wants texts: an off for the whole channel that is older gives way.
         if event.address != nil, state == .userOn,
-            person.preference(category.rawValue, event.channel, at: nil).isOff
+            person.person.preference(category.rawValue, event.channel, at: nil).isOff
         {
             places.append(nil)
         }
         let choices = try choices(of: category.rawValue, on: event.channel, by: person)
         for place in places
-        where person.preference(category.rawValue, event.channel, at: place) != state {
+        where person.person.preference(category.rawValue, event.channel, at: place) != state {
             let choice = choices.first { $0.destination == place }
             if let choice,
                 choice.at > moment || choice.at == moment && state == .userOn && choice.state != .userOn
@@ -436,7 +436,7 @@ extension BatchContext {
 
     /// The newest choice at each place of a channel where one was ever made.
     private func choices(
-        of scope: String, on channel: Channel, by person: RecipientSnapshot
+        of scope: String, on channel: Channel, by person: RecipientWithLedger
     ) throws -> [PreferenceRecord] {
         try store.preferences(of: person.subject.id).filter { $0.scope == scope && $0.channel == channel }
     }
@@ -444,7 +444,7 @@ extension BatchContext {
     /// Records an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
     /// was said at some of its destinations, at each of the others.
     private func object(
-        _ objection: PreferenceRecord, of person: RecipientSnapshot, at now: Instant
+        _ objection: PreferenceRecord, of person: RecipientWithLedger, at now: Instant
     ) throws {
         let choices = try choices(of: objection.scope, on: objection.channel, by: person)
         if let own = choices.first(where: { $0.destination == nil }),
@@ -459,10 +459,10 @@ extension BatchContext {
 
     /// Records an objection at each destination of its channel but some, where nothing newer was said.
     private func object(
-        _ objection: PreferenceRecord, besides wanted: [Tag], of person: RecipientSnapshot, at now: Instant
+        _ objection: PreferenceRecord, besides wanted: [Tag], of person: RecipientWithLedger, at now: Instant
     ) throws {
         let choices = try choices(of: objection.scope, on: objection.channel, by: person)
-        for destination in person.destinations(on: objection.channel).map(\.tag)
+        for destination in person.person.destinations(on: objection.channel).map(\.tag)
         where !wanted.contains(destination) {
             let own = choices.first { $0.destination == destination }
             if let own, own.state.isOff || own.at > objection.at { continue }
@@ -517,7 +517,7 @@ extension BatchContext {
 
     private func withdrawal(
         of given: ConsentEvent, at eventTime: Instant, method: ConsentMethod, by caller: CallerName,
-        person: RecipientSnapshot, receivedAt now: Instant
+        person: RecipientWithLedger, receivedAt now: Instant
     ) -> ConsentEvent {
         var event = withdrawal(
             to: given.purpose, on: given.channel, for: given.address, named: given.id, at: eventTime,
@@ -530,7 +530,7 @@ extension BatchContext {
     /// A withdrawal that names no record.
     private func withdrawal(
         to purpose: Purpose, on channel: Channel, for address: Tag?, named name: String? = nil,
-        at eventTime: Instant, method: ConsentMethod, by caller: CallerName, person: RecipientSnapshot,
+        at eventTime: Instant, method: ConsentMethod, by caller: CallerName, person: RecipientWithLedger,
         receivedAt now: Instant
     ) -> ConsentEvent {
         let position = person.consents.count + 1
@@ -542,8 +542,8 @@ extension BatchContext {
             previousHash: person.consents.last.map(Self.hash) ?? "")
     }
 
-    private func reloaded(_ person: RecipientSnapshot) throws -> RecipientSnapshot {
-        guard let again = try RecipientSnapshot.load(person.subject, from: store) else {
+    private func reloaded(_ person: RecipientWithLedger) throws -> RecipientWithLedger {
+        guard let again = try RecipientWithLedger.load(person.subject, from: store) else {
             preconditionFailure("a person vanished inside the transaction that changed them")
         }
         return again
@@ -577,12 +577,22 @@ extension BatchContext {
 /// What a person's consents and preferences come to, compared before and after an act to tell whether it had an effect.
 private struct Will: Equatable {
     /// Of each scope where something was said, the record that gives; `nil` where the answer is no.
-    private let consents: [ConsentLedger.Scope: Tag?]
-    private let preferences: [RecipientSnapshot.PreferenceKey: PreferenceState]
+    private let consents: [ConsentWords.Scope: Tag?]
+    private let preferences: Set<Choice>
 
-    init(_ person: RecipientSnapshot) {
+    private struct Choice: Hashable {
+        var scope: String
+        var channel: Channel
+        var destination: Tag?
+        var state: PreferenceState
+    }
+
+    init(_ person: RecipientWithLedger) {
         consents = ConsentLedger.newest(in: person.consents).mapValues { $0.state == .given ? $0.idTag : nil }
-        preferences = person.preferences.filter { $0.value != .default }
+        preferences = Set(
+            person.person.state.preferences.filter { $0.state != .default }.map {
+                Choice(scope: $0.scope, channel: $0.channel, destination: $0.destination, state: $0.state)
+            })
     }
 }
 

@@ -133,9 +133,10 @@ struct GatewayReading {
     // MARK: People
 
     func recipient(_ user: UserID) throws -> Answer {
-        guard let person = try RecipientSnapshot.load(user, from: store) else {
+        guard let ledgered = try RecipientWithLedger.load(user, from: store) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
+        let (person, consents) = (ledgered.person, ledgered.consents)
         let names = person.destinationNames
         let record = person.record
         let devices = try person.devices.map { device in
@@ -159,9 +160,9 @@ struct GatewayReading {
                 RecipientAnswer.Address(
                     address: $0.id.text, channel: $0.channel, value: $0.value, verifiedAt: $0.verifiedAt)
             },
-            consents: try person.consents.map {
+            consents: try consents.map {
                 ConsentsAnswer.Record(
-                    $0, names: names, among: person.consents, lawfulBasis: try lawfulBasis(of: $0))
+                    $0, names: names, among: consents, lawfulBasis: try lawfulBasis(of: $0))
             },
             preferences: try store.preferenceHistory(of: person.subject.id).map {
                 PreferencesAnswer.Transition($0, names: names)
@@ -176,10 +177,10 @@ struct GatewayReading {
     }
 
     func consents(of user: UserID, _ query: ConsentsQuery) throws -> Answer {
-        guard let person = try RecipientSnapshot.load(user, from: store) else {
+        guard let person = try RecipientWithLedger.load(user, from: store) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
-        let names = person.destinationNames
+        let names = person.person.destinationNames
         let events = person.consents.filter { event in
             (query.asOf.map { ConsentLedger.moment(of: event, in: person.consents) <= $0 } ?? true)
                 && (query.knownAt.map { event.receivedAt <= $0 } ?? true)

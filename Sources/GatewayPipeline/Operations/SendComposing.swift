@@ -71,7 +71,7 @@ struct SendComposer {
         }
         var key: DeviceKeyRecord?
         if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
-            key = try loading.deviceKey(of: device).record
+            key = person.state.sealingKey(of: device.tag).record
         }
         // What cannot be said has no size; the gate that says why comes before the gate that weighs it.
         let content =

@@ -68,10 +68,10 @@ struct DecidedAgain {
         if let key = row.key {
             // A sealed body opens with one key only, whatever newer ones there are. A replaced key still opens what was
             // sealed to it; a revoked one leaves its device without an active key, and nothing sealed goes there.
-            let state = try batch.store.deviceKey(key).flatMap { KeyState(rawValue: $0.state) }
+            let state = (person?.state.key(key)?.state).flatMap { KeyState(rawValue: $0) }
             let isReplaced =
-                try state == .deactivated
-                && destination?.device.map { try loading.deviceKey(of: $0).fact == .usable } == true
+                state == .deactivated
+                && destination?.device.map { person?.state.sealingKey(of: $0.tag).fact == .usable } == true
             facts.deviceKey = state == .active || isReplaced ? .usable : .revoked
         } else if row.request.channel == .push, let known = recorded.deviceKey {
             // The constant text was composed for want of a key, and one that came since does not seal it.

@@ -80,7 +80,7 @@ package struct FactsLoading {
             facts.osPermission = device.osPermission
             facts.criticalAlerts = device.criticalAlerts
             if needs?.deviceKey == true {
-                facts.deviceKey = try deviceKey(of: device).fact
+                facts.deviceKey = person.state.sealingKey(of: device.tag).fact
             }
         }
         return facts
@@ -152,7 +152,7 @@ package struct FactsLoading {
         to purpose: Purpose, on channel: Channel, of person: RecipientSnapshot, at destination: Destination?
     ) -> ConsentFact {
         let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
-        return ConsentLedger.fact(purpose: purpose, channel: channel, address: address, in: person.consents)
+        return person.words.fact(purpose: purpose, channel: channel, address: address)
     }
 
     /// What is known of a person whatever is sent and wherever.
@@ -172,19 +172,7 @@ package struct FactsLoading {
 
     /// Whether a consent to one of the purposes still counts, whatever channel it was given for.
     private func isWithheld(from person: RecipientSnapshot, during purposes: [Purpose]) -> Bool {
-        purposes.contains { purpose in
-            let given = Set(
-                person.consents.filter { $0.purpose == purpose && $0.state == .given }.map(\.channel))
-            return given.contains { channel in
-                let addresses = Set(
-                    person.consents.filter { $0.purpose == purpose && $0.channel == channel }.map(\.address))
-                return addresses.contains { address in
-                    let fact = ConsentLedger.fact(
-                        purpose: purpose, channel: channel, address: address, in: person.consents)
-                    return fact.state == .given && !fact.hasExpired(at: now)
-                }
-            }
-        }
+        purposes.contains { person.words.isGiven($0, at: now) }
     }
 
     /// A text rings where its number belongs, wherever its owner is: one more place, as told by the number.
@@ -220,11 +208,12 @@ package struct FactsLoading {
         }
         return facts
     }
+}
 
-    /// The key a sealed body would be sealed to, and how it stands.
-    package func deviceKey(of device: DeviceRecord) throws -> (record: DeviceKeyRecord?, fact: DeviceKeyFact)
-    {
-        let keys = try store.deviceKeys(of: device.subject, device: device.tag)
+extension RecipientState {
+    /// The key a sealed body to a device would be sealed to, and how it stands.
+    func sealingKey(of device: Tag) -> (record: DeviceKeyRecord?, fact: DeviceKeyFact) {
+        let keys = keys(of: device)
         if let usable = keys.first(where: { KeyState(rawValue: $0.state) == .active }) {
             return (usable, .usable)
         }

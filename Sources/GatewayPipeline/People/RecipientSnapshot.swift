@@ -1,21 +1,16 @@
 package import CompliancePolicy
 package import GateVocabulary
 
-/// Everything held of one person, read once, in the transaction that decides.
+/// A registered person as they are in the transaction that decides.
 package struct RecipientSnapshot {
     package var subject: Subject
     package var record: RecipientRecord
-    package var devices: [DeviceRecord]
-    package var addresses: [AddressRecord]
-    package var consents: [ConsentEvent]
-    package var preferences: [PreferenceKey: PreferenceState]
+    package var state: RecipientState
 
-    package struct PreferenceKey: Hashable {
-        package var scope: String
-        package var channel: Channel
-        /// `nil` for the account.
-        package var destination: Tag?
-    }
+    package var devices: [DeviceRecord] { state.devices }
+    package var addresses: [AddressRecord] { state.addresses }
+    /// What they consented to, and refused.
+    package var words: ConsentWords { state.words }
 
     /// `nil` for somebody never registered or erased: the two cannot be told apart.
     package static func load(_ user: UserID, from store: any StoreReading) throws -> RecipientSnapshot? {
@@ -26,21 +21,15 @@ package struct RecipientSnapshot {
     package static func load(
         _ subject: Subject, from store: any StoreReading
     ) throws -> RecipientSnapshot? {
-        guard let record = try store.recipient(subject.id) else { return nil }
-        var preferences: [PreferenceKey: PreferenceState] = [:]
-        for preference in try store.preferences(of: subject.id) {
-            let key = PreferenceKey(
-                scope: preference.scope, channel: preference.channel, destination: preference.destination)
-            preferences[key] = preference.state
-        }
-        return RecipientSnapshot(
-            subject: subject, record: record, devices: try store.devices(of: subject.id),
-            addresses: try store.addresses(of: subject.id),
-            consents: try store.consentEvents(of: subject.id), preferences: preferences)
+        guard let state = try store.state(of: subject.id), let record = state.record else { return nil }
+        return RecipientSnapshot(subject: subject, record: record, state: state)
     }
 
     package func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
-        preferences[PreferenceKey(scope: scope, channel: channel, destination: destination)] ?? .default
+        let choice = state.preferences.first {
+            $0.scope == scope && $0.channel == channel && $0.destination == destination
+        }
+        return choice?.state ?? .default
     }
 
     /// When a type with a time of its own goes out to one destination.
@@ -99,6 +88,28 @@ package struct RecipientSnapshot {
         case .push: devices.first { $0.id == id }.map(Destination.device)
         case .sms, .email: addresses.first { $0.id == id && $0.channel == channel }.map(Destination.address)
         }
+    }
+}
+
+/// A person with the whole of their consent ledger, oldest event first: for what adds to it, or shows it.
+struct RecipientWithLedger {
+    var person: RecipientSnapshot
+    var consents: [ConsentEvent]
+
+    var subject: Subject { person.subject }
+
+    static func load(_ user: UserID, from store: any StoreReading) throws -> RecipientWithLedger? {
+        try RecipientSnapshot.load(user, from: store).map { try load($0, from: store) }
+    }
+
+    static func load(_ subject: Subject, from store: any StoreReading) throws -> RecipientWithLedger? {
+        try RecipientSnapshot.load(subject, from: store).map { try load($0, from: store) }
+    }
+
+    private static func load(
+        _ person: RecipientSnapshot, from store: any StoreReading
+    ) throws -> RecipientWithLedger {
+        RecipientWithLedger(person: person, consents: try store.consentEvents(of: person.subject.id))
     }
 }
 

@@ -115,23 +115,15 @@ package protocol StoreReading {
     func subject(of user: UserID) throws -> Subject?
     /// The same person, found by the pseudonym; `nil` once erased.
     func subject(_ id: SubjectID) throws -> Subject?
-    func recipient(_ subject: SubjectID) throws -> RecipientRecord?
-    /// Every device that is not removed, ordered by its tag. At most 20.
-    func devices(of subject: SubjectID) throws -> [DeviceRecord]
+    /// All that is held of a person but what only grows; `nil` for one nothing was ever held of, or erased.
+    func state(of subject: SubjectID) throws -> RecipientState?
     /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
     func device(withToken identity: String) throws -> DeviceRecord?
-    /// Every address that is not removed, ordered by its tag. At most 20.
-    func addresses(of subject: SubjectID) throws -> [AddressRecord]
-    /// Keys of a device, newest first, in whatever state.
-    func deviceKeys(of subject: SubjectID, device: Tag) throws -> [DeviceKeyRecord]
     func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
     /// The ledger of a person, oldest first by sequence; all purposes.
     func consentEvents(of subject: SubjectID) throws -> [ConsentEvent]
-    /// The newest transition of every preference ever set.
-    func preferences(of subject: SubjectID) throws -> [PreferenceRecord]
-    /// Every transition, oldest first.
+    /// Every transition of a preference, oldest first.
     func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
-    func permissionPrompts(of subject: SubjectID) throws -> [PermissionPrompt]
 
     // MARK: Sends
 
@@ -207,18 +199,13 @@ package protocol StoreTransaction: StoreReading {
     /// Durable before the rest of the transaction: a crash between the two leaves a mapping that nothing
     /// refers to, which the next registration of the same user takes up again.
     func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject
-    func putRecipient(_ record: RecipientRecord) throws
-    func putDevice(_ record: DeviceRecord) throws
-    func removeDevice(_ device: Tag, of subject: SubjectID) throws
-    func putAddress(_ record: AddressRecord) throws
-    func removeAddress(_ address: Tag, of subject: SubjectID) throws
-    func putDeviceKey(_ record: DeviceKeyRecord) throws
+    /// Replaces what is held of a person, and what devices and keys are found by.
+    func put(_ state: RecipientState) throws
     /// Appends to the ledger and returns the record's sequence. Nothing is ever changed in it.
     @discardableResult
     func appendConsent(_ event: ConsentEvent) throws -> Int64
+    /// Appends to the history of choices; the one appended last is in force.
     func appendPreference(_ record: PreferenceRecord) throws
-    /// Replaces what was on record about the same device.
-    func putPermissionPrompt(_ prompt: PermissionPrompt) throws
     /// Removes everything held of a person from this database and marks the mapping for destruction.
     func eraseSubject(_ subject: SubjectID) throws
 

@@ -1,0 +1,153 @@
+package import GateVocabulary
+
+/// What a person's ledger comes to: in each scope where something was said, the word that counts.
+///
+/// Words are heard in the order of their arrival, and nothing but these need be kept of them to hear the next: a
+/// withdrawal that counted when it was received keeps out every grant that is reported after it and was given up to
+/// ``Word/withdrawnUntil``.
+package struct ConsentWords: Hashable, Sendable {
+    /// What one consent reaches.
+    package struct Scope: Hashable, Sendable {
+        package var purpose: Purpose
+        package var channel: Channel
+        /// `nil` for push, and for a withdrawal of every address of a channel, later ones included.
+        package var address: Tag?
+
+        package init(purpose: Purpose, channel: Channel, address: Tag?) {
+            self.purpose = purpose
+            self.channel = channel
+            self.address = address
+        }
+
+        fileprivate var ofWholeChannel: Scope { Scope(purpose: purpose, channel: channel, address: nil) }
+    }
+
+    /// What was said in one scope, so far.
+    package struct Word: Hashable, Sendable {
+        /// `given`, `refused` or `withdrawn`.
+        package var state: ConsentEvent.State
+        package var method: ConsentMethod
+        package var expiresAt: Instant?
+        /// From when it counts; see ``ConsentLedger/moment(of:in:)``.
+        package var moment: Instant
+        /// Position in the ledger, from 1.
+        package var position: Int64
+        /// What was given up to then does not count, should it be reported now.
+        package var withdrawnUntil: Instant?
+
+        package init(
+            state: ConsentEvent.State, method: ConsentMethod, expiresAt: Instant?, moment: Instant,
+            position: Int64, withdrawnUntil: Instant?
+        ) {
+            self.state = state
+            self.method = method
+            self.expiresAt = expiresAt
+            self.moment = moment
+            self.position = position
+            self.withdrawnUntil = withdrawnUntil
+        }
+
+        /// - Parameter end: Until when grants are ended by it, should it be a withdrawal.
+        fileprivate mutating func hear(_ word: Word, end: Instant) {
+            if word.state == .given, let withdrawnUntil, word.moment <= withdrawnUntil { return }
+            guard (moment, weight) < (word.moment, word.weight) else {
+                // Said once more, a no holds for as long as it is said.
+                if state != .given { extend(by: word, until: end) }
+                return
+            }
+            let earlierEnd = withdrawnUntil
+            self = word
+            withdrawnUntil = earlierEnd
+            extend(by: word, until: end)
+        }
+
+        fileprivate mutating func extend(by word: Word, until end: Instant) {
+            guard word.state == .withdrawn else { return }
+            withdrawnUntil = max(withdrawnUntil ?? end, end)
+        }
+
+        /// At equal times the stronger "no" counts.
+        private var weight: Int {
+            switch state {
+            case .shown, .given: 0
+            case .refused: 1
+            case .withdrawn: 2
+            }
+        }
+    }
+
+    package private(set) var words: [Scope: Word]
+
+    package init(_ words: [Scope: Word] = [:]) { self.words = words }
+
+    /// Hears the next event of the ledger.
+    ///
+    /// - Parameters:
+    ///   - position: Its place there.
+    ///   - moment: From when it counts.
+    package mutating func hear(_ event: ConsentEvent, at position: Int64, moment: Instant) {
+        // A notice that was only shown is no word.
+        guard event.state != .shown else { return }
+        let scope = Scope(purpose: event.purpose, channel: event.channel, address: event.address)
+        var reached = [scope]
+        if event.channel != .push, event.address == nil {
+            reached += words.keys.filter { $0.ofWholeChannel == scope && $0 != scope }
+        }
+        let said = Word(
+            state: event.state, method: event.method, expiresAt: event.expiresAt, moment: moment,
+            position: position, withdrawnUntil: nil)
+        let end = Self.end(of: event, moment: moment)
+        for scope in reached {
+            if var word = words[scope] ?? words[scope.ofWholeChannel] {
+                word.hear(said, end: end)
+                words[scope] = word
+            } else {
+                var word = said
+                word.extend(by: said, until: end)
+                words[scope] = word
+            }
+        }
+    }
+
+    /// Until when grants are ended by a withdrawal that counts. Two reporters' clocks are no measure of which of two words
+    /// of a day came first, and a time before the consent it names is wrong, so it is when the withdrawal was received; a
+    /// record of long ago ends what was given up to its own time.
+    private static func end(of event: ConsentEvent, moment: Instant) -> Instant {
+        let age = event.receivedAt.milliseconds - event.eventTime.milliseconds
+        return moment == event.eventTime && age > ConsentEvent.freshMilliseconds
+            ? moment : max(moment, event.receivedAt)
+    }
+
+    /// The newest word on one purpose, channel and address.
+    ///
+    /// - Parameter address: The number's or address's tag for SMS and e-mail; `nil` for push, and for what was said of
+    ///   every address of a channel.
+    package func fact(purpose: Purpose, channel: Channel, address: Tag?) -> ConsentFact {
+        let scope = Scope(purpose: purpose, channel: channel, address: address)
+        guard let own = words[scope] ?? words[scope.ofWholeChannel] else {
+            // Who bought something was told of an objection, and was asked for nothing.
+            var isGiven = false
+            for (other, word) in words
+            where other.purpose == purpose && word.state == .given && word.method != .existingCustomer {
+                if other.channel == channel { return ConsentFact(state: .otherAddress) }
+                isGiven = true
+            }
+            return ConsentFact(state: isGiven ? .otherChannel : .neverAsked)
+        }
+        switch own.state {
+        case .given: return ConsentFact(state: .given, method: own.method, expiresAt: own.expiresAt)
+        case .refused: return ConsentFact(state: .refused)
+        case .withdrawn: return ConsentFact(state: .withdrawn)
+        case .shown: return ConsentFact(state: .neverAsked)
+        }
+    }
+
+    /// Whether a consent to a purpose counts at some place and has not run out.
+    package func isGiven(_ purpose: Purpose, at now: Instant) -> Bool {
+        words.contains { scope, word in
+            guard scope.purpose == purpose, word.state == .given else { return false }
+            let fact = ConsentFact(state: .given, method: word.method, expiresAt: word.expiresAt)
+            return !fact.hasExpired(at: now)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+/// One person as one value, and the words it keeps of a ledger.
+@Suite struct RecipientStateTests {
+    private static let subject = SubjectID(high: 1, low: 1)
+    private static let purposes = [Purpose.marketing, Purpose("partner_offers")]
+
+    /// A ledger as reporters with wrong clocks make it: each withdrawal that names a consent comes after it.
+    private func ledger(_ numbers: inout SeededNumbers, count: Int) -> [ConsentEvent] {
+        var events: [ConsentEvent] = []
+        for number in 0..<count {
+            let state = ConsentEvent.State.allCases.randomElement(using: &numbers)!
+            let named =
+                state == .withdrawn
+                ? events.filter { $0.state == .given }.randomElement(using: &numbers) : nil
+            let channel = named?.channel ?? Channel.allCases.randomElement(using: &numbers)!
+            let address: GateVocabulary.Tag? =
+                if let named { named.address } else if channel == .push {
+                    nil
+                } else {
+                    [nil, GateVocabulary.Tag(high: 0, low: 1), GateVocabulary.Tag(high: 0, low: 2)]
+                        .randomElement(using: &numbers)!
+                }
+            let received = Int64(1_000_000 + number * 10_000)
+            let early = [0, 0, 5, 20_000, 90_000_000].randomElement(using: &numbers)! / 1_000
+            events.append(
+                ConsentEvent(
+                    sequence: Int64(number + 1), subject: Self.subject, id: "c\(number)",
+                    idTag: GateVocabulary.Tag(high: 7, low: UInt64(number)),
+                    purpose: named?.purpose ?? Self.purposes.randomElement(using: &numbers)!,
+                    channel: channel,
+                    address: address, state: state, eventTime: Instant(seconds: received - Int64(early)),
+                    receivedAt: Instant(seconds: received),
+                    method: [ConsentMethod.inAppToggle, .existingCustomer].randomElement(using: &numbers)!,
+                    source: CallerName("app"), jurisdiction: nil, notice: nil,
+                    expiresAt: Bool.random(using: &numbers) ? Instant(seconds: received + 50_000) : nil,
+                    withdraws: named?.idTag, previousHash: ""))
+        }
+        return events
+    }
+
+    @Test func `words heard one by one are what the whole ledger comes to, at every length of it`() {
+        var numbers = SeededNumbers(seed: 0x5EED_0015)
+        var givenCount = 0
+        for _ in 0..<2_000 {
+            let events = ledger(&numbers, count: Int.random(in: 1...12, using: &numbers))
+            var state = RecipientState(Self.subject)
+            for (index, event) in events.enumerated() {
+                let earlier = Array(events[..<index])
+                let position = state.hear(event, moment: ConsentLedger.moment(of: event, in: earlier))
+                #expect(position == Int64(index + 1))
+                #expect(state.words == ConsentLedger.words(in: Array(events[...index])))
+            }
+            givenCount += state.words.words.values.count { $0.state == .given }
+        }
+        #expect(givenCount > 1_000)
+    }
+
+    @Test func `destinations are kept by tag, and a record replaces the one of its tag`() {
+        var state = RecipientState(Self.subject)
+        func device(_ tag: UInt64, _ token: String) -> DeviceRecord {
+            DeviceRecord(
+                subject: Self.subject, tag: GateVocabulary.Tag(high: 0, low: tag),
+                id: DestinationID("d\(tag)"),
+                platform: .ios, app: "app", token: token, region: nil, timeZone: nil, osPermission: .granted,
+                criticalAlerts: false, isActive: true, seenAt: Instant(seconds: 1))
+        }
+        for tag in [3, 1, 2] as [UInt64] { state.put(device(tag, "first")) }
+        state.put(device(2, "second"))
+        #expect(state.devices.map(\.tag.low) == [1, 2, 3])
+        #expect(state.devices.map(\.token) == ["first", "second", "first"])
+        state.removeDevice(GateVocabulary.Tag(high: 0, low: 1))
+        #expect(state.devices.map(\.tag.low) == [2, 3])
+    }
+
+    @Test func `the choice that arrives last is in force, and the history is counted`() {
+        var state = RecipientState(Self.subject)
+        func choice(_ scope: String, _ preference: PreferenceState, _ seconds: Int64) -> PreferenceRecord {
+            PreferenceRecord(
+                subject: Self.subject, scope: scope, channel: .push, destination: nil, state: preference,
+                source: .inAppSettings, at: Instant(seconds: seconds), caller: CallerName("app"))
+        }
+        #expect(state.choose(choice("marketing", .userOn, 9)) == 1)
+        #expect(state.choose(choice("social", .userOff, 9)) == 2)
+        #expect(state.choose(choice("marketing", .userOff, 5)) == 3)
+        #expect(state.preferences.map(\.scope) == ["social", "marketing"])
+        #expect(state.preferences.map(\.state) == [.userOff, .userOff] && state.choiceCount == 3)
+    }
+}

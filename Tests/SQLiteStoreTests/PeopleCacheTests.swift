@@ -1,0 +1,119 @@
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+@testable import SQLiteStore
+
+/// What the writer keeps decoded is what the last commit wrote.
+@Suite struct PeopleCacheTests {
+    @Test func `what is asked for stays, and no more is kept than the bound`() {
+        var values = RecentValues<Int, Int>(countMax: 10)
+        for number in 0..<1_000 {
+            values[number] = number
+            #expect(values[0] == 0, "asked for in every step, and gone at \(number)")
+        }
+        #expect((0..<1_000).count { values[$0] != nil } <= 10)
+        values[0] = nil
+        #expect(values[0] == nil)
+        var none = RecentValues<Int, Int>(countMax: 0)
+        none[1] = 1
+        #expect(none[1] == nil)
+        var one = RecentValues<Int, Int>(countMax: 1)
+        one[1] = 1
+        #expect(one[1] == 1)
+    }
+
+    /// A person's locale as the writer and as a reader see it.
+    private func locales(_ store: SQLiteStore) throws -> [String?] {
+        [
+            try store.write { try $0.recipient(.sample(1))?.locale },
+            try store.read { try $0.recipient(.sample(1))?.locale },
+        ]
+    }
+
+    @Test(arguments: [0, 1, 100])
+    func `a transaction that is undone leaves nothing in it, and one in part only the rest`(cached: Int)
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state, limits: SQLiteStoreLimits(cachedPersonCountMax: cached))
+        try store.write { _ = try $0.putCanaries(1) }
+        var record = try #require(try store.read { try $0.recipient(.sample(1)) })
+        func change(_ locale: String, in transaction: any StoreTransaction) throws {
+            record.locale = locale
+            try transaction.putRecipient(record)
+        }
+        #expect(try locales(store) == [Canary.locale, Canary.locale])
+        #expect(throws: Interrupted.self) {
+            try store.write { (transaction: any StoreTransaction) throws -> Void in
+                try change("sv", in: transaction)
+                #expect(try transaction.recipient(.sample(1))?.locale == "sv")
+                throw Interrupted()
+            }
+        }
+        #expect(try locales(store) == [Canary.locale, Canary.locale])
+        try store.write { (transaction: any StoreTransaction) throws in
+            try change("da", in: transaction)
+            #expect(throws: Interrupted.self) {
+                try transaction.savepoint { () throws -> Void in
+                    try change("fi", in: transaction)
+                    _ = try transaction.putCanaries(2)
+                    _ = try transaction.recipient(.sample(2))
+                    throw Interrupted()
+                }
+            }
+            #expect(try transaction.recipient(.sample(1))?.locale == "da")
+            #expect(try transaction.recipient(.sample(2)) == nil)
+        }
+        #expect(try locales(store) == ["da", "da"])
+        #expect(try store.write { try $0.recipient(.sample(2)) } == nil)
+        #expect(try store.write { try $0.subject(of: UserID(Canary.user + "-2")) } == nil)
+        // The number that was given to nobody in the end is given to the next.
+        try store.write { _ = try $0.putCanaries(3) }
+        #expect(try store.write { try $0.devices(of: .sample(3)).first?.token } == Canary.token)
+    }
+
+    @Test func `who was erased is not found in it, in the same transaction or a later one`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { _ = try $0.putCanaries(1) }
+        let user = UserID(Canary.user + "-1")
+        try store.write { (transaction: any StoreTransaction) throws in
+            #expect(try transaction.subject(of: user) != nil && transaction.state(of: .sample(1)) != nil)
+            try transaction.eraseSubject(.sample(1))
+            #expect(try transaction.subject(of: user) == nil && transaction.state(of: .sample(1)) == nil)
+        }
+        try store.write { (transaction: any StoreTransaction) throws in
+            #expect(try transaction.subject(of: user) == nil && transaction.state(of: .sample(1)) == nil)
+        }
+        try store.finishErasures()
+        try store.write { (transaction: any StoreTransaction) throws in
+            let again = try transaction.makeSubject(for: user, subject: .sample(9))
+            #expect(again.id == .sample(9))
+            #expect(try transaction.state(of: .sample(9)) == nil)
+        }
+    }
+
+    @Test func `a state past its bound is refused, and nothing of it stays`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { _ = try $0.putCanaries(1) }
+        let padding = String(repeating: "x", count: 300)
+        #expect(throws: StoreConflict.self) {
+            try store.write { transaction in
+                try transaction.change(.sample(1)) { state in
+                    for number in 0..<4_000 {
+                        _ = state.choose(
+                            PreferenceRecord(
+                                subject: .sample(1), scope: "\(number)-" + padding, channel: .push,
+                                destination: nil,
+                                state: .userOff, source: .inAppSettings, at: .sample,
+                                caller: CallerName("app")))
+                    }
+                }
+            }
+        }
+        #expect(try store.write { try $0.preferences(of: .sample(1)).count } == 1)
+    }
+}
