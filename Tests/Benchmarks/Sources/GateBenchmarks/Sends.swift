@@ -103,11 +103,11 @@ final class Sends: Sendable {
         return findings
     }
 
-    /// Sends so many, so many under way at once, and hands over what they lead to.
+    /// Sends so many, so many under way at once, and hands over what they lead to meanwhile, as the relay does.
     func send(_ count: Int, _ kind: Kind) async throws {
         await gateway.hop(isUsable: true)
         let first = sentCount.add(count, ordering: .relaxed).oldValue
-        await withDiscardingTaskGroup { group in
+        try await withThrowingDiscardingTaskGroup { group in
             for connection in 0..<Self.connectionCount {
                 group.addTask { [self] in
                     for number in stride(
@@ -117,18 +117,23 @@ final class Sends: Sendable {
                     }
                 }
             }
+            if kind != .refused { group.addTask { [self] in try await handOver(count) } }
         }
-        var handedOver = 0
-        while kind != .refused, handedOver < count {
-            let deliveries = try await gateway.claim(lane: .general, limit: 32)
-            precondition(!deliveries.isEmpty, "a message is missing")
-            handedOver += deliveries.count
-            try await withThrowingDiscardingTaskGroup { group in
+    }
+
+    private func handOver(_ count: Int) async throws {
+        var claimedCount = 0
+        try await withThrowingDiscardingTaskGroup { group in
+            while claimedCount < count {
+                let version = gateway.workVersion
+                let deliveries = try await gateway.claim(lane: .general, limit: 32)
+                claimedCount += deliveries.count
                 for delivery in deliveries {
                     group.addTask { [gateway] in
                         try await gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
                     }
                 }
+                if deliveries.isEmpty { await gateway.waitForWork(lane: .general, after: version) }
             }
         }
     }
