@@ -11,6 +11,9 @@ One build serves many mutations: each is woven into the sources beside the origi
 its original is built alone (`--alone`). Sources are changed during a build only, and put back from copies under
 `.build/mutants/backup`: at the end, on ^C, and after a kill by the next start.
 
+Each mutation meets the quick tests that reach it first, and the other tests of its filter only when all mutations have met
+those. The promises take turns, so a run that is cut short has looked at each.
+
 Results are lines of JSON in `.build/mutants/results.jsonl`; a run goes on where the one before ended. Options of `run`:
 
     --tree DIR       the checkout to work in, without uncommitted changes (default: this one)
@@ -27,11 +30,13 @@ Results are lines of JSON in `.build/mutants/results.jsonl`; a run goes on where
 """
 
 import argparse
+import bisect
 import collections
 import concurrent.futures
 import dataclasses
 import doctest
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -50,6 +55,13 @@ PRODUCTS = ["sendgatePackageTests.xctest", "sendgate"]
 PER_PROMISE_MIN, COUNT_MIN = 10, 150
 # A run that takes this many times as long as without a mutation hangs.
 PATIENCE, PATIENCE_SECONDS_MIN = 6, 60
+# The tests of these modules are traced: which mutations each reaches. What a test computes once for all tests is not seen.
+TRACED = r"^(GatewayPipelineTests|SQLiteStoreTests|StoreConformanceTests|SendPlanningTests|UnixSocketEndpointTests)[./]"
+# Tests that take longer than this without a mutation run only where the quicker ones pass.
+QUICK_SECONDS = 0.5
+# More tests than these are not named one by one.
+REACHING_MAX = 200
+PASSED_QUICK = "passed the quick tests"
 
 
 # The list.
@@ -192,6 +204,27 @@ def is_expression(text):
     return depth == 0 and choices == 0
 
 
+def at_top(text):
+    """A part of a line without what stands in brackets or quotes."""
+    text = re.sub(r'"[^"]*"', "x", text)
+    kept, depth = "", 0
+    for character in text:
+        depth += character in "([{"
+        kept += character if depth == 0 else ""
+        depth -= character in ")]}"
+    return kept
+
+
+def stays_together(before, text, after):
+    """Whether parentheses around a part of a line change nothing: what stands beside it binds less than what is in it."""
+    text = at_top(text)
+    has_choice, has_or = " ? " in text, " || " in text
+    beside_and = before.endswith("&& ") or after.startswith(" &&")
+    beside_or = before.endswith("|| ") or after.startswith(" ||")
+    is_condition = after.startswith(" ? ")
+    return not (has_choice and (beside_and or beside_or or is_condition) or has_or and beside_and)
+
+
 def woven(old, new, number):
     """Lines that do the one or the other; None when no rule here makes them.
 
@@ -207,6 +240,10 @@ def woven(old, new, number):
     ['case .a: .oneOf((mutantIsOn(7) ? ([.b, .c]) : ([.b])))']
     >>> woven(["case .a: throw x"], ["case .a: break"], 7)
     ['case .a: if mutantIsOn(7) { break } else { throw x }']
+    >>> woven(["let x = a ? b >= 1 && c : d || e"], ["let x = a ? b > 1 && c : d || f"], 7)
+    ['let x = (mutantIsOn(7) ? (a ? b > 1 && c : d || f) : (a ? b >= 1 && c : d || e))']
+    >>> woven(["return a && b || c == d"], ["return a && b2 || c != d"], 7)
+    ['return (mutantIsOn(7) ? (a && b2 || c != d) : (a && b || c == d))']
     >>> woven(["try sync()"], [], 7)
     ['if !mutantIsOn(7) {', 'try sync()', '}']
     >>> woven(["case 1...2: a"], ["case 1...3: a"], 7)
@@ -245,7 +282,8 @@ def woven_expression(old, new, on):
             if not (ENDS.match(rest) or ends and rest.startswith(" {")):
                 continue
             one, other = old[begin:len(old) - tail], new[begin:len(new) - tail]
-            if is_expression(one) and is_expression(other):
+            if is_expression(one) and is_expression(other) and all(
+                    stays_together(old[:begin], part, rest) for part in (one, other)):
                 throws = "try " if one.startswith("try ") or other.startswith("try ") else ""
                 one, other = one.removeprefix("try "), other.removeprefix("try ")
                 return f"{old[:begin]}{throws}({on} ? ({other}) : ({one})){rest}"
@@ -257,7 +295,24 @@ SWITCH = """import Glibc
 /// The mutation that is on in this process; see Tests/mutate.py.
 private let mutantNumber = getenv("SENDGATE_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
-@inline(__always) func mutantIsOn(_ number: Int) -> Bool { mutantNumber == number }
+/// Where it is written down which mutations are reached, and when.
+private let trace = getenv("SENDGATE_MUTANT_TRACE").map { open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600) } ?? -1
+private nonisolated(unsafe) let reachedAt = calloc(10_000, MemoryLayout<Int>.size)!.assumingMemoryBound(to: Int.self)
+
+@inline(never) private func reach(_ number: Int) {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    let milliseconds = time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+    guard milliseconds - reachedAt[number] > 1 || reachedAt[number] > milliseconds else { return }
+    reachedAt[number] = milliseconds
+    let line = Array("\\(milliseconds) \\(number)\\n".utf8)
+    _ = write(trace, line, line.count)
+}
+
+@inline(__always) func mutantIsOn(_ number: Int) -> Bool {
+    if trace >= 0 { reach(number) }
+    return mutantNumber == number
+}
 """
 
 
@@ -367,6 +422,24 @@ def weaves(tree, mutations):
     return [group["members"] for group in groups]
 
 
+def woven_ids(tree, index, members):
+    """The mutations of a weave that no build of it has dropped."""
+    state_file = tree.work / f"weave-{index}.json"
+    dropped = json.loads(state_file.read_text())["dropped"] if state_file.exists() else {}
+    return [
+        mutation.id for _, mutation in members
+        if dropped.get(mutation.id, {}).get("digest") != mutation.digest]
+
+
+def in_turn(mutations):
+    """The mutations with the promises taking turns, so that a run that is cut short has looked at each of them."""
+    by_promise = collections.defaultdict(list)
+    for mutation in mutations:
+        by_promise[mutation.promise].append(mutation)
+    rows = itertools.zip_longest(*by_promise.values())
+    return [mutation for row in rows for mutation in row if mutation]
+
+
 def weave(tree, members):
     """The woven texts of every file, and for each file the lines of each mutation."""
     files = collections.defaultdict(list)
@@ -463,6 +536,9 @@ def tests(tree, folder, command, seconds, name="alone", number=0):
             process.wait()
     text = log.read_text(errors="replace")
     failed = list(dict.fromkeys(re.findall(FAILED, text)))
+    if status == -signal.SIGTERM:
+        print(f"! {name}: somebody ended its tests; once more", flush=True)
+        return tests(tree, folder, command, seconds, name, number)
     if status == 0:
         count = re.search(r"Test run with (\d+) test", text)
         return bool(count and int(count[1])), failed or ["no test has such a name"], time.monotonic() - begin
@@ -475,29 +551,111 @@ def tests(tree, folder, command, seconds, name="alone", number=0):
     return False, failed, time.monotonic() - begin
 
 
-class Baselines:
-    """What each filter does without a mutation: it must pass, and its time bounds a mutant's."""
+class Baseline:
+    """What the tests do without a mutation: each must pass, and their times bound a mutant's and order its tests."""
 
     def __init__(self, tree, folder):
-        self.tree, self.folder = tree, folder
-        self.file = folder / "baselines.json"
-        self.lock = threading.Lock()
-        self.seconds = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.tree, self.folder, self.lock = tree, folder, threading.Lock()
+        self.file = folder / "baseline.json"
+        known = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.filters, self.failing = set(known.get("filters", [])), known.get("failing", [])
+        self.seconds, self.ids = known.get("seconds", {}), known.get("ids", {})
+        self.reached = known.get("reached")
+        # Tests that killed a mutation here, by filter: the next mutation meets them first.
+        self.killers = collections.defaultdict(dict)
 
-    def bound(self, suites):
+    def measure(self, filters):
+        """Runs all tests of these filters once, unless their times are known."""
+        missing = sorted(set(filters) - self.filters)
+        if missing:
+            print(f"measuring the tests of {len(missing)} filters without a mutation", flush=True)
+            self.run(filtered(self.folder, "|".join(missing)))
+            self.filters |= set(missing)
+        if self.reached is None:
+            slow = [id for id in self.seconds if re.search(TRACED, id) and self.seconds[id] >= QUICK_SECONDS]
+            print("looking which quick tests reach which mutation", flush=True)
+            trace = self.tree.work / "trace"
+            trace.unlink(missing_ok=True)
+            times = self.run(
+                filtered(self.folder, TRACED) + (["--skip", named(slow)] if slow else []), {"SENDGATE_MUTANT_TRACE": str(trace)})
+            moments = collections.defaultdict(set)
+            for line in trace.read_text().splitlines():
+                milliseconds, number = line.split()
+                moments[number].add(int(milliseconds))
+            moments = {number: sorted(found) for number, found in moments.items()}
+            self.reached = {number: [] for number in moments}
+            for id, (begun, ended) in times.items():
+                for number, found in moments.items():
+                    # A test may begin while the one before is still written down.
+                    position = bisect.bisect_left(found, 1000 * begun - 3)
+                    if position < len(found) and found[position] <= 1000 * ended + 1:
+                        self.reached[number].append(id)
+        self.file.write_text(json.dumps({
+            "filters": sorted(self.filters), "failing": self.failing, "seconds": self.seconds, "ids": self.ids,
+            "reached": self.reached}))
+
+    def run(self, command, more={}):
+        """Runs tests without a mutation, and returns when each began and ended."""
+        events = self.tree.work / "baseline.jsonl"
+        events.unlink(missing_ok=True)
+        environment = os.environ | {
+            "SENDGATE_BINARY": str(self.folder / "sendgate"), "SENDGATE_MUTANT": "0", "SWIFT_BACKTRACE": "enable=no"} | more
+        command += ["--event-stream-output-path", str(events), "--event-stream-version", "6.3"]
+        with (self.tree.work / "baseline.log").open("wb") as output:
+            subprocess.run(
+                command, cwd=self.tree.path, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=environment)
+        begun, times, failing = {}, {}, set()
+        for line in events.read_bytes().split(b"\n"):
+            payload = json.loads(line)["payload"] if line else {}
+            # A function's id ends with its place, a suite's has none.
+            id, place = re.match(r"(.*?)(/[^/`]+\.swift:\d+:\d+)?$", payload.get("testID", payload.get("id", "")), re.S).groups()
+            if not place:
+                continue
+            match payload["kind"]:
+                case "function":
+                    self.ids[payload["name"]] = self.ids[f'"{payload.get("displayName")}"'] = id
+                case "testStarted":
+                    begun[id] = payload["instant"]["absolute"]
+                case "testEnded":
+                    times[id] = begun[id], payload["instant"]["absolute"]
+                    if not more:
+                        self.seconds[id] = times[id][1] - times[id][0]
+                case "issueRecorded":
+                    failing.add(id)
+        failing |= begun.keys() - times.keys()
+        for id in failing:
+            print(f"! without a mutation this test does not pass, so it can kill none: {id}", flush=True)
+        self.failing = sorted(failing | set(self.failing))
+        return times
+
+    def stages(self, number, suites, are_last):
+        """The commands that run a filter's tests, each with the seconds after which it hangs: the quick ones first."""
+        found = {id: self.seconds[id] for id in self.seconds if re.search(suites, id) and id not in self.failing}
+        slow = [id for id in found if found[id] >= QUICK_SECONDS]
+        quick = [id for id in found if found[id] < QUICK_SECONDS]
         with self.lock:
-            if suites not in self.seconds:
-                passed, failed, seconds = tests(
-                    self.tree, self.folder, filtered(self.folder, suites), 900, name="baseline")
-                if not passed:
-                    raise Failed(f"without a mutation, `{suites}` does not pass: {', '.join(failed)}")
-                self.seconds[suites] = seconds
-                self.file.write_text(json.dumps(self.seconds))
-            return max(PATIENCE_SECONDS_MIN, PATIENCE * self.seconds[suites])
+            first = [id for id in self.killers[suites] if id in quick]
+        reaching = [id for id in self.reached.get(str(number), []) if id in quick]
+        if len(reaching) > REACHING_MAX:
+            reaching = []
+        first = [id for id in first if id in reaching or not reaching]
+        rest = (quick, suites, slow + self.failing)
+        groups = [(first, named(first), []), (reaching, named(reaching), []) if reaching else rest]
+        last = ([rest] if reaching else []) + [(slow, named(slow), [])]
+        for tests, filter, skipped in last if are_last else groups:
+            if tests:
+                yield filtered(self.folder, filter) + (["--skip", named(skipped)] if skipped else []), max(
+                    PATIENCE_SECONDS_MIN, PATIENCE * sum(found[id] for id in tests))
+
+    def killed(self, suites, names):
+        with self.lock:
+            self.killers[suites].update((self.ids[name], True) for name in names if name in self.ids)
 
 
-class Failed(Exception):
-    """What is wrong without any mutation."""
+def named(ids):
+    """A filter for exactly these tests."""
+    return "|".join("^" + re.sub(r"([\\^$.|?*+()\[\]{}])", r"\\\1", id) for id in ids)
 
 
 def filtered(folder, suites):
@@ -505,24 +663,24 @@ def filtered(folder, suites):
     return [bundle, "--testing-library", "swift-testing", "--no-parallel", "--filter", suites]
 
 
-def try_out(tree, folder, number, mutation, baselines, all_modules):
+def try_out(tree, folder, number, mutation, baseline, all_modules, are_last):
     if all_modules:
         times = tree.work / f"times-{mutation.id}"
-        command = [sys.executable, "Tests/run_tests.py", str(folder / PRODUCTS[0]), str(times), "modules"]
-        bound = 600
+        stages = [([sys.executable, "Tests/run_tests.py", str(folder / PRODUCTS[0]), str(times), "modules"], 600)]
     else:
-        try:
-            bound = baselines.bound(mutation.suites)
-        except Failed as failure:
-            return print(f"! {mutation.id}: {failure}", flush=True)
-        command = filtered(folder, mutation.suites)
-    passed, failed, seconds = tests(tree, folder, command, bound, name=mutation.id, number=number)
-    more = {"seconds": round(seconds, 1)} | ({"all_modules": True} if all_modules else {})
-    if passed:
-        tree.record(mutation, "survived", **more)
-    else:
-        tree.record(mutation, "killed", by=failed, **more)
-        (tree.work / f"{mutation.id}.log").unlink()
+        stages = baseline.stages(number, mutation.suites, are_last)
+    more = {"all_modules": True} if all_modules else {}
+    took = 0
+    for command, bound in stages:
+        passed, failed, seconds = tests(tree, folder, command, bound, name=mutation.id, number=number)
+        took += seconds
+        if not passed:
+            tree.record(mutation, "killed", by=failed, seconds=round(took, 1), **more)
+            (tree.work / f"{mutation.id}.log").unlink()
+            if not all_modules:
+                baseline.killed(mutation.suites, failed)
+            return
+    tree.record(mutation, "survived" if are_last else PASSED_QUICK, seconds=round(took, 1), **more)
 
 
 def run(options):
@@ -543,29 +701,43 @@ def run(options):
             return survived and not known.get("all_modules")
         if options.survivors:
             return survived
-        return options.again or not known
+        return options.again or not known or known["result"] == PASSED_QUICK
 
+    # Every mutation is woven, whatever is run, so that one build serves all later runs.
+    groups = weaves(tree, mutations)
+    in_weaves = {id for index, members in enumerate(groups, 1) for id in woven_ids(tree, index, members)}
     part, parts = options.shard
-    wanted = [mutation for mutation in mutations if is_wanted(mutation)][part - 1::parts]
-    wanted_ids = {mutation.id for mutation in wanted[:options.limit]}
+    wanted = [
+        mutation for mutation in in_turn(mutations)
+        if is_wanted(mutation) and not (options.alone and mutation.id in in_weaves)][part - 1::parts]
+    wanted_ids = {mutation.id: rank for rank, mutation in enumerate(wanted[:options.limit])}
     print(f"{len(wanted_ids)} mutations to run", flush=True)
     if options.alone:
         return run_alone(tree, [mutation for mutation in mutations if mutation.id in wanted_ids], options, deadline)
-    # Every mutation is woven, whatever is run, so that one build serves all later runs.
-    for index, members in enumerate(weaves(tree, mutations), 1):
+    for index, members in enumerate(groups, 1):
         if not any(mutation.id in wanted_ids for _, mutation in members):
             continue
         folder, inside, is_built = build_woven(tree, index, members, deadline)
-        baselines = Baselines(tree, folder) if is_built else None
+        if not is_built:
+            continue
+        items = sorted(
+            (item for item in inside if item[1].id in wanted_ids), key=lambda item: wanted_ids[item[1].id])
+        baseline = Baseline(tree, folder)
+        if not options.all_modules:
+            baseline.measure(mutation.suites for _, mutation in items)
 
-        def one(number, mutation):
-            if time.monotonic() < deadline:
-                try_out(tree, folder, number, mutation, baselines, options.all_modules)
+        def one(number, mutation, are_last):
+            known = tree.results().get(mutation.id, {"digest": None})
+            passed_quick = known["digest"] == mutation.digest and known["result"] == PASSED_QUICK
+            if time.monotonic() < deadline and are_last == (options.all_modules or passed_quick):
+                try_out(tree, folder, number, mutation, baseline, options.all_modules, are_last)
 
         with concurrent.futures.ThreadPoolExecutor(1 if options.all_modules else options.jobs) as pool:
             try:
-                for task in [pool.submit(one, *item) for item in inside if item[1].id in wanted_ids]:
-                    task.result()
+                # Most are killed by a quick test, so all meet those first.
+                for are_last in [False, True]:
+                    for task in [pool.submit(one, *item, are_last) for item in items]:
+                        task.result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -611,6 +783,7 @@ def table(tree):
     for mutation in mutations:
         known = results.get(mutation.id)
         result = known["result"] if known and known["digest"] == mutation.digest else "not run"
+        result = "not run" if result == PASSED_QUICK else result
         if result == "survived" and mutation.argued:
             result = "argued"
         elif result == "killed" and known.get("all_modules"):

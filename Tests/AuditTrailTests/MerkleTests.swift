@@ -133,6 +133,10 @@ private enum Known {
                 }
                 proof.hashes.append(TreeHash.empty)
                 if proof.root(forLeaf: leaves[index]) != nil { failures.append("long \(index) in \(size)") }
+                proof.hashes.removeLast(min(2, proof.hashes.count))
+                if size > 1, proof.root(forLeaf: leaves[index]) != nil {
+                    failures.append("short \(index) in \(size)")
+                }
             }
             for old in 0...size {
                 var proof = ConsistencyProof(from: UInt64(old), to: UInt64(size), node: node)
@@ -140,15 +144,40 @@ private enum Known {
                 if old > 0, proof.proves(from: roots[old - 1], to: roots[size]) {
                     failures.append("other root \(old) to \(size)")
                 }
-                if !proof.hashes.isEmpty {
-                    proof.hashes[proof.hashes.count / 2] = TreeHash.empty
-                    if proof.proves(from: roots[old], to: roots[size]) {
-                        failures.append("bent \(old) to \(size)")
-                    }
+                // Growth from nothing says nothing of the tree it leads to.
+                if old > 0, proof.proves(from: roots[old], to: roots[(size + 1) % roots.count]) {
+                    failures.append("\(old) to another root than of \(size)")
+                }
+                if old == 0, proof.proves(from: roots[1], to: roots[size]) {
+                    failures.append("another root than of nothing to \(size)")
+                }
+                let hashes = proof.hashes
+                proof.hashes = hashes + [TreeHash.empty]
+                if proof.proves(from: roots[old], to: roots[size]) {
+                    failures.append("long \(old) to \(size)")
+                }
+                guard !hashes.isEmpty else { continue }
+                proof.hashes = hashes.dropLast()
+                if proof.proves(from: roots[old], to: roots[size]) {
+                    failures.append("short \(old) to \(size)")
+                }
+                proof.hashes = hashes
+                proof.hashes[hashes.count / 2] = TreeHash.empty
+                if proof.proves(from: roots[old], to: roots[size]) {
+                    failures.append("bent \(old) to \(size)")
                 }
             }
         }
         #expect(failures.isEmpty)
+    }
+
+    @Test(arguments: [(0, 0), (1, 1), (2, 2), (5, 4), (4, 4), (UInt64.max, 8)] as [(UInt64, UInt64)])
+    func `no entry at or behind the end is in a tree`(_ index: UInt64, _ size: UInt64) {
+        for count in 0...4 {
+            let proof = InclusionProof(
+                index: index, size: size, hashes: Array(repeating: TreeHash.empty, count: count))
+            #expect(proof.root(forLeaf: TreeHash.empty) == nil)
+        }
     }
 
     @Test func `a frontier is read back only from exactly its bytes`() {

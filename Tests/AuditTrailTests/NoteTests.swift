@@ -119,9 +119,12 @@ private let enochLine =
         let bytes = try checkpoint.signed(by: [MemoryTrail.signer])
         let trusted = try TrustedCheckpoint(opening: bytes, trusting: MemoryTrail.trust)
         #expect(trusted.checkpoint == checkpoint)
-        #expect(throws: CheckpointError.otherOrigin(expected: "other", found: MemoryTrail.origin)) {
-            try TrustedCheckpoint(
-                opening: bytes, trusting: TrailTrust(origin: "other", keys: MemoryTrail.trust.keys))
+        let origin = MemoryTrail.origin
+        for other in ["other", origin.replacing("trail", with: "trial"), origin + "s", origin.uppercased()] {
+            #expect(throws: CheckpointError.otherOrigin(expected: other, found: origin)) {
+                try TrustedCheckpoint(
+                    opening: bytes, trusting: TrailTrust(origin: other, keys: MemoryTrail.trust.keys))
+            }
         }
         #expect(throws: CheckpointError.note(.noKnownSignature)) {
             try TrustedCheckpoint(opening: bytes, trusting: TrailTrust(origin: MemoryTrail.origin, keys: []))

@@ -156,6 +156,8 @@ private func report(
 
         let skipping = try trail { $0[260] = MemoryTrail.entry(261) }
         #expect(try report(skipping).damage == .wrongIndex(index: 260, in: path, found: 261))
+        let repeating = try trail { $0[260] = MemoryTrail.entry(259) }
+        #expect(try report(repeating).damage == .wrongIndex(index: 260, in: path, found: 259))
 
         let backwards = try trail { $0[10] = MemoryTrail.entry(10, time: 1_700_000_000_008) }
         #expect(try report(backwards).damage == .timeDecreased(index: 10, in: first))

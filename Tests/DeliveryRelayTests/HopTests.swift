@@ -1,5 +1,6 @@
 import CanonicalJSON
 import DeliveryRelay
+import Foundation
 import Glibc
 import GateVocabulary
 import GatewayPipeline
@@ -151,6 +152,38 @@ extension Delivery {
         #expect(await unix.obstacle() == nil)
         #expect(fate(await unix.deliver(.sample())) == .stillOurs)
         #expect(await unix.obstacle() != nil)
+    }
+}
+
+/// The hop of a gateway in development: a file.
+@Suite struct FileHopTests {
+    @Test func `each message is one line of a file that its owner alone reads`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "hop-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let hop = FileHop(path: "\(folder)/sent")
+        #expect(await hop.deliver(.sample(1)) == .accepted(status: 200))
+        #expect(await hop.deliver(.sample(2)) == .accepted(status: 200))
+        let written = try String(contentsOfFile: "\(folder)/sent", encoding: .utf8)
+        let expected = try [1, 2].map { try DeliveryDocument.write(.sample($0)) + [UInt8(ascii: "\n")] }
+        #expect(Array(written.utf8) == expected.flatMap { $0 })
+        var status = stat()
+        try #require(stat("\(folder)/sent", &status) == 0)
+        #expect(status.st_mode & 0o7777 == 0o600)
+    }
+
+    @Test func `what a link leads to is not written`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "hop-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Data().write(to: URL(filePath: "\(folder)/other"))
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(folder)/sent", withDestinationPath: "\(folder)/other")
+        guard case .notWritten = await FileHop(path: "\(folder)/sent").deliver(.sample()) else {
+            Issue.record("a link was followed")
+            return
+        }
+        #expect(try Data(contentsOf: URL(filePath: "\(folder)/other")).isEmpty)
     }
 }
 

@@ -53,7 +53,6 @@ private final class ScriptedFeed: OutboxFeed {
         }
         changed.raise()
         if fails { throw EngineFailure.overloaded }
-        work.raise()
     }
     func roomBecameFree() { work.raise() }
     func hop(isUsable: Bool) async {}
@@ -147,8 +146,10 @@ private struct StandingClock: GatewayPipeline.Clock {
         try await running.value
     }
 
-    private func deliveries(_ numbers: ClosedRange<UInt64>, life: Int64 = 3_600_000) -> [Delivery] {
-        numbers.map { .sample($0, expiresAt: now.milliseconds + life) }
+    private func deliveries(
+        _ numbers: ClosedRange<UInt64>, attempts: Int = 0, life: Int64 = 3_600_000
+    ) -> [Delivery] {
+        numbers.map { .sample($0, attempts: attempts, expiresAt: now.milliseconds + life) }
     }
 
     @Test func `each lane has its own bound, and a stuck one holds up nobody else's`() async throws {
@@ -224,6 +225,17 @@ private struct StandingClock: GatewayPipeline.Clock {
         }
         // Past its expiry it is not tried again.
         #expect(reports[1].retryAt == nil)
+    }
+
+    @Test func `the wait grows with the tries, and messages that failed together do not come back together`()
+        async throws
+    {
+        hop.set(result: .notWritten("refused"))
+        feed.add(deliveries(1...20, attempts: 7), .general)
+        try await relaying { await feed.waitForReports(20) }
+        let waits = feed.reports.compactMap { $0.retryAt.map { $0.milliseconds - now.milliseconds } }
+        #expect(waits.count == 20 && waits.allSatisfy { (16_000..<32_000).contains($0) }, "\(waits)")
+        #expect(Set(waits).count > 1, "\(waits)")
     }
 
     @Test func `what the hop said is told until it is recorded, and delivered once`() async throws {

@@ -308,6 +308,38 @@ private struct IdleOperation: EngineOperation {
         for _ in 0..<2 { release.signal() }
     }
 
+    @Test func `callers take turns with their look-ups, and security's go before all`() async {
+        let readers = ReaderThreads(threadCount: 1)
+        let entered = DispatchSemaphore(value: 0)
+        let (release, releaseOfSecurity) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        for (lane, release) in [(EngineLane.general, release), (.security, releaseOfSecurity)] {
+            #expect(
+                readers.submit(for: CallerName("z"), lane: lane) {
+                    entered.signal()
+                    release.wait()
+                })
+            await Task.detached { entered.wait() }.value
+        }
+        let order = Alarms()
+        let done = DispatchSemaphore(value: 0)
+        func submit(_ name: String, _ caller: String, _ lane: EngineLane = .general) {
+            #expect(
+                readers.submit(for: CallerName(caller), lane: lane) {
+                    order.add(name)
+                    done.signal()
+                })
+        }
+        for name in ["a1", "a2", "a3"] { submit(name, "a") }
+        for name in ["b1", "b2"] { submit(name, "b") }
+        submit("c1", "c")
+        submit("s1", "a", .security)
+        // The one that does everybody's work goes on; the other stands to the end.
+        release.signal()
+        for _ in 0..<7 { await Task.detached { done.wait() }.value }
+        #expect(order.all == ["s1", "a1", "b1", "c1", "a2", "b2", "a3"])
+        releaseOfSecurity.signal()
+    }
+
     @Test(
         arguments: [
             ("security", true), ("marketing", false), ("payments", false), ("social", false),

@@ -95,6 +95,42 @@ import Testing
         }
     }
 
+    /// Two seconds back; forward a minute, and a thousandth of the time that has passed; over a boot, a week.
+    @Test(
+        arguments: [
+            (-2_000, 0, nil), (-2_001, 0, .clockWentBack(milliseconds: 2_001)), (60_000, 0, nil),
+            (60_001, 0, .clockJumped(milliseconds: 60_001)), (3_663_600, 3_600_000, nil),
+            (3_663_601, 3_600_000, .clockJumped(milliseconds: 63_601)), (3_660_000, 3_599_999, nil),
+        ] as [(Int64, Int64, EngineFailure?)])
+    func `within a boot the clock is believed to the millisecond of its bounds`(
+        _ wall: Int64, _ elapsed: Int64, _ failure: EngineFailure?
+    ) {
+        #expect(judge(wall, elapsed: elapsed, boot: "one") == failure)
+    }
+
+    @Test(arguments: [nil, "two"])
+    func `over a boot the clock is believed to the millisecond of its bounds`(_ boot: String?) {
+        let week = EngineLimits().clockGapMillisecondsMax
+        #expect(judge(week, elapsed: 0, boot: boot) == nil)
+        #expect(judge(week + 1, elapsed: 0, boot: boot) == .clockJumped(milliseconds: week + 1))
+        #expect(judge(-2_000, elapsed: 0, boot: boot) == nil)
+        #expect(judge(-2_001, elapsed: 0, boot: boot) == .clockWentBack(milliseconds: 2_001))
+    }
+
+    private func judge(_ wall: Int64, elapsed: Int64, boot: String?) -> EngineFailure? {
+        let newest = Instant.utc("2026-11-21T12:00:00Z")
+        do throws(EngineFailure) {
+            let time = try ClockGuard(limits: EngineLimits()).time(
+                ClockReading(
+                    wall: newest.advanced(byMilliseconds: wall), uptime: 500_000 + elapsed, boot: boot),
+                after: newest, recordedAt: ClockReading(wall: newest, uptime: 500_000, boot: "one"))
+            #expect(time == newest.advanced(byMilliseconds: max(wall, 0)))
+            return nil
+        } catch {
+            return error
+        }
+    }
+
     @Test func `a time since boot that went back is refused, told once, and accepted by an operator only`()
         async throws
     {
@@ -114,6 +150,23 @@ import Testing
             Issue.record("\(accepted)")
             return
         }
+        #expect(try await send("a", gate).status == 202)
+    }
+
+    @Test func `an operator accepts a clock that went wrong, and no time that cannot be written`()
+        async throws
+    {
+        let gate = try await gate()
+        let entryCount = try gate.entries().count
+        for wall in [Instant(milliseconds: -1), Instant(milliseconds: Instant.storable.upperBound + 1)] {
+            #expect(throws: EngineFailure.self) {
+                try gate.store.write {
+                    try ClockGuard(limits: EngineLimits()).accept(
+                        ClockReading(wall: wall, uptime: 1, boot: "first"), by: 1000, in: $0)
+                }
+            }
+        }
+        #expect(try gate.entries().count == entryCount)
         #expect(try await send("a", gate).status == 202)
     }
 

@@ -255,4 +255,88 @@ import WireProtocol
         _ = try await gate.claim()
         #expect(try await gate.claim().count == 4)
     }
+
+    /// What the gateway has sent of its own, by type.
+    private func summaries(_ gate: GatewayHarness) throws -> [String] {
+        try gate.entries("send").filter { $0["caller"]?.stringValue == "gateway" }
+            .compactMap { $0["request"]?["type"]?.stringValue }.sorted()
+    }
+
+    @Test func `a cap has room again with the millisecond after its window`() async throws {
+        let gate = try GatewayHarness(caps: Self.twoAnHour)
+        try await gate.register("u_1")
+        for number in 0..<4 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        #expect(try await gate.claim().count == 2)
+        gate.clock.advance(seconds: 3600)
+        #expect(try await gate.claim().isEmpty)
+        #expect(try await gate.claim().isEmpty && summaries(gate).isEmpty)
+        gate.clock.advance(milliseconds: 1)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 1)
+        #expect(try summaries(gate) == ["digest.transactions"])
+    }
+
+    @Test func `each category is summarised by itself`() async throws {
+        let one =
+            "- {count: 1, window_hours: 1, source: a test, because: It is short., reviewed: \"2026-11-02\"}"
+        let caps =
+            "categories: {}\ntypes:\n  transfer.received:\n    \(one)\n  message.received:\n    \(one)\n"
+        let gate = try GatewayHarness(caps: caps)
+        try await gate.register("u_1")
+        for number in 0..<3 {
+            let first = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+            var message = try await gate.example("message.received", "m\(number)", to: "u_1", as: "social")
+            guard case .object(var params)? = message["params"] else {
+                Issue.record("\(message)")
+                return
+            }
+            params["message_id"] = .string("0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a1\(number)")
+            message["params"] = .object(params)
+            let second = try await gate.call("social", "POST", "/v1/sends", message)
+            let outcome = number == 0 ? "forward" : "digest"
+            #expect(
+                first["outcome"] == outcome && second["outcome"] == outcome, "\(first.json) \(second.json)")
+        }
+        #expect(try await gate.claim().count == 2)
+        gate.clock.advance(seconds: 3601)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 2)
+        #expect(try summaries(gate) == ["digest.social", "digest.transactions"])
+    }
+
+    @Test func `what waits for the morning is not summarised with what was gathered`() async throws {
+        let gate = try GatewayHarness(at: "2026-11-21T19:30:00Z", caps: Self.twoAnHour)
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        for number in 0..<3 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        #expect(try await gate.claim().count == 2)
+        gate.clock.advance(seconds: 40 * 60)
+        #expect(try await gate.remit("r")["outcome"] == "defer")
+        gate.clock.advance(seconds: 11 * 3600)
+        _ = try await gate.claim()
+        // Neither stands for the other: one transfer, one remittance.
+        #expect(try await gate.claim().count == 2)
+        #expect(try summaries(gate).isEmpty)
+    }
+
+    @Test(arguments: [(335, true), (336, false)])
+    func `what was gathered for more than fourteen days is given up`(_ hours: Int, _ goes: Bool) async throws
+    {
+        let gate = try GatewayHarness(
+            caps: Self.twoAnHour.replacingOccurrences(of: "window_hours: 1", with: "window_hours: \(hours)"))
+        try await gate.register("u_1")
+        for number in 0..<3 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        #expect(try await gate.claim().count == 2)
+        gate.clock.advance(seconds: Int64(hours) * 3600)
+        gate.clock.advance(milliseconds: 1)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == (goes ? 1 : 0))
+        #expect(try gate.entries("unsent").map { $0["cause"]?.stringValue } == (goes ? [] : ["expired"]))
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == (goes ? 3 : 2))
+    }
 }

@@ -255,6 +255,55 @@ import Testing
         #expect(try store.read { try $0.subject(of: UserID(Canary.user + "-1000")) } == nil)
     }
 
+    @Test func `an erasure leaves each table as if the person had never come`() throws {
+        /// How many rows each table has after these people came and the others among them went.
+        func rowCounts(of people: [Int], erasing erased: [Int]) throws -> [String: String] {
+            let folder = try TemporaryFolder()
+            let store = try openStore(folder.state)
+            for number in people {
+                try store.write { transaction in
+                    let subject = try transaction.putCanaries(number)
+                    try transaction.putPermissionPrompt(
+                        PermissionPrompt(
+                            subject: subject, device: .sample(1), shownAt: .sample, answer: "granted"))
+                    try transaction.countForward(
+                        of: subject, type: TypeID(Canary.type), category: .transactional, at: .sample,
+                        send: .sample(number))
+                    try transaction.putTold(
+                        ToldRecord(event: .sample(7), send: .sample(number), at: .sample), to: subject)
+                    try transaction.putDuty(
+                        DutyRecord(
+                            duty: .sample(8), subject: subject, state: .owed, send: .sample(number),
+                            caller: CallerName("payments"), type: TypeID(Canary.type), mustGoBy: "letter",
+                            within: "a month", dueAt: .sample))
+                }
+            }
+            for number in erased { try store.write { try $0.eraseSubject(.sample(number)) } }
+            try store.finishErasures()
+            store.close()
+            var counts: [String: String] = [:]
+            for file in ["gate.db", "subjects.db"] {
+                try tamper("\(folder.state)/\(file)") { connection in
+                    let names = try connection.pragma(
+                        "SELECT group_concat(name) FROM sqlite_schema WHERE type = 'table'")
+                    for name in names.split(separator: ",") {
+                        counts["\(file) \(name)"] = try connection.pragma("SELECT count(*) FROM \(name)")
+                    }
+                }
+            }
+            return counts
+        }
+        var left = try rowCounts(of: [1, 2], erasing: [1])
+        var never = try rowCounts(of: [2], erasing: [])
+        // The trail keeps that both came.
+        #expect(left.removeValue(forKey: "gate.db entry") == "2")
+        #expect(never.removeValue(forKey: "gate.db entry") == "1")
+        #expect(left == never)
+        // Each table that holds something of a person had it.
+        let empty = never.filter { $0.value == "0" }.keys.sorted()
+        #expect(empty == ["gate.db erasure", "gate.db setting"])
+    }
+
     @Test func `an erasure succeeds although the person's rows no longer authenticate`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.state).write { _ = try $0.putCanaries() }

@@ -72,6 +72,35 @@ import Testing
         #expect(error.hint == "run `chmod 700 \(folder.state)`")
     }
 
+    /// Giving a file away needs root, as the suites of the binary do.
+    @Test(arguments: ["", "/gate.db", "/subjects.db"])
+    func `what belongs to another user is refused with the remedy`(_ name: String) throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).close()
+        try #require(chown(folder.state + name, 65_533, 65_533) == 0, "run the tests as root")
+        let error = StoreOpeningError.foreignOwner(path: folder.state + name, owner: 65_533)
+        #expect(throws: error) { _ = try openStore(folder.state) }
+        #expect(error.hint.contains("chown"))
+        try #require(chown(folder.state + name, geteuid(), getegid()) == 0)
+        _ = try openStore(folder.state)
+    }
+
+    @Test func `neither a link nor a pipe is opened as a database`() throws {
+        for name in ["gate.db", "subjects.db"] {
+            let folder = try TemporaryFolder()
+            try openStore(folder.state).close()
+            let path = folder.state + "/" + name
+            try FileManager.default.moveItem(atPath: path, toPath: folder.path + "/moved")
+            try FileManager.default.createSymbolicLink(
+                atPath: path, withDestinationPath: folder.path + "/moved")
+            #expect(throws: StoreOpeningError.notARegularFile(path: path)) { _ = try openStore(folder.state) }
+            guard name == "gate.db" else { continue }
+            try FileManager.default.removeItem(atPath: path)
+            try #require(mkfifo(path, 0o600) == 0)
+            #expect(throws: StoreOpeningError.notARegularFile(path: path)) { _ = try openStore(folder.state) }
+        }
+    }
+
     @Test func `a file, a missing parent or a symbolic link in the way is refused`() throws {
         let folder = try TemporaryFolder()
         try Data().write(to: URL(fileURLWithPath: folder.path + "/file"))

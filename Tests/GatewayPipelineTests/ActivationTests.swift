@@ -1,0 +1,80 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import Testing
+
+/// Which bundle an activation puts in force.
+@Suite struct ActivationTests {
+    private static func edited(_ hours: Int) throws -> CompiledPolicy {
+        try GatewayHarness.policy(
+            caps: """
+                categories: {}
+                types:
+                  transfer.received:
+                    - {count: 2, window_hours: \(hours), source: a test, because: It is short., reviewed: "2026-11-02"}
+                """)
+    }
+
+    @Test func `only the bundle that was reviewed comes into force, and another leaves nothing`() async throws
+    {
+        let gate = try GatewayHarness()
+        let (reviewed, swapped) = (try Self.edited(1), try Self.edited(2))
+        gate.configure(swapped)
+        let entryCount = try gate.entries().count
+        for digest in [reviewed.digest, gate.policy.digest] {
+            let reply = try await gate.call(
+                "keys-team", "POST", "/v1/policy/activate", ["digest": .string(digest.text)])
+            #expect(
+                reply.status == 409 && reply["type"] == "urn:sendgate:problem:policy_mismatch",
+                "\(reply.json)")
+            #expect(reply["detail"]?.contains(swapped.digest.text) == true)
+        }
+        #expect(gate.inForce.current.digest == gate.policy.digest)
+        #expect(try gate.entries().count == entryCount)
+        try await gate.activate(swapped)
+        #expect(gate.inForce.current.digest == swapped.digest)
+    }
+}
+
+/// How many places one person can be reached at.
+@Suite struct DestinationCountTests {
+    @Test func `a person has twenty devices and twenty addresses, and no more`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", device: nil)
+        func device(_ number: Int, zone: String = "Europe/Berlin") async throws -> GatewayHarness.Reply {
+            try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/devices/d_\(number)",
+                [
+                    "platform": "ios", "app": "no.getdrop.app", "token": .string("token-\(number)"),
+                    "time_zone": .string(zone), "os_permission": "granted", "critical_alerts": true,
+                ])
+        }
+        func address(_ number: Int, value: Int? = nil) async throws -> GatewayHarness.Reply {
+            try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/addresses/a_\(number)",
+                [
+                    "kind": "email", "value": .string("u\(value ?? number)@example.com"),
+                    "verified_at": "2026-11-01T12:00:00Z",
+                ])
+        }
+        for number in 1...20 {
+            #expect(try await device(number).status == 200)
+            #expect(try await address(number).status == 200)
+        }
+        for reply in [try await device(21), try await address(21)] {
+            #expect(
+                reply.status >= 400 && reply["type"] == "urn:sendgate:problem:too_many_destinations",
+                "\(reply.json)")
+        }
+        // Those that are there may change, and one that goes makes room.
+        #expect(try await device(20, zone: "Europe/Oslo").status == 200)
+        #expect(try await address(20, value: 99).status == 200)
+        for place in ["devices/d_1", "addresses/a_1"] {
+            #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1/" + place).status == 200)
+        }
+        #expect(try await device(21).status == 200)
+        #expect(try await address(21).status == 200)
+    }
+}
