@@ -19,6 +19,8 @@ package final class CompiledPolicy: Sendable {
     package let types: [NotificationType]
     /// Three per type, in the order push, sms, email.
     private let behaviours: [Behaviour]
+    /// Those that another type is sent in place of, or that are sent in place of another (`sub_of`).
+    private let typesOfSeveral: Set<TypeID>
     private let callerNames: NameTable
     /// A row per caller, the gateway's first: what it may do of each type and, last, of a type nobody registered.
     private let permits: [Behaviour.Marks]
@@ -34,6 +36,8 @@ package final class CompiledPolicy: Sendable {
         behaviours = types.flatMap { type in
             [Channel.push, .sms, .email].map { Self.behaviour(of: type, on: $0, in: bundle) }
         }
+        typesOfSeveral = Set(
+            Dictionary(grouping: types, by: \.eventScope).values.filter { $0.count > 1 }.joined().map(\.id))
         let callers = bundle.callers.sorted { $0.key < $1.key }
         callerNames = NameTable([CallerName.gateway.text] + callers.map(\.key.text))
         permits =
@@ -213,9 +217,7 @@ package final class CompiledPolicy: Sendable {
     }
 
     /// Whether another type is sent in place of this one, or this one of another (`sub_of`).
-    package func isOneOfSeveral(_ type: NotificationType) -> Bool {
-        types.contains { $0.id != type.id && $0.eventScope == type.eventScope }
-    }
+    package func isOneOfSeveral(_ type: NotificationType) -> Bool { typesOfSeveral.contains(type.id) }
 
     /// A category's own purpose, and those that types of no other category ask for besides.
     package func purposes(onlyOf category: GateVocabulary.Category) -> [Purpose] {

@@ -74,14 +74,15 @@ package protocol RandomIdentifier: Hashable, Comparable, Sendable, CustomStringC
 
 extension RandomIdentifier {
     /// - Parameter bytes: Exactly 16, big-endian.
-    package init?(bytes: some Collection<UInt8>) {
+    package init?(bytes: [UInt8]) { self.init(bytes: bytes[...]) }
+
+    /// - Parameter bytes: Exactly 16, big-endian.
+    package init?(bytes: ArraySlice<UInt8>) {
         guard bytes.count == 16 else { return nil }
-        var high: UInt64 = 0
-        var low: UInt64 = 0
-        for (offset, byte) in bytes.enumerated() {
-            if offset < 8 { high = high << 8 | UInt64(byte) } else { low = low << 8 | UInt64(byte) }
+        let (high, low) = bytes.withUnsafeBytes {
+            ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
         }
-        self.init(high: high, low: low)
+        self.init(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low))
     }
 
     /// The 16 bytes, big-endian.

@@ -30,9 +30,13 @@ extension Subject {
     /// What stands in the trail for a text somebody chose (handbook, "Audit format"):
     /// HMAC-SHA256(K_s, "sendgate/tag/v1\0" ‖ kind ‖ 0x00 ‖ text), first 16 bytes.
     package func tag(_ kind: TagKind, _ text: String) -> Tag {
-        let message = Array("sendgate/tag/v1".utf8) + [0] + Array(kind.rawValue.utf8) + [0] + Array(text.utf8)
-        let mac = HMACKey(tagKey).authenticate(message)
-        return Tag(bytes: mac.prefix(16))!
+        var message: [UInt8] = []
+        message.reserveCapacity(32 + text.utf8.count)
+        message.append(contentsOf: "sendgate/tag/v1\0".utf8)
+        message.append(contentsOf: kind.rawValue.utf8)
+        message.append(0)
+        message.append(contentsOf: text.utf8)
+        return Tag(bytes: HMACKey(tagKey).authenticate(message)[..<16])!
     }
 }
 

@@ -19,6 +19,10 @@ extension GateReading {
         try gate.first(Self.byMessage, { $0.add(message) }) { try outboxRecord(from: &$0) }
     }
 
+    final func outboxHead(_ message: MessageID) throws -> OutboxRecord? {
+        try gate.first(Self.byMessage, { $0.add(message) }) { try outboxHead(from: &$0) }
+    }
+
     final func outbox(of send: SendID) throws -> [OutboxRecord] {
         try gate.everyReadable(Self.bySend, { $0.add(send) }) { try outboxRecord(from: &$0) }
     }
@@ -38,6 +42,26 @@ extension GateReading {
     }
 
     private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
+        var record = try outboxHead(from: &row)
+        // What stands in clear is enough to take a message out that nobody can read any more.
+        let content = try gate.readable(&row) { row in
+            try OutboxRecord.Content(
+                sealedFields: try cipher.open(
+                    row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
+        }
+        guard let content else {
+            record.isDamaged = true
+            return record
+        }
+        record.headers = content.headers
+        record.body = content.body
+        record.facts = content.facts
+        record.event = content.event
+        record.mayHaveArrived = content.mayHaveArrived
+        return record
+    }
+
+    private func outboxHead(from row: inout StoredRow) throws -> OutboxRecord {
         let message = try row.id(MessageID.self)
         let send = try row.id(SendID.self)
         let subject = try row.id(SubjectID.self)
@@ -57,28 +81,12 @@ extension GateReading {
         let expiresAt = try row.instant()
         let attemptCount = Int(try row.count())
         let attemptedAt = try row.optionalInstant()
-        var record = OutboxRecord(
+        return OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
             headers: [], body: [], facts: [], decidedAt: decidedAt, notBefore: notBefore,
             expiresAt: expiresAt,
             attemptCount: attemptCount, attemptedAt: attemptedAt, mayHaveArrived: attemptCount > 0)
-        // What stands in clear is enough to take a message out that nobody can read any more.
-        let content = try gate.readable(&row) { row in
-            try OutboxRecord.Content(
-                sealedFields: try cipher.open(
-                    row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
-        }
-        guard let content else {
-            record.isDamaged = true
-            return record
-        }
-        record.headers = content.headers
-        record.body = content.body
-        record.facts = content.facts
-        record.event = content.event
-        record.mayHaveArrived = content.mayHaveArrived
-        return record
     }
 
     // MARK: Whose turn it is

@@ -147,6 +147,40 @@ import Testing
         #expect(try gate.entries("redecision").map { $0["cause"]?.stringValue } == ["old"])
     }
 
+    @Test func `what may have arrived is not called back from memory, nor forgotten when the hop goes down`()
+        async throws
+    {
+        let gate = try await gate()
+        let sent = try await gate.remit("a")
+        let first = try #require(try await gate.claim().first)
+        try await gate.gateway.report(first.message, .ambiguous("reset"), retryAt: gate.clock.now())
+        // One is asked for, and the other is offered.
+        #expect(try await gate.remit("b").status == 202)
+        #expect(try await gate.gateway.claim(lane: .general, limit: 1).count == 1)
+        await gate.gateway.hop(isUsable: false)
+        let row = try #require(try gate.store.read { try $0.outbox(first.message) })
+        #expect(row.mayHaveArrived && row.attemptedAt != nil)
+        let id = try #require(sent["send_id"])
+        let cancelled = try await gate.call("payments", "POST", "/v1/sends/\(id)/cancel")
+        #expect(cancelled.json["withdrawn"] == [] && cancelled.json["gone"] == ["d_1"])
+    }
+
+    @Test func `a backlog goes to the relay in one look, and new messages go from memory again`() async throws
+    {
+        let gate = try await gate()
+        await gate.gateway.hop(isUsable: false)
+        for number in 0..<60 { #expect(try await gate.remit("r\(number)", to: "u_2").status == 202) }
+        await gate.gateway.hop(isUsable: true)
+        let operations = gate.engine.load.operationCount
+        var ids: [MessageID] = []
+        for _ in 0..<6 { ids += try await gate.gateway.claim(lane: .general, limit: 10).map(\.message) }
+        #expect(Set(ids).count == 60 && ids.count == 60)
+        #expect(gate.engine.load.operationCount == operations + 1)
+        #expect(try await gate.remit("last", to: "u_2").status == 202)
+        #expect(try await gate.gateway.claim(lane: .general, limit: 10).count == 1)
+        #expect(gate.engine.load.operationCount == operations + 2)
+    }
+
     @Test func `after a crash it goes again under the same id, and its end is not said to be known`()
         async throws
     {

@@ -138,6 +138,9 @@ package final class BatchContext {
                 decidedAt: record.decidedAt))
     }
 
+    /// Leaves messages that were claimed to the relay, which takes them when it has room.
+    func offer(_ claimed: some Sequence<MessagesInFlight.Offer>) { offers.append(contentsOf: claimed) }
+
     /// Whether this batch itself left a message of the lane in the store whose turn is before any new one's.
     private func hasToWait(_ lane: DeliveryLane, at now: Instant) -> Bool {
         dueChanges.contains { if case .waits(lane, let until) = $0 { until <= now } else { false } }
@@ -161,7 +164,7 @@ package final class BatchContext {
     /// A waiting row as it may be decided about: one that was offered, and that the relay has not taken yet, waits in the
     /// store again.
     func callBack(_ row: OutboxRecord) throws -> OutboxRecord {
-        guard row.attemptedAt != nil else { return row }
+        guard row.attemptedAt != nil, !row.mayHaveArrived else { return row }
         if let index = offers.firstIndex(where: { $0.delivery.message == row.message }) {
             offers.remove(at: index)
         } else if let offer = inFlight.callBack(row.message) {

@@ -81,6 +81,14 @@ final class MessagesInFlight: Sendable {
         }
     }
 
+    /// How many messages that waited in the store may be offered besides those that the relay asks for.
+    func spareCount(in lane: DeliveryLane) -> Int {
+        state.withLock { state in
+            state.isHopUsable
+                ? max(0, Self.offerCountMax(in: lane) - state.offers[lane, default: []].count) : 0
+        }
+    }
+
     func add(_ offers: [Offer]) {
         guard !offers.isEmpty else { return }
         state.withLock { state in

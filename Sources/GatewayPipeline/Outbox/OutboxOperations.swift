@@ -17,13 +17,15 @@ struct ClaimOperation: EngineOperation {
 
     func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
         let now = try batch.now()
+        // What the relay cannot take at once is offered, so that a backlog is gone sooner than new ones make another.
+        let limit = limit + inFlight.spareCount(in: deliveryLane)
         let due = try batch.store.dueOutbox(
             at: now, limit: limit, lane: deliveryLane, excluding: inFlight.all)
-        var deliveries: [Delivery] = []
+        var offers: [MessagesInFlight.Offer] = []
         for message in due {
             do {
-                let delivery = try batch.isolating { try batch.handOver(message, at: now) }
-                if let delivery { deliveries.append(delivery) }
+                let offer = try batch.isolating { try batch.handOver(message, at: now) }
+                if let offer { offers.append(offer) }
             } catch {
                 // The store itself failing is not one message's matter.
                 if let failure = error as? StoreError, failure.damage == nil { throw failure }
@@ -31,15 +33,17 @@ struct ClaimOperation: EngineOperation {
                 try batch.putOff(message, in: deliveryLane, because: error)
             }
         }
-        let claimed = deliveries.map(\.message)
+        let claimed = offers.map(\.delivery.message)
         if due.count < limit {
             batch.nextDue(
                 in: deliveryLane,
                 is: try batch.store.nextOutboxDue(
                     lane: deliveryLane, excluding: inFlight.all.union(claimed)))
         }
-        return { [deliveries] in
-            inFlight.insert(claimed)
+        let deliveries = offers.prefix(self.limit).map(\.delivery)
+        batch.offer(offers.dropFirst(self.limit))
+        return {
+            inFlight.insert(deliveries.map(\.message))
             reply(.success(deliveries))
         }
     }
@@ -57,6 +61,13 @@ struct ReportedResult: Sendable {
     }
     let message: MessageID
     let outcome: Outcome
+    /// Whether what is sealed of the message has a say in what becomes of it: not of one that the hop has.
+    var needsContent: Bool {
+        switch outcome {
+        case .tried(.accepted, _), .tried(.seenBefore, _): false
+        case .tried, .neverTaken: true
+        }
+    }
     let reply: @Sendable (EngineFailure?) -> Void
 }
 
@@ -141,7 +152,9 @@ extension BatchContext {
     fileprivate func record(_ report: ReportedResult, at now: Instant) throws {
         let message = report.message
         // Erased or cancelled while it was under way: the entry of that says so already.
-        guard var row = try store.outbox(message) else { return }
+        guard var row = try report.needsContent ? store.outbox(message) : store.outboxHead(message) else {
+            return
+        }
         guard case .tried(let result, let retryAt) = report.outcome else { return try takeBack(row, at: now) }
         // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
         if let retryAt, retryAt < row.expiresAt, !row.isDamaged {
@@ -180,7 +193,8 @@ extension BatchContext {
         announce()
         guard !row.isDamaged else { return nextDue(in: DeliveryLane(of: row.category), is: row.notBefore) }
         var row = row
-        row.attemptedAt = nil
+        // What an earlier try may have got through cannot be called back.
+        if !row.mayHaveArrived { row.attemptedAt = nil }
         row.attemptCount -= 1
         try update(row)
         if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
@@ -231,7 +245,7 @@ extension BatchContext {
     /// One message at its turn: expired, decided again, composed if it was held, and marked as tried.
     ///
     /// - Returns: `nil` when it does not go now.
-    fileprivate func handOver(_ message: MessageID, at now: Instant) throws -> Delivery? {
+    fileprivate func handOver(_ message: MessageID, at now: Instant) throws -> MessagesInFlight.Offer? {
         // Claimed with others, one of which may have taken it along into a summary or moved its time.
         guard var row = try store.outbox(message), row.notBefore <= now else { return nil }
         guard now <= row.expiresAt else {
@@ -273,7 +287,11 @@ extension BatchContext {
             try store.updateOutbox(row)
         }
         try store.markAttempt(row.message, at: now)
-        return try Self.delivery(row, to: destination, at: now)
+        return MessagesInFlight.Offer(
+            delivery: try Self.delivery(row, to: destination, at: now),
+            lane: DeliveryLane(of: row.category), tier: row.tier, caller: row.request.caller,
+            // What was tried is not decided again, however long it waits.
+            decidedAt: row.attemptedAt == nil ? row.decidedAt : now)
     }
 
     /// Looks again at one waiting row and does what the verdict says.

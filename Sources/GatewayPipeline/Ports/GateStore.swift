@@ -152,6 +152,9 @@ package protocol StoreReading {
     /// ``GateStore/damagedRows``.
     func outbox(of send: SendID) throws -> [OutboxRecord]
     func outbox(_ message: MessageID) throws -> OutboxRecord?
+    /// The same without what is sealed of it (``OutboxRecord/headers``, ``OutboxRecord/body``, ``OutboxRecord/facts``,
+    /// ``OutboxRecord/event``), which is not opened: for one that is done.
+    func outboxHead(_ message: MessageID) throws -> OutboxRecord?
     /// Rows of this person that wait.
     func outbox(of subject: SubjectID) throws -> [OutboxRecord]
     /// How many rows of this person wait, counted no further than `limit`.
