@@ -36,7 +36,8 @@ extension Subject {
         message.append(contentsOf: kind.rawValue.utf8)
         message.append(0)
         message.append(contentsOf: text.utf8)
-        return Tag(bytes: HMACKey(tagKey).authenticate(message)[..<16])!
+        let mac = HMACKey(tagKey).authenticate(message)
+        return Tag(bytes: mac[..<16])!
     }
 }
 

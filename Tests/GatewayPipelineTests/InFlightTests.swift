@@ -181,6 +181,25 @@ import Testing
         #expect(gate.engine.load.operationCount == operations + 2)
     }
 
+    @Test func `a look that takes all that waits makes way for the sends after it in its own batch`()
+        async throws
+    {
+        let gate = try await gate()
+        await gate.gateway.hop(isUsable: false)
+        #expect(try await gate.remit("a").status == 202)
+        await gate.gateway.hop(isUsable: true)
+        _ = try await gate.inOneBatch([
+            { gate in
+                let claimed = try await gate.claim()
+                #expect(claimed.count == 1)
+                return nil
+            }, { gate in try await gate.remit("b") },
+        ])
+        let operations = gate.engine.load.operationCount
+        #expect(try await gate.claim().count == 1)
+        #expect(gate.engine.load.operationCount == operations)
+    }
+
     @Test func `after a crash it goes again under the same id, and its end is not said to be known`()
         async throws
     {

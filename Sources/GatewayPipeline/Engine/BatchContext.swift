@@ -20,7 +20,8 @@ package final class BatchContext {
     private(set) var offers: [MessagesInFlight.Offer] = []
     /// Offers of earlier batches that this one took back.
     private var calledBack: [MessagesInFlight.Offer] = []
-    private var dueChanges: [MessagesInFlight.DueChange] = []
+    /// At or before the time of the next row to claim in each lane; a lane that is missing has none.
+    var due: [DeliveryLane: Instant]
     /// Which operation staged what, so that a failed seal refuses the right one.
     var currentOperation = 0
     private var nextIndex: UInt64
@@ -36,6 +37,7 @@ package final class BatchContext {
     ) throws {
         self.store = store
         self.inFlight = inFlight
+        due = inFlight.due
         self.policy = policy
         self.surroundings = surroundings
         self.nextIndex = try store.entryCount()
@@ -122,9 +124,10 @@ package final class BatchContext {
     /// as one that was tried.
     func insert(_ record: OutboxRecord, offering delivery: Delivery?) throws {
         let lane = DeliveryLane(of: record.category)
-        let room = inFlight.room(in: lane, at: record.decidedAt) - offers.count { $0.lane == lane }
-        guard var delivery, room > 0, !hasToWait(lane, at: record.decidedAt) else {
-            dueChanges.append(.waits(lane, until: record.notBefore))
+        // None goes past one that waits its turn.
+        let isNext = due[lane].map { $0 > record.decidedAt } ?? true
+        guard var delivery, isNext, inFlight.room(in: lane) > offers.count(where: { $0.lane == lane }) else {
+            waits(in: lane, until: record.notBefore)
             return try store.insertOutbox(record)
         }
         var record = record
@@ -141,25 +144,19 @@ package final class BatchContext {
     /// Leaves messages that were claimed to the relay, which takes them when it has room.
     func offer(_ claimed: some Sequence<MessagesInFlight.Offer>) { offers.append(contentsOf: claimed) }
 
-    /// Whether this batch itself left a message of the lane in the store whose turn is before any new one's.
-    private func hasToWait(_ lane: DeliveryLane, at now: Instant) -> Bool {
-        dueChanges.contains { if case .waits(lane, let until) = $0 { until <= now } else { false } }
-    }
-
     /// Replaces a row that goes on waiting.
     func update(_ row: OutboxRecord) throws {
         try store.updateOutbox(row)
-        dueChanges.append(.waits(DeliveryLane(of: row.category), until: row.notBefore))
+        waits(in: DeliveryLane(of: row.category), until: row.notBefore)
     }
 
     /// Moves a row's time without reading it.
     func postpone(_ message: MessageID, in lane: DeliveryLane, until: Instant) throws {
         try store.postponeOutbox(message, until: until)
-        dueChanges.append(.waits(lane, until: until))
+        waits(in: lane, until: until)
     }
 
-    /// Says when the next row of a lane is due that no one has claimed; `nil` when none waits.
-    func nextDue(in lane: DeliveryLane, is due: Instant?) { dueChanges.append(.nextIs(lane, due)) }
+    func waits(in lane: DeliveryLane, until: Instant) { due[lane] = min(due[lane] ?? until, until) }
 
     /// A waiting row as it may be decided about: one that was offered, and that the relay has not taken yet, waits in the
     /// store again.
@@ -183,7 +180,7 @@ package final class BatchContext {
     /// After the commit: the relay may take what this batch offers.
     func release() {
         inFlight.remove(calledBack.map(\.delivery.message))
-        inFlight.apply(dueChanges)
+        inFlight.due = due
         inFlight.add(offers)
     }
 
@@ -221,7 +218,7 @@ package final class BatchContext {
     func isolating<Result>(_ body: () throws -> Result) throws -> Result {
         let (index, time, reading, count) = (nextIndex, newestTime, newReading, staged.count)
         let (told, news, proves) = (alarms, hasNews, provesTheWay)
-        let (offered, taken, due) = (offers, calledBack.count, dueChanges.count)
+        let (offered, taken, dueBefore) = (offers, calledBack.count, due)
         do {
             return try store.savepoint(body)
         } catch {
@@ -232,7 +229,7 @@ package final class BatchContext {
             offers = offered
             inFlight.add(Array(calledBack[taken...]))
             calledBack.removeSubrange(taken...)
-            dueChanges.removeSubrange(due...)
+            due = dueBefore
             throw error
         }
     }

@@ -23,14 +23,6 @@ final class MessagesInFlight: Sendable {
         var decidedAt: Instant
     }
 
-    /// What a batch changes about when the relay has to look into the store.
-    enum DueChange: Sendable {
-        /// A row of the lane waits until then.
-        case waits(DeliveryLane, until: Instant)
-        /// Nothing of the lane waits until then; `nil`: nothing waits.
-        case nextIs(DeliveryLane, Instant?)
-    }
-
     /// Messages of a lane that are offered at most. As many may go before one of a higher tier that comes after them.
     private static func offerCountMax(in lane: DeliveryLane) -> Int {
         switch lane {
@@ -58,34 +50,20 @@ final class MessagesInFlight: Sendable {
     /// When the store has to be looked into for the next message of a lane, at the latest; `nil` when none waits.
     func nextDue(in lane: DeliveryLane) -> Instant? { state.withLock { $0.due[lane] } }
 
-    func apply(_ changes: [DueChange]) {
-        guard !changes.isEmpty else { return }
-        state.withLock { state in
-            for change in changes {
-                switch change {
-                case .waits(let lane, let until): state.due[lane] = min(state.due[lane] ?? until, until)
-                case .nextIs(let lane, let due): state.due[lane] = due
-                }
-            }
-        }
+    /// The same for all lanes. Changed by the engine alone, with the commit that makes it so.
+    var due: [DeliveryLane: Instant] {
+        get { state.withLock { $0.due } }
+        set { state.withLock { $0.due = newValue } }
     }
 
     // MARK: Offering
 
-    /// How many more messages of a lane may be offered. None while the hop is down, so that everything can still be
-    /// withdrawn, and none while others wait their turn in the store.
-    func room(in lane: DeliveryLane, at now: Instant) -> Int {
+    /// How many more messages of a lane may be offered: none while the hop is down, so that everything can still be
+    /// withdrawn.
+    func room(in lane: DeliveryLane) -> Int {
         state.withLock { state in
-            guard state.isHopUsable, state.due[lane].map({ $0 > now }) ?? true else { return 0 }
+            guard state.isHopUsable else { return 0 }
             return max(0, Self.offerCountMax(in: lane) - state.offers[lane, default: []].count)
-        }
-    }
-
-    /// How many messages that waited in the store may be offered besides those that the relay asks for.
-    func spareCount(in lane: DeliveryLane) -> Int {
-        state.withLock { state in
-            state.isHopUsable
-                ? max(0, Self.offerCountMax(in: lane) - state.offers[lane, default: []].count) : 0
         }
     }
 

@@ -18,7 +18,7 @@ struct ClaimOperation: EngineOperation {
     func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
         let now = try batch.now()
         // What the relay cannot take at once is offered, so that a backlog is gone sooner than new ones make another.
-        let limit = limit + inFlight.spareCount(in: deliveryLane)
+        let limit = limit + inFlight.room(in: deliveryLane)
         let due = try batch.store.dueOutbox(
             at: now, limit: limit, lane: deliveryLane, excluding: inFlight.all)
         var offers: [MessagesInFlight.Offer] = []
@@ -35,10 +35,8 @@ struct ClaimOperation: EngineOperation {
         }
         let claimed = offers.map(\.delivery.message)
         if due.count < limit {
-            batch.nextDue(
-                in: deliveryLane,
-                is: try batch.store.nextOutboxDue(
-                    lane: deliveryLane, excluding: inFlight.all.union(claimed)))
+            batch.due[deliveryLane] = try batch.store.nextOutboxDue(
+                lane: deliveryLane, excluding: inFlight.all.union(claimed))
         }
         let deliveries = offers.prefix(self.limit).map(\.delivery)
         batch.offer(offers.dropFirst(self.limit))
@@ -191,7 +189,7 @@ extension BatchContext {
     /// A message that the relay never took waits as if it had not been offered.
     private func takeBack(_ row: OutboxRecord, at now: Instant) throws {
         announce()
-        guard !row.isDamaged else { return nextDue(in: DeliveryLane(of: row.category), is: row.notBefore) }
+        guard !row.isDamaged else { return waits(in: DeliveryLane(of: row.category), until: row.notBefore) }
         var row = row
         // What an earlier try may have got through cannot be called back.
         if !row.mayHaveArrived { row.attemptedAt = nil }
