@@ -54,7 +54,7 @@ BUILD = "swift build --explicit-target-dependency-import-check error --build-tes
 PRODUCTS = ["sendgatePackageTests.xctest", "sendgate"]
 PER_PROMISE_MIN, COUNT_MIN = 10, 150
 # A run that takes this many times as long as without a mutation hangs.
-PATIENCE, PATIENCE_SECONDS_MIN = 6, 60
+PATIENCE, PATIENCE_SECONDS_MIN = 6, 30
 # The tests of these modules are traced: which mutations each reaches. What a test computes once for all tests is not seen.
 TRACED = r"^(GatewayPipelineTests|SQLiteStoreTests|StoreConformanceTests|SendPlanningTests|UnixSocketEndpointTests)[./]"
 # Tests that take longer than this without a mutation run only where the quicker ones pass.
@@ -378,7 +378,9 @@ class Tree:
     def keep_products(self, folder):
         folder.mkdir(parents=True, exist_ok=True)
         for product in PRODUCTS:
-            shutil.copy2(self.path / ".build/debug" / product, folder / product)
+            # In one step: a run may be using the one before.
+            shutil.copy2(self.path / ".build/debug" / product, folder / f"{product}.new")
+            os.replace(folder / f"{product}.new", folder / product)
 
     def results(self):
         if not self.results_file.exists():
@@ -636,7 +638,8 @@ class Baseline:
         quick = [id for id in found if found[id] < QUICK_SECONDS]
         with self.lock:
             first = [id for id in self.killers[suites] if id in quick]
-        reaching = [id for id in self.reached.get(str(number), []) if id in quick]
+        reaching = [
+            id for id in self.reached.get(str(number), []) if re.search(suites, id) and id not in slow + self.failing]
         if len(reaching) > REACHING_MAX:
             reaching = []
         first = [id for id in first if id in reaching or not reaching]
@@ -646,7 +649,7 @@ class Baseline:
         for tests, filter, skipped in last if are_last else groups:
             if tests:
                 yield filtered(self.folder, filter) + (["--skip", named(skipped)] if skipped else []), max(
-                    PATIENCE_SECONDS_MIN, PATIENCE * sum(found[id] for id in tests))
+                    PATIENCE_SECONDS_MIN, PATIENCE * sum(found.get(id, QUICK_SECONDS) for id in tests))
 
     def killed(self, suites, names):
         with self.lock:
