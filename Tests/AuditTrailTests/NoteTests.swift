@@ -131,6 +131,20 @@ private let enochLine =
         }
     }
 
+    @Test func `a signature is by the key of its name and of its id, and by no other`() throws {
+        let text = checkpoint.noteText
+        let own = try MemoryTrail.signer.sign(text)
+        var (otherName, otherID) = (own, own)
+        otherName.name = "other.example/trail"
+        otherID.keyID ^= 1
+        for signature in [otherName, otherID] {
+            let note = SignedNote(text: text, signatures: [signature])
+            #expect(throws: CheckpointError.note(.noKnownSignature)) {
+                try TrustedCheckpoint(opening: note.bytes, trusting: MemoryTrail.trust)
+            }
+        }
+    }
+
     @Test func `a witness's cosignature is believed for its time, and never instead of the trail's`() throws {
         let witness = try Ed25519PrivateKey(seed: SecretBytes(copying: [UInt8](repeating: 9, count: 32)))
         let key = try #require(

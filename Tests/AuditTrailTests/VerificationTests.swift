@@ -248,6 +248,17 @@ private func report(
         #expect(report.facts == [.signed(keyNames: [MemoryTrail.origin])])
     }
 
+    /// Two bytes of length and one of entry, 256 times.
+    @Test func `an old bundle too short for its entries is noticed by its length`() throws {
+        let path = TrailPath.entries(index: 0, width: 256)
+        for (byteCount, isNoticed) in [(1, true), (767, true), (768, false)] {
+            var trail = try MemoryTrail(count: 600)
+            trail.files[path] = [UInt8](repeating: 0, count: byteCount)
+            let damage = TrailDamage.wrongLength(path, byteCount: byteCount, expected: 768)
+            #expect(try structure(trail).damage == (isNoticed ? damage : nil))
+        }
+    }
+
     @Test func `a missing file is noticed anywhere, a changed one but for the entries of old bundles`() throws
     {
         let trail = try MemoryTrail(count: 600)

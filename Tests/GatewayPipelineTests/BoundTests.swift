@@ -200,6 +200,29 @@ private struct IdleOperation: EngineOperation {
         #expect(isTaken ? (200..<300).contains(status) : status == 429, "\(status)")
     }
 
+    @Test func `a commit proves the way for a minute, and not after a failure`() {
+        let health = CommitHealth()
+        let answers = Alarms()
+        /// Whether the way has to be proved first.
+        func ask(_ uptime: Int64) -> Bool {
+            health.ask(at: uptime) { answers.add($0 == nil ? "ready" : "not ready") }
+        }
+        #expect(ask(1_000))
+        health.probed(.overloaded)
+        health.committed(at: 1_000)
+        #expect(!ask(1_000) && !ask(60_999))
+        #expect(answers.all == ["not ready", "ready", "ready"])
+        // A time since boot that went back is no proof either.
+        #expect(ask(61_000) && !ask(61_001) && !ask(999))
+        #expect(answers.all.count == 3)
+        health.probed(nil)
+        #expect(answers.all.count == 6 && answers.all.last == "ready")
+        health.committed(at: 62_000)
+        _ = health.failed(.overloaded)
+        #expect(ask(62_001))
+        health.probed(nil)
+    }
+
     // MARK: The outbox
 
     struct OutboxRow: Sendable, CustomTestStringConvertible {
@@ -306,6 +329,34 @@ private struct IdleOperation: EngineOperation {
         #expect(fill("c") == 0)
         #expect(fill("a", .security) == 410)
         for _ in 0..<2 { release.signal() }
+    }
+
+    @Test func `one look-up's thread does security's and nothing else`() async {
+        let readers = ReaderThreads(threadCount: 1)
+        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (order, done) = (Alarms(), DispatchSemaphore(value: 0))
+        func submit(_ name: String, _ lane: EngineLane, _ work: @escaping @Sendable () -> Void = {}) {
+            #expect(
+                readers.submit(for: CallerName("a"), lane: lane) {
+                    work()
+                    order.add(name)
+                    done.signal()
+                })
+        }
+        submit("standing", .general) {
+            entered.signal()
+            release.wait()
+        }
+        await Task.detached { entered.wait() }.value
+        submit("waiting", .general)
+        for number in 1...3 {
+            submit("security \(number)", .security)
+            await Task.detached { done.wait() }.value
+        }
+        #expect(order.all == ["security 1", "security 2", "security 3"])
+        release.signal()
+        for _ in 0..<2 { await Task.detached { done.wait() }.value }
+        #expect(order.all.suffix(2) == ["standing", "waiting"])
     }
 
     @Test func `callers take turns with their look-ups, and security's go before all`() async {

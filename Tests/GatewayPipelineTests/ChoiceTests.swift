@@ -87,6 +87,27 @@ import WireProtocol
         #expect(violation?["pointer"]?.stringValue == "/expires_at")
     }
 
+    @Test func `only what is muted alone has a switch of its own`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        var switches: Set<Bool> = []
+        for type in gate.policy.types.map(\.id) + [TypeID("no.such.type"), TypeID("Marketing")] {
+            let isMutableAlone = gate.policy.type(type)?.isMutableAlone == true
+            let reply = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/preferences/\(type.text)",
+                ["state": "user_off", "source": "in_app_settings", "channel": "push"])
+            if isMutableAlone {
+                #expect(reply.status == 200, "\(type): \(reply.json)")
+            } else {
+                #expect(
+                    reply.status >= 400 && reply["type"] == "urn:sendgate:problem:unknown_scope",
+                    "\(type): \(reply.json)")
+            }
+            switches.insert(isMutableAlone)
+        }
+        #expect(switches.count == 2)
+    }
+
     @Test func `what the person answered the prompt may come later, once, and is the permission then`()
         async throws
     {

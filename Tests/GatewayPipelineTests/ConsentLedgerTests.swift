@@ -1,7 +1,8 @@
 import GateTestKit
 import GateVocabulary
-import GatewayPipeline
 import Testing
+
+@testable import GatewayPipeline
 
 @Suite struct ConsentLedgerTests {
     static let subject = SubjectID(high: 1, low: 1)
@@ -157,5 +158,37 @@ import Testing
         ]
         let scopes = ConsentLedger.givenScopes(of: .marketing, channel: .sms, in: events)
         #expect(scopes.map(\.address) == [Self.number])
+    }
+
+    @Test func `whatever is changed of a recorded consent breaks the chain behind it`() {
+        typealias Edit = (inout ConsentEvent) -> Void
+        var whole = event(.given, at: 10, channel: .sms, address: Self.number, expires: 99)
+        whole.jurisdiction = "DE"
+        whole.withdraws = GateVocabulary.Tag(high: 1, low: 1)
+        whole.notice = .init(id: "promo", version: "3", sha256: "aa", language: "nb")
+        let edits: [(String, Edit)] = [
+            ("sequence", { $0.sequence += 1 }), ("idTag", { $0.idTag = Self.number }),
+            ("purpose", { $0.purpose = Purpose("analytics") }), ("channel", { $0.channel = .email }),
+            ("address", { $0.address = nil }), ("state", { $0.state = .refused }),
+            ("eventTime", { $0.eventTime = $0.eventTime.advanced(byMilliseconds: 1) }),
+            ("receivedAt", { $0.receivedAt = $0.receivedAt.advanced(byMilliseconds: 1) }),
+            ("method", { $0.method = .paperForm }), ("source", { $0.source = CallerName("other") }),
+            ("jurisdiction", { $0.jurisdiction = nil }), ("notice", { $0.notice = nil }),
+            ("notice", { $0.notice?.id += "x" }), ("notice", { $0.notice?.version += "x" }),
+            ("notice", { $0.notice?.sha256 += "x" }), ("notice", { $0.notice?.language += "x" }),
+            ("expiresAt", { $0.expiresAt = nil }),
+            ("expiresAt", { $0.expiresAt = $0.expiresAt?.advanced(byMilliseconds: 1) }),
+            ("withdraws", { $0.withdraws = nil }), ("previousHash", { $0.previousHash += "0" }),
+        ]
+        // Whose it is and what its caller calls it are in its tag; where its entry lies is not known before it is written.
+        let fields = Mirror(reflecting: whole).children.compactMap(\.label)
+        #expect(Set(edits.map(\.0)) == Set(fields).subtracting(["subject", "id", "entryIndex"]))
+        var hashes: Set<String> = [BatchContext.hash(whole)]
+        for (_, edit) in edits {
+            var changed = whole
+            edit(&changed)
+            hashes.insert(BatchContext.hash(changed))
+        }
+        #expect(hashes.count == edits.count + 1)
     }
 }

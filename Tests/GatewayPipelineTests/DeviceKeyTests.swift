@@ -406,16 +406,33 @@ import WireProtocol
         #expect(try await confirm(gate, key.id, key.proof).status == 200)
     }
 
-    @Test func `a point that is on no curve is refused before anything is kept`() async throws {
+    @Test func `a key that nothing may be sealed to is refused before anything is kept`() async throws {
         let gate = try await gate()
-        var point = DeviceKeyPair().publicKey
-        point[64] ^= 1
+        let good = DeviceKeyPair().publicKey
+        var offCurve = good
+        offCurve[64] ^= 1
+        let zeros = [UInt8](repeating: 0, count: 32)
+        let x25519 = "X25519_SHA256_CHACHA20POLY1305"
+        // Whose every agreement is zero; a second spelling of one; a length of the other curve.
+        let wrong: [(String, [UInt8])] = [
+            ("P256_SHA256_AES256GCM", offCurve), ("P256_SHA256_AES256GCM", [2] + good[1...32]),
+            ("P256_SHA256_AES256GCM", good + [0]), ("P256_SHA256_AES256GCM", zeros),
+            (x25519, zeros), (x25519, [1] + zeros.dropLast()),
+            (x25519, [0xED] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]),
+            (x25519, [9] + zeros.dropLast(2) + [0x80]), (x25519, good),
+        ]
         let count = try entries(gate).count
-        let reply = try await gate.call(
-            "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
-            ["suite": "P256_SHA256_AES256GCM", "public_key": .string(Base64URL.encode(point))])
-        #expect(reply.status == 422 && reply["type"] == "urn:sendgate:problem:invalid_public_key")
+        for (suite, key) in wrong {
+            let reply = try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
+                ["suite": .string(suite), "public_key": .string(Base64URL.encode(key))])
+            #expect((400..<500).contains(reply.status), "\(suite) \(key): \(reply.json)")
+        }
         #expect(try entries(gate).count == count)
+        let fine = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
+            ["suite": .string(x25519), "public_key": .string(Base64URL.encode([9] + zeros.dropLast()))])
+        #expect(fine.status == 201, "\(fine.json)")
     }
 
     // MARK: What is sealed to whom
@@ -440,6 +457,12 @@ import WireProtocol
             try pair.opener(
                 keyID: id, app: Self.app, device: device, origin: gate.origin.publicKey.rawBytes)
         }
+        // What stands outside the seal is what the hop is told, and no more.
+        let delivery = try #require(deliveries.first { $0.destination.text == "d_1" })
+        let outside = try CanonicalJSON.read(Array(envelope.utf8))
+        #expect(outside["exp"]?.integerValue == delivery.statedExpiry.seconds)
+        #expect(outside["mid"]?.stringValue == delivery.message.uuidText)
+        #expect(outside["kid"]?.stringValue == own.keyID)
         let now = UInt64(gate.clock.now().seconds)
         let opened = try opener(own.0, own.keyID).open(envelope, now: now).message
         #expect(String(decoding: opened.content, as: UTF8.self).contains("security.new_login"))

@@ -190,6 +190,26 @@ extension GatewayHarness {
             try await gate.call("security", "POST", "/v1/sends", login).status == (security ? 202 : 503))
     }
 
+    @Test func `a disk that cannot be measured has no room, for security neither`() async throws {
+        let isBroken = Mutex(false)
+        var world = EngineWorld()
+        world.freeDiskByteCount = {
+            if isBroken.withLock({ $0 }) { throw StoreError.unavailable("the file system says nothing") }
+            return 1 << 40
+        }
+        let gate = try GatewayHarness(world: world)
+        try await gate.register("u_1")
+        let login = try await gate.example("security.new_login", "l", to: "u_1", as: "security")
+        let entryCount = try gate.entries().count
+        isBroken.withLock { $0 = true }
+        #expect(try await gate.remit("a").status == 503)
+        #expect(try await gate.call("security", "POST", "/v1/sends", login).status == 503)
+        #expect(try gate.entries().count == entryCount)
+        isBroken.withLock { $0 = false }
+        #expect(try await gate.remit("a").status == 202)
+        #expect(try await gate.call("security", "POST", "/v1/sends", login).status == 202)
+    }
+
     // MARK: Seals
 
     @Test func `a send that cannot be sealed is refused alone and leaves nothing`() async throws {

@@ -339,4 +339,25 @@ import WireProtocol
         #expect(try gate.entries("unsent").map { $0["cause"]?.stringValue } == (goes ? [] : ["expired"]))
         #expect(try gate.store.read { try $0.outboxDepth().rowCount } == (goes ? 3 : 2))
     }
+
+    @Test(arguments: [(336, true), (337, false)])
+    func `what was held before it was gathered has waited since then`(_ hours: Int, _ goes: Bool) async throws
+    {
+        let caps = Self.twoAnHour.replacingOccurrences(of: "window_hours: 1", with: "window_hours: \(hours)")
+        let gate = try GatewayHarness(at: "2026-11-21T19:30:00Z", caps: caps)
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        for number in 0..<2 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        #expect(try await gate.claim().count == 2)
+        gate.clock.advance(seconds: 40 * 60)
+        #expect(try await gate.call("payments", "POST", "/v1/sends", transfer(2))["outcome"] == "defer")
+        // In the morning the cap is full; when it has room, fourteen days have passed since the evening or have not.
+        gate.clock.advance(seconds: 11 * 3600)
+        #expect(try await gate.claim().count + gate.claim().count == 0)
+        gate.clock.advance(seconds: Int64(hours) * 3600 - 40 * 60 - 11 * 3600 + 1)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == (goes ? 1 : 0))
+        #expect(try gate.entries("unsent").map { $0["cause"]?.stringValue } == (goes ? [] : ["expired"]))
+    }
 }

@@ -63,6 +63,20 @@ import Testing
         }
     }
 
+    @Test func `a reading connection writes nothing`() throws {
+        let folder = try TemporaryFolder()
+        try tamper(folder.path + "/some.db") { try $0.script("CREATE TABLE one (a)") }
+        let reader = try Connection(
+            path: folder.path + "/some.db", file: "some", role: .reader, cacheByteCount: 1 << 20,
+            busyTimeoutMilliseconds: 100)
+        try reader.exclusively { () throws in
+            #expect(throws: StoreError.self) { try reader.script("INSERT INTO one VALUES (1)") }
+            #expect(throws: StoreError.self) { try reader.script("CREATE TABLE two (a)") }
+            #expect(try reader.pragma("SELECT count(*) FROM one") == "0")
+        }
+        reader.close()
+    }
+
     @Test func `a directory that others may enter is refused with the remedy`() throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(
@@ -331,6 +345,7 @@ import Testing
     @Test(arguments: [
         ("gate.db", "key_check", "sealed = x''", "data-test-1"),
         ("gate.db", "key_check", "sealed = zeroblob(99)", "data-test-1"),
+        ("gate.db", "key_check", "sealed = zeroblob(length(sealed))", "data-test-1"),
         ("subjects.db", "index_check", "code = x''", "1"),
         ("subjects.db", "index_check", "code = zeroblob(16)", "1"),
         ("gate.db", "word", "text = text || 'x'", "1"), ("gate.db", "word", "code = x''", "1"),

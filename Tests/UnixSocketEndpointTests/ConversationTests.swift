@@ -63,6 +63,24 @@ import Testing
         }
     }
 
+    /// As root, user and group are both 0; so the group is another while the client connects.
+    @Test func `a peer's user and its group are told apart`() async throws {
+        let handler = HoldingHandler()
+        try await withEndpoint(handler) { path, _ in
+            let own = getegid()
+            try #require(own != 4_321 && setegid(4_321) == 0, "run the tests as root")
+            let connected = Result { try RawClient(path) }
+            try #require(setegid(own) == 0)
+            let client = try connected.get()
+            try client.send(get())
+            let held = await handler.next()[0]
+            #expect(held.peer.credentials.userID == geteuid())
+            #expect(held.peer.credentials.groupID == 4_321)
+            held.echo()
+            _ = try await client.receiveResponse()
+        }
+    }
+
     @Test func `one connection carries many requests`() async throws {
         try await withEndpoint { path, endpoint in
             let client = try RawClient(path)
@@ -174,6 +192,22 @@ import Testing
             try client.send(get(headers: "Connection: close\r\n") + get("/second") + "garbage\r\n\r\n")
             let response = try await client.receiveResponse()
             #expect(response.headers["connection"] == "close")
+            #expect(try await client.receiveToEnd() == "")
+            #expect(endpoint.metrics().requests == 1)
+        }
+    }
+
+    /// A parser may go on behind these; the connection ends with their answer.
+    @Test(arguments: [
+        "HTTP/1.0\r\nHost: gate\r\nConnection: keep-alive", "HTTP/1.1\r\nHost: gate\r\nUpgrade: h2c",
+        "HTTP/1.1\r\nHost: gate\r\nConnection: Upgrade\r\nUpgrade: websocket",
+    ])
+    func `nothing behind a request that ends its connection is looked at`(_ head: String) async throws {
+        try await withEndpoint { path, endpoint in
+            let client = try RawClient(path)
+            try client.send("GET /first \(head)\r\n\r\n" + get("/second"))
+            let response = try await client.receiveResponse()
+            #expect(response.status == 200 && response.headers["x-saw"] == "GET /first")
             #expect(try await client.receiveToEnd() == "")
             #expect(endpoint.metrics().requests == 1)
         }

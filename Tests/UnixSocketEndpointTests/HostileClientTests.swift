@@ -405,6 +405,21 @@ import Testing
         }
     }
 
+    @Test func `a client that was refused and keeps its side open is let go in time`() async throws {
+        let clock = SteppedClock()
+        try await withEndpoint(clock: clock) { path, endpoint in
+            let client = try RawClient(path)
+            let nonsense = "what?\r\n\r\n"
+            try client.send(nonsense)
+            #expect(try await client.receiveToEnd().hasPrefix("HTTP/1.1 400 "))
+            await endpoint.hasRead(byteCount: nonsense.utf8.count)
+            #expect(endpoint.metrics().connectionsOpen == 1)
+            clock.advance(milliseconds: EndpointLimits.test.lingerMilliseconds)
+            await eventually { endpoint.metrics().connectionsOpen == 0 }
+            withExtendedLifetime(client) {}
+        }
+    }
+
     @Test func `bodies of one user cannot fill memory`() async throws {
         var limits = EndpointLimits.test
         limits.bufferedBytes = SharedBound(total: 1_000_000, perUser: 300_000, reserved: 100_000)

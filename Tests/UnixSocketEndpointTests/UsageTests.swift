@@ -60,4 +60,82 @@ import Testing
         #expect(!others[3].admitBytes(1))
         #expect(usage.bufferedBytes.value == 4_000)
     }
+
+    /// What is held of one bound, by a plain count of who holds what.
+    private struct Book {
+        let bound: SharedBound
+        var byUser: [UInt32: Int] = [:]
+
+        mutating func take(_ amount: Int, by user: UInt32, isReserved: Bool) -> Bool {
+            let sum = byUser.values.reduce(0, +) + amount
+            guard byUser[user, default: 0] + amount <= bound.perUser,
+                sum <= bound.total - (isReserved ? 0 : bound.reserved)
+            else { return false }
+            byUser[user, default: 0] += amount
+            return true
+        }
+    }
+
+    @Test(arguments: 0..<20)
+    func `whatever is taken, refused and given back, the bounds are a plain count's`(seed: UInt64) {
+        struct Held {
+            var user: UInt32
+            var admission: Admission
+            var requestCount = 0
+            var byteCount = 0
+        }
+        var random = SplitMix(state: seed)
+        var connections = Book(bound: SharedBound(total: 20, perUser: 8, reserved: 2))
+        var requests = Book(bound: SharedBound(total: 30, perUser: 12, reserved: 3))
+        var bytes = Book(bound: SharedBound(total: 4_000, perUser: 1_600, reserved: 400))
+        // Connections, and those that have gone while their requests are still with the handler.
+        var (open, gone): ([Held], [Held]) = ([], [])
+        for step in 0..<2_000 {
+            let index = open.indices.randomElement(using: &random)
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0, 1:
+                let user = UInt32.random(in: 1...5, using: &random)
+                let admission = usage.admitConnection(ofUser: user, isReserved: user == 5)
+                #expect((admission != nil) == connections.take(1, by: user, isReserved: user == 5), "\(step)")
+                if let admission { open.append(Held(user: user, admission: admission)) }
+            case 2:
+                guard let index else { continue }
+                let held = open.remove(at: index)
+                held.admission.releaseBytes(held.byteCount)
+                bytes.byUser[held.user]? -= held.byteCount
+                held.admission.connectionClosed()
+                connections.byUser[held.user]? -= 1
+                if held.requestCount > 0 { gone.append(held) }
+            case 3, 4:
+                guard let index else { continue }
+                let user = open[index].user
+                let isTaken = open[index].admission.admitRequest()
+                #expect(isTaken == requests.take(1, by: user, isReserved: user == 5), "\(step)")
+                if isTaken { open[index].requestCount += 1 }
+            case 5:
+                if let index, open[index].requestCount > 0 {
+                    open[index].admission.requestAnswered()
+                    open[index].requestCount -= 1
+                    requests.byUser[open[index].user]? -= 1
+                } else if let held = gone.popLast() {
+                    for _ in 0..<held.requestCount { held.admission.requestAnswered() }
+                    requests.byUser[held.user]? -= held.requestCount
+                }
+            case 6:
+                guard let index else { continue }
+                let (user, amount) = (open[index].user, Int.random(in: 1...900, using: &random))
+                let isTaken = open[index].admission.admitBytes(amount)
+                #expect(isTaken == bytes.take(amount, by: user, isReserved: user == 5), "\(step)")
+                if isTaken { open[index].byteCount += amount }
+            default:
+                guard let index else { continue }
+                open[index].admission.releaseBytes(open[index].byteCount)
+                bytes.byUser[open[index].user]? -= open[index].byteCount
+                open[index].byteCount = 0
+            }
+            #expect(usage.connections.value == connections.byUser.values.reduce(0, +))
+            #expect(usage.inFlight.value == requests.byUser.values.reduce(0, +))
+            #expect(usage.bufferedBytes.value == bytes.byUser.values.reduce(0, +))
+        }
+    }
 }
