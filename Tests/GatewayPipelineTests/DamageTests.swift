@@ -43,6 +43,17 @@ import WireProtocol
         #expect(gate.alarms.all.count == alarmCount)
     }
 
+    @Test func `a send to a person whose row is damaged fails alone in its batch`() async throws {
+        let gate = try await gate()
+        try tamper(gate, "UPDATE person SET sealed = x'00' WHERE number = 1")
+        let replies = try await gate.inOneBatch([
+            { try await $0.remit("before", to: "u_2") }, { try await $0.remit("bad", to: "u_1") },
+            { try await $0.remit("after", to: "u_2") },
+        ])
+        #expect(replies[0]?.status == 202 && replies[2]?.status == 202)
+        #expect(replies[1].map { $0.status >= 500 } == true, "\(replies[1]?.json ?? [:])")
+    }
+
     @Test func `a message that cannot be read until it expires ends with an entry and an event`() async throws
     {
         let gate = try await gate(sending: ["a"])

@@ -124,6 +124,18 @@ private final class ScriptedLibrary: TrailLibrary {
         #expect(library.steps.filter { $0.hasPrefix("mark") } == ["mark 2"])
     }
 
+    @Test func `what failed once is published although nothing new is committed`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        library.fail("publish", [.unavailable("the disk is full")])
+        let publisher = publisher(of: gate)
+        publisher.start()
+        await wait(marked)
+        publisher.drain()
+        #expect(library.steps == ["integrate", "publish", "integrate", "publish", "mark 2"])
+        #expect(publisher.failure == nil)
+    }
+
     @Test func `an entry whose bytes are not those that were answered is never published`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
