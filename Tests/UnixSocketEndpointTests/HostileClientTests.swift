@@ -435,6 +435,20 @@ import Testing
         }
     }
 
+    /// That it is given back is looked at where the endpoint ends.
+    @Test func `a stop gives back the room of a body that was half sent`() async throws {
+        var limits = EndpointLimits.test
+        limits.drainMilliseconds = 100
+        try await withEndpoint(limits: limits) { path, endpoint in
+            let client = try RawClient(path)
+            try client.send("POST /v1/sends/stream HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\nx")
+            await eventually { endpoint.metrics().bufferedByteCount > 0 }
+            await endpoint.shutDown()
+            #expect(endpoint.metrics().bufferedByteCount == 0)
+            withExtendedLifetime(client) {}
+        }
+    }
+
     @Test func `many idle connections cost no one else their answers`() async throws {
         try await withEndpoint { path, _ in
             let idle = try (0..<150).map { _ in try RawClient(path) }
