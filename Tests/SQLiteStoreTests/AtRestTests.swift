@@ -304,6 +304,22 @@ import Testing
         #expect(empty == ["gate.db erasure", "gate.db setting"])
     }
 
+    @Test func `an erasure that a crash interrupted is finished by the next start`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { transaction in
+            try transaction.putCanaries(1)
+            try transaction.eraseSubject(.sample(1))
+        }
+        store.close()
+        func count(_ table: String, in file: String) throws -> String {
+            try tamper("\(folder.state)/\(file)") { try $0.pragma("SELECT count(*) FROM \(table)") }
+        }
+        #expect(try count("erasure", in: "gate.db") == "1" && count("subject", in: "subjects.db") == "1")
+        try openStore(folder.state).close()
+        #expect(try count("erasure", in: "gate.db") == "0" && count("subject", in: "subjects.db") == "0")
+    }
+
     @Test func `an erasure succeeds although the person's rows no longer authenticate`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.state).write { _ = try $0.putCanaries() }

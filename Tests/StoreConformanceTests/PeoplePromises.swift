@@ -249,4 +249,23 @@ import Testing
             #expect(try store.preferences(of: .sample(2)).isEmpty)
         }
     }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a key stays with its device and its person`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        try opened.write { (transaction) throws in
+            let subject = try transaction.register("u_1", 1)
+            let other = try transaction.register("u_2", 2)
+            let key = try #require(try transaction.deviceKeys(of: subject, device: .sample(1)).first)
+            var (elsewhere, another) = (key, key)
+            elsewhere.device = .sample(2)
+            another.subject = other
+            for moved in [elsewhere, another] {
+                #expect(throws: (any Error).self) {
+                    try transaction.savepoint { try transaction.putDeviceKey(moved) }
+                }
+            }
+            #expect(try transaction.deviceKey(key.key) == key)
+        }
+    }
 }
