@@ -1,5 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
+import Foundation
 import GateTestKit
 import GateVocabulary
 import Testing
@@ -141,7 +142,8 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
     // MARK: Texts
 
     @Test(arguments: [
-        "Ahmad Karimi", "Bj\u{F8}rnstjerne \u{C5}s", "Md.Rahim", "St.Clair", "J. Li", "Dr. Hansen AS",
+        "Ahmad Karimi", "Bj\u{F8}rnstjerne \u{C5}s", "Md. Rahim", "St. Clair", "J. Li", "Dr. Hansen AS",
+        "Nr.5", "e.g.", "U.S.A.", "Jan.-Mar. 2026", "GmbH. Berlin",
         "10.50",
         "NOK 1 000,50", "kl. 12:30", "Ref:12345", "A/S Norske Skog", "R&D #7", "1.2.3", "12.11.2026", "a.m.",
         "3:1",
@@ -162,7 +164,10 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         "evil.com!", "(evil.com)", "evil.com\u{1F600}", "go to evil.example/x now", "Evil.Bank/login",
         "a@evil.com",
         "x:evil.com", "u:p@evil.com", "to=evil.com", "t.co", "bit.ly/x", "192.168.0.1", "192.168.0.1/x",
-        "evil.com:8080",
+        "evil.com:8080", "Evil.Team", "Evil.Casino", "Evil.Security", "Evil.\u{41A}\u{43E}\u{43C}",
+        "Evil.Unheardof",
+        "GmbH.Berlin", "Dr.M\u{FC}ller", "Md.Rahim", "Amazon.De", "evil\u{FE12}com", "evil\u{2488}com",
+        "evil\u{1F100}com", "evil\u{1362}com", "evil\u{A60E}com", "\u{1CCDA}vil.\u{1CCD8}om",
         "\u{435}vil.com", "evil\u{3002}com", "\u{FF45}vil\u{FF0E}com", "evil\u{FF0E}\u{FF43}\u{FF4F}\u{FF4D}",
         "https\u{FF1A}\u{2215}\u{2215}evil", "xn--vil-6bd.example", "evil.shop", "evil.unheardof",
         "\u{43F}\u{440}\u{438}\u{43C}\u{435}\u{440}.\u{440}\u{444}", "//evil",
@@ -189,29 +194,123 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
             #expect(lines.violation(in: text) != nil, "\(text)")
         }
         let names = PlainTextRule(allowing: [.domainNames])
-        for text in ["booking.com", "help@getdrop.no", "FINN.no AS"] {
+        for text in ["booking.com", "FINN.no AS", "J.P.Morgan"] {
             #expect(names.violation(in: text) == nil)
         }
         for text in [
             "booking.com/x", "https://booking.com", "www.booking.com", "evil.com:80", "evil.com?x",
             "two\nlines",
-            "tel:+4790000000", "b\u{200B}ooking.com",
+            "tel:+4790000000", "b\u{200B}ooking.com", "a@evil.com", "Md.Rahim@evil.com", "Dr.M\u{FC}ller",
+            "call +44 20 7946 0000",
         ] {
             #expect(names.violation(in: text) != nil, "\(text)")
         }
+        let addresses = PlainTextRule(allowing: [.emailAddresses])
+        #expect(addresses.violation(in: "help@getdrop.no") == nil)
+        for text in ["getdrop.no", "help@getdrop.no/x", "paypal.com@evil.com", "paypal.Casino@evil.com"] {
+            #expect(addresses.violation(in: text) != nil, "\(text)")
+        }
+        let persons = PlainTextRule(allowing: [.abbreviations])
+        for text in ["Md.Rahim", "St.Clair", "Dr.M\u{FC}ller", "J.R.Tolkien", "Prof.Dr.Hansen"] {
+            #expect(persons.violation(in: text) == nil, "\(text)")
+        }
+        for text in [
+            "Evil.Team", "Md.Casino", "md.rahim", "MD.RAHIM", "Security.Rahim", "Md.Rahim/x", "x=Md.Rahim",
+            "Md.\u{41A}\u{43E}\u{43C}", "Md.\u{421}asin\u{43E}", "a@Md.Rahim", "Dr.No", "evil.com",
+        ] {
+            #expect(persons.violation(in: text) != nil, "\(text)")
+        }
+        let references = PlainTextRule(allowing: [.reference])
+        for text in ["A-100234567", "20261122/7", "3232235521"] {
+            #expect(references.violation(in: text) == nil, "\(text)")
+            #expect(PlainTextRule().violation(in: text) != nil, "\(text)")
+        }
+        for text in ["call 22345678", "+4722345678", "22 34 56 78", "a.no", "22345678\u{2764}"] {
+            #expect(references.violation(in: text) != nil, "\(text)")
+        }
+        #expect(PlainTextRule(allowing: [.phoneNumbers]).violation(in: "call +44 20 7946 0000") == nil)
+        #expect(PlainTextRule(allowing: [.phoneNumbers]).violation(in: "tel:+442079460000") != nil)
+    }
+
+    @Test func `a name with any ending is a link in every spelling`() {
+        var random = SeededNumbers(seed: 12)
+        let unheard = (0..<500).map { _ in
+            String(
+                (0..<Int.random(in: 2...12, using: &random)).map { _ in
+                    Character(Unicode.Scalar(UInt8.random(in: 97...122, using: &random)))
+                })
+        }
+        #expect(DomainEndings.all.count > 1_200)
+        for ending in DomainEndings.all.sorted() + ISOCodes.countries.sorted() + unheard {
+            for name in ["evil.\(ending)", "Evil.\(ending.capitalized)", "EVIL.\(ending.uppercased())"] {
+                #expect(PlainTextRule().violation(in: "see \(name) now") != nil, "\(name)")
+                #expect(PlainTextRule(allowing: [.emailAddresses]).violation(in: name) != nil, "\(name)")
+            }
+            guard !unheard.contains(ending) else { continue }
+            #expect(
+                PlainTextRule(allowing: [.abbreviations]).violation(in: "Dr.\(ending.capitalized)") != nil,
+                "\(ending)")
+        }
+    }
+
+    @Test func `folding is Unicode's own wherever a form is of ASCII`() {
+        let separators = Set(".@:/?#\\=&%+~-_[]{}<>".unicodeScalars)
+        var count = 0
+        for value in UInt32(0x80)...0x10_FFFF {
+            guard let scalar = Unicode.Scalar(value) else { continue }
+            let form = Array(String(scalar).precomposedStringWithCompatibilityMapping.unicodeScalars)
+            guard form != [scalar],
+                form.count == 1 && form[0].isASCII
+                    || form.contains(where: {
+                        $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0))
+                            || separators.contains($0)
+                    }), !form.contains(" ")
+            else { continue }
+            count += 1
+            let folded = TextFolding.folded(String(scalar))
+            #expect(
+                folded == TextFolding.folded(String(String.UnicodeScalarView(form))),
+                "U+\(String(value, radix: 16))")
+        }
+        #expect(count > 1_400)
+        #expect(TextFolding.folded("\u{FE12}\u{FF61}\u{2488}\u{1F100}") == Array("..1.0.".unicodeScalars))
+    }
+
+    @Test(arguments: [
+        "call +44 20 7946 0000", "+442079460000", "0044 20 7946 0000", "22 34 56 78", "ring 22345678",
+        "tlf. 800 80 040", "(202) 555-0123", "1-800-555-0199", "tel 0800.123.456", "600 123 456",
+        "\u{FF12}\u{FF12} 34 56 78", "\u{662}\u{662} 34 56 78", "22\u{B7}34\u{B7}56\u{B7}78",
+        "22, 34, 56, 78",
+        "22\u{20DD}2345678", "NO93 8601 1117 947", "4111 1111 1111 1111", "12.11.2026 22345678",
+        "KID 20261122/7",
+        "2 2 3 4 5 6 7 8", "22 - 34 - 56 - 78", "\u{2464}\u{2464}\u{2464}-1234",
+    ])
+    func `a number to call is no text`(text: String) throws {
+        #expect(try #require(PlainTextRule().violation(in: text)).contains("no telephone number"))
+    }
+
+    @Test(arguments: [
+        "12.11.2026", "12. 11. 2026", "2026-11-22 08:15:30", "1.\u{2013}30.11.2026",
+        "01.11.2026\u{2013}30.11.2026",
+        "2025/2026", "11/12/2026 8:15", "kr 1.234.567,00", "1,234,567.89", "1 000 000", "1 234 567 customers",
+        "100 000 000", "1'234'567", "0.000012345", "11.4523", "**** 1234", "iPhone 15 Pro, iOS 18.1",
+        "Chrome 131 on Windows 11", "24/7", "999 999", "1 of 3, 2 of 3, 3 of 3, 4 of 12",
+    ])
+    func `a date, a time and an amount are texts`(text: String) {
+        #expect(PlainTextRule().violation(in: text) == nil)
     }
 
     // MARK: Both lists, combined
 
     /// What ordinary texts are made of.
     static let ordinary = [
-        "Ahmad Karimi", "O'Neil", "Bj\u{F8}rn", "St.Clair", "Md.Rahim", "7-Eleven", "H&M", "a/b", "A/S",
+        "Ahmad Karimi", "O'Neil", "Bj\u{F8}rn", "St. Clair", "Md. Rahim", "7-Eleven", "H&M", "a/b", "A/S",
         "12:30",
         "kl. 08:15", "kr 1.234,50", "1.234.567,00", "1.234.567.890", "10.50", "NOK 500", "3:1", "50%",
         "100% ok",
-        "R&D #7", "Ref:12345", "KID 20261122/7", "12.11.2026", "2026-11-22", "v2.0", "(1)", "[2]", "(ca. 5)",
+        "R&D #7", "Ref:12345", "KID 2026/7", "12.11.2026", "2026-11-22", "v2.0", "(1)", "[2]", "(ca. 5)",
         "a.m.",
-        "i.e.", "No. 7.", "\u{1F600}", "\u{2764}\u{FE0F}", "\u{1F469}\u{200D}\u{1F467}", "3232235521",
+        "i.e.", "No. 7.", "\u{1F600}", "\u{2764}\u{FE0F}", "\u{1F469}\u{200D}\u{1F467}", "323223",
         "0xCAFE",
         "Nguy\u{1EC5}n", "Nguye\u{302}\u{303}n", "\u{645}\u{6CC}\u{200C}\u{62E}\u{648}\u{627}\u{647}\u{645}",
         "\u{E17}\u{E35}\u{E48}", "\u{AE40}\u{CCA0}\u{C218}", "\u{41A}\u{438}\u{435}\u{432}", "5 \u{20AC}",
@@ -236,13 +335,14 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         "evil.\u{24D2}om",
         "\u{FF11}\u{FF10}.0.0.1", "e\u{301}vil.com", "evil.c\u{301}om", "http\u{FF1A}evil", "www.evil",
         "t.co/x",
-        "evil.capital", "EVIL.COM", "Evil.Com", "evil.com.", "router.local", "x=evil.com",
+        "evil.capital", "EVIL.COM", "Evil.Com", "evil.com.", "router.local", "x=evil.com", "...10.0.0.1",
+        "\u{2026}2001:db8::1\u{2026}", "\u{2026}evil.com\u{2026}",
     ]
 
-    /// Of a type that permits domain names.
+    /// Of a type that permits domain names and e-mail addresses.
     static let namesThatStandAlone = [
         "Amazon.com", "booking.com", "FINN.no", "help@getdrop.no", "kari.nordmann@gmail.com",
-        "ola+bank@drop.no",
+        "ola+bank@drop.no", "J.P.Morgan",
         "sub.shop.example", "(FINN.no).", "H&M.com", "Amazon.com:", "FINN.no.",
     ]
 
@@ -263,8 +363,11 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
                 (isNamed ? Self.ordinary + Self.namesThatStandAlone : Self.ordinary).randomElement(
                     using: &random)!
             }
-            let text = words.joined(separator: [" ", "  ", ", ", " - ", "; "].randomElement(using: &random)!)
-            let rule = PlainTextRule(allowing: isNamed ? [.domainNames] : [])
+            // Figures of several things in a row are read as one number; between two of them stands a word.
+            let text = words.joined(
+                separator: [" ", "  ", ", ", " - ", "; "].map { "\($0)og " + String($0.reversed()) }
+                    .randomElement(using: &random)!)
+            let rule = PlainTextRule(allowing: isNamed ? [.domainNames, .emailAddresses] : [])
             #expect(rule.violation(in: text) == nil, "\(text)")
         }
     }
@@ -298,7 +401,9 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
             }
             let text = words.joined(separator: " ")
             #expect(
-                PlainTextRule(allowing: isNamed ? [.domainNames] : []).violation(in: text) != nil, "\(text)")
+                PlainTextRule(allowing: isNamed ? [.domainNames, .emailAddresses] : []).violation(in: text)
+                    != nil,
+                "\(text)")
         }
     }
 

@@ -58,7 +58,7 @@ package struct RevocationRule: Hashable, Sendable {
 
     static func letters(of text: String) -> [String] {
         let scalars = text.unicodeScalars.lazy
-            .filter { !$0.properties.isDefaultIgnorableCodePoint }.compactMap(TextFolding.folded)
+            .filter { !$0.properties.isDefaultIgnorableCodePoint }.flatMap { TextFolding.folded($0) }
         return String(String.UnicodeScalarView(scalars)).lowercased()
             .split { !$0.isLetter && !$0.isNumber }.map(String.init)
     }

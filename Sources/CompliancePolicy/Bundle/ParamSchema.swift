@@ -108,7 +108,7 @@ extension ParamSchema {
         reader.problem(
             "is no kind of param",
             hint:
-                "known: uuid, money, totals, text, {text: {bytes_max: n, allows: [line_breaks, domain_names]}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, {url: {under: [https://…]}}, a list of values, {optional: …}"
+                "known: uuid, money, totals, text, {text: {bytes_max: n, allows: [line_breaks, domain_names, email_addresses, phone_numbers, reference, abbreviations]}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, {url: {under: [https://…]}}, a list of values, {optional: …}"
         )
         return .uuid
     }

@@ -4,10 +4,10 @@ import GateVocabulary
 /// "host parsing", which takes more spellings of an IPv4 address).
 enum HostReading: Equatable {
     case none
-    /// A registered name.
+    /// A registered name, in any case of its letters.
     ///
-    /// - Parameter isCertain: Whether its last label is a known ending. Another one may be a new ending, or the end of a
-    ///   file's name.
+    /// - Parameter isCertain: Whether its last label is a known ending. Another one may be a new ending, the end of a
+    ///   file's name, or a name after a shortened one.
     case name(isCertain: Bool)
     /// An IP address in any spelling, or this very machine.
     case address
@@ -17,8 +17,9 @@ enum HostReading: Equatable {
     /// - Parameter host: Folded (``TextFolding``), in its own case, without port and user information.
     init(_ host: some Collection<Unicode.Scalar>) {
         var labels = host.split(separator: ".", omittingEmptySubsequences: false).map { Array($0) }
-        // The full stop that ends a sentence, or the root of a name.
+        // The full stop that ends a sentence, or the root of a name; and what was left out before it.
         while labels.last?.isEmpty == true { labels.removeLast() }
+        while labels.first?.isEmpty == true { labels.removeFirst() }
         let texts = labels.map { String(String.UnicodeScalarView($0)).lowercased() }
         if texts == ["localhost"] {
             self = .address
@@ -39,7 +40,9 @@ enum HostReading: Equatable {
 
     /// Whether text with colons is an IPv6 address (RFC 4291 section 2.2).
     static func isIPv6(_ text: String) -> Bool {
-        let groups = text.split(separator: ":", omittingEmptySubsequences: false)
+        let text = text.drop { $0 == "." }
+        let end = text.lastIndex { $0 != "." }.map(text.index(after:)) ?? text.startIndex
+        let groups = text[..<end].split(separator: ":", omittingEmptySubsequences: false)
         guard groups.count >= 3, groups.contains(where: { !$0.isEmpty }),
             groups.allSatisfy({ $0.utf8.count <= 4 && $0.allSatisfy(\.isHexDigit) || isDotted($0) })
         else { return false }
@@ -52,15 +55,7 @@ enum HostReading: Equatable {
 
     private static func name(endingIn last: [Unicode.Scalar]) -> HostReading {
         guard last.count >= 2, last.allSatisfy({ $0.properties.isAlphabetic }) else { return .none }
-        let ending = String(String.UnicodeScalarView(last))
-        if endings.contains(ending.lowercased())
-            || ending.unicodeScalars.count == 2 && ISOCodes.countries.contains(ending.uppercased())
-        {
-            return .name(isCertain: true)
-        }
-        // `Md.Rahim` and `St.Clair` are names; an ending in small letters or in capitals is none.
-        let isNamed = last[0].properties.isUppercase && last.dropFirst().allSatisfy(\.properties.isLowercase)
-        return isNamed ? .none : .name(isCertain: false)
+        return .name(isCertain: DomainEndings.contains(String(String.UnicodeScalarView(last))))
     }
 
     private static func isDigit(_ scalar: Unicode.Scalar) -> Bool { ("0"..."9").contains(scalar) }
@@ -82,22 +77,4 @@ enum HostReading: Equatable {
     private static func isAddress(_ text: String) -> Bool {
         isHexadecimal(text) || (UInt64(text).map { (0x100_0000...0xFFFF_FFFF).contains($0) } ?? false)
     }
-
-    /// The endings of domain names that are most used and no country's (IANA, Root Zone Database), and those that RFC 6761
-    /// and RFC 6762 keep for a machine and a network of one's own. A name in small letters counts with any ending; these
-    /// count in every spelling.
-    private static let endings: Set<String> = [
-        "com", "net", "org", "edu", "gov", "mil", "int", "info", "biz", "name", "pro", "mobi", "app", "dev",
-        "page", "web", "site", "website", "online", "store", "shop", "top", "xyz", "club", "vip", "icu",
-        "live",
-        "life", "link", "click", "help", "support", "email", "mail", "bank", "money", "finance", "cash",
-        "loan",
-        "credit", "cloud", "host", "space", "tech", "work", "world", "today", "news", "media", "blog", "fun",
-        "win", "bid", "buzz", "rest", "agency", "center", "group", "company", "services", "solutions",
-        "systems",
-        "network", "digital", "global", "gift", "gifts", "deals", "sale", "promo", "zone", "one", "eu", "uk",
-        "su", "ac", "example", "test", "zip", "mov", "capital", "trade", "exchange", "market", "pay",
-        "insure",
-        "tax", "onion", "localhost", "local", "internal", "lan",
-    ]
 }

@@ -8,19 +8,17 @@ struct LinkSearch {
     }
 
     private let letters: [Letter]
-    private let allowsNames: Bool
+    private let allowances: Set<TextAllowance>
 
-    init(_ text: String, allowsNames: Bool = false) {
+    init(_ text: String, allowing allowances: Set<TextAllowance> = []) {
         var letters: [Letter] = []
         for scalar in text.unicodeScalars {
-            if let folded = TextFolding.folded(scalar) {
-                letters.append(Letter(scalar: folded, isPlain: scalar.isASCII))
-            } else if let last = letters.indices.last {
-                letters[last].isPlain = false
-            }
+            let folded = TextFolding.folded(scalar)
+            letters += folded.map { Letter(scalar: $0, isPlain: scalar.isASCII) }
+            if folded.isEmpty, let last = letters.indices.last { letters[last].isPlain = false }
         }
         self.letters = Self.unbracketed(letters)
-        self.allowsNames = allowsNames
+        self.allowances = allowances
     }
 
     var findsLink: Bool {
@@ -100,14 +98,15 @@ struct LinkSearch {
         }
         if HostReading.isIPv6(text) { return true }
         if let decoded = Self.percentDecoded(word), LinkSearch(decoded).findsLink { return true }
-        guard allowsNames, text.contains("@") else {
-            return Self.hosts(of: word).contains { isLink($0, isPlain: isPlain) }
+        if allowances.contains(.emailAddresses), text.contains("@") {
+            return !Self.isMailbox(word, isPlain: isPlain)
         }
-        return !Self.isMailbox(word, isPlain: isPlain)
+        return Self.hosts(of: word).contains { isLink($0, isPlain: isPlain) }
     }
 
     private struct Host {
-        var reading: HostReading
+        var text: ArraySlice<Unicode.Scalar>
+        var reading: HostReading { HostReading(text) }
         /// What stands before and after it in its word.
         var before: Unicode.Scalar?
         var after: ArraySlice<Unicode.Scalar>
@@ -123,8 +122,26 @@ struct LinkSearch {
             // A reference such as 20261122/7 is none; 3232235521/login and 3232235521:80 are addresses.
             guard hasMore, let next = host.after.dropFirst().first else { return false }
             return separator == ":" || separator == "/" && next.properties.isAlphabetic
-        case .name: return !allowsNames || hasMore || host.before == "=" || !isPlain
+        case .name(let isCertain):
+            let standsAlone =
+                !hasMore && separator != "@" && !(host.before.map("=@".unicodeScalars.contains) ?? false)
+            if standsAlone, allowances.contains(.domainNames), isPlain { return false }
+            if standsAlone, allowances.contains(.abbreviations), !isCertain {
+                return !Self.isAbbreviated(host.text)
+            }
+            return true
         }
+    }
+
+    /// Whether it reads as `Md.Rahim` or `J.P.Morgan` does: short parts that begin with a capital, and a name after them.
+    private static func isAbbreviated(_ text: ArraySlice<Unicode.Scalar>) -> Bool {
+        let parts = text.split(separator: ".")
+        return parts.allSatisfy { $0.first?.properties.isUppercase ?? false }
+            && parts.dropLast().allSatisfy { $0.count <= 4 }
+            // Latin letters: those of other scripts could be chosen to read as an ending.
+            && parts.joined().allSatisfy { $0.value < 0x250 || (0x1E00...0x1EFF).contains($0.value) }
+            && parts.last.map { $0.count > 1 && $0.dropFirst().contains(where: \.properties.isLowercase) }
+                ?? false
     }
 
     /// Every host a word could name: of `id:drop.example`, `to=drop.example/x`.
@@ -133,15 +150,7 @@ struct LinkSearch {
         var (rest, before) = (word[...], Unicode.Scalar?.none)
         while !rest.isEmpty {
             let end = rest.firstIndex { "@:/?#=&%+~".unicodeScalars.contains($0) } ?? rest.endIndex
-            var reading = HostReading(rest[..<end])
-            // In front of a path, `Evil.Bank` is no person's name.
-            if reading == .none, rest[end...].count > 1, "/?#:".unicodeScalars.contains(rest[end]),
-                case let lowercase = String(String.UnicodeScalarView(rest[..<end])).lowercased(),
-                case .name = HostReading(lowercase.unicodeScalars)
-            {
-                reading = .name(isCertain: false)
-            }
-            hosts.append(Host(reading: reading, before: before, after: rest[end...]))
+            hosts.append(Host(text: rest[..<end], before: before, after: rest[end...]))
             before = end < rest.endIndex ? rest[end] : nil
             rest = rest[end...].dropFirst()
         }

@@ -2,8 +2,18 @@
 package enum TextAllowance: String, CaseIterable, Sendable, Hashable {
     /// Paragraphs: at most ``PlainTextRule/lineBreakCountMax`` line feeds, two in a row, and no other control character.
     case lineBreaks = "line_breaks"
-    /// A name such as `booking.com`, or an e-mail address, in ASCII. Still no scheme, no `www.`, no path and no port.
+    /// A name such as `booking.com`, in ASCII. Still no scheme, no `www.`, no path, no port and no e-mail address.
     case domainNames = "domain_names"
+    /// An e-mail address in ASCII that stands alone.
+    case emailAddresses = "email_addresses"
+    /// Telephone numbers, and whatever else has ``NumberSearch/digitCountMin`` digits.
+    case phoneNumbers = "phone_numbers"
+    /// The whole text is one reference, such as an order's: letters and digits of ASCII and `-/#.` without a blank, so
+    /// that no sentence asks anybody to call it.
+    case reference
+    /// A person's name with a shortened part and no blank after its full stop, such as `Md.Rahim`, whose end is no known
+    /// ending of a domain name.
+    case abbreviations
 }
 
 /// The rule for texts that people read and a producer chose. Its parts, in the order they are checked:
@@ -12,7 +22,8 @@ package enum TextAllowance: String, CaseIterable, Sendable, Hashable {
 /// 2. visible characters in one direction;
 /// 3. at most ``markCountMax`` marks on a letter, and at most ``blankCountMax`` blanks in a row;
 /// 4. more than blanks;
-/// 5. nothing that a phone turns into a link or that is written to be read as one: ``LinkSearch``.
+/// 5. nothing that a phone turns into a link or that is written to be read as one: ``LinkSearch``;
+/// 6. no number that somebody could call: ``NumberSearch``.
 package struct PlainTextRule: Hashable, Sendable {
     /// Line feeds of a text of paragraphs.
     package static let lineBreakCountMax = 20
@@ -29,8 +40,15 @@ package struct PlainTextRule: Hashable, Sendable {
     package var words: String {
         var words = allowances.contains(.lineBreaks) ? "paragraphs" : "one line"
         words += ", visible characters only, no link"
-        return words
-            + (allowances.contains(.domainNames) ? "; a domain name may stand alone" : " and no domain name")
+        let names: [(TextAllowance, String)] = [
+            (.domainNames, "domain name"), (.emailAddresses, "e-mail address"),
+            (.phoneNumbers, "telephone number"),
+        ]
+        words += names.filter { !allowances.contains($0.0) }.map { ", no \($0.1)" }.joined()
+        let alone = names.prefix(2).filter { allowances.contains($0.0) }.map { "; \($0.1)s stand alone" }
+        words += alone.joined()
+        if allowances.contains(.abbreviations) { words += "; names may be shortened" }
+        return allowances.contains(.reference) ? words + "; one reference may have more digits" : words
     }
 
     /// - Returns: What is expected and not so, without the text; `nil` for a text that keeps the rule.
@@ -72,10 +90,25 @@ package struct PlainTextRule: Hashable, Sendable {
             isBlank = isBlank && scalar.properties.isWhitespace
         }
         if isBlank { return "expected more than blanks" }
-        guard LinkSearch(text, allowsNames: allowances.contains(.domainNames)).findsLink else { return nil }
-        return allowances.contains(.domainNames)
-            ? "expected no link; a domain name or an e-mail address stands alone, in ASCII, without port or path"
-            : "expected no link, no `www.` and no domain name; put a space after a full stop"
+        if LinkSearch(text, allowing: allowances).findsLink {
+            return allowances.contains(.domainNames) || allowances.contains(.emailAddresses)
+                ? "expected no link; a domain name or an e-mail address stands alone where it is allowed, in ASCII, without port or path"
+                : "expected no link, no `www.` and no domain name; put a space after a full stop"
+        }
+        guard !allowances.contains(.phoneNumbers), NumberSearch(text).findsNumber else { return nil }
+        guard allowances.contains(.reference), Self.isReference(text) else {
+            return
+                "expected no telephone number, and so fewer than \(NumberSearch.digitCountMin) digits in a row but in dates and amounts"
+        }
+        return nil
+    }
+
+    private static func isReference(_ text: String) -> Bool {
+        text.utf8.first.map { $0 != UInt8(ascii: "+") } ?? false
+            && text.unicodeScalars.allSatisfy { scalar in
+                scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
+                    || "-/#.".unicodeScalars.contains(scalar)
+            }
     }
 
     /// C0, C1, DEL, and the separators of lines and paragraphs.
