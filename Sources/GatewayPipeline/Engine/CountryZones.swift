@@ -8,6 +8,12 @@ package enum CountryZones {
     /// - Returns: None for a code of no country.
     package static func zones(of country: RegionCode) -> [String] { byCountry[country] ?? [] }
 
+    /// The parts of France in other parts of the world that have a code of their own (TFEU Arts. 349 and 355(2), Annex II).
+    ///
+    /// Their law counts as `gdpr`, and it is always night in one of them.
+    package static let overseas = Set(
+        "BL GF GP MF MQ NC PF PM RE TF WF YT".split(separator: " ").compactMap { RegionCode(String($0)) })
+
     /// Countries, then their zones.
     private static let table = """
         AD Europe/Andorra | AE OM RE SC Asia/Dubai | AF Asia/Kabul

@@ -53,9 +53,13 @@ package struct RecipientSnapshot {
             spread: spread)
     }
 
-    /// The zones the recipient may be in, where none is known for a destination: those that their devices told; or else
-    /// of the countries where they live, were seen, and have the number; or else, as an unknown place counts as `gdpr`,
-    /// of Europe under it.
+    /// The zones the recipient may be in, where none is known for a destination. The first that is known counts:
+    ///
+    /// 1. the zones their devices in use told;
+    /// 2. those of the countries where they live, where their devices were seen, and, of a text, of its number;
+    /// 3. those of the countries of their numbers;
+    /// 4. as an unknown place counts as `gdpr`: those of every country the bundle has under it, from the Azores to Cyprus,
+    ///    but for ``CountryZones/overseas``. Every zone there is would be no rule: it is always night in one of them.
     func possibleZones(at destination: Destination, under policy: CompiledPolicy) -> [String] {
         let inUse = devices.filter(\.isActive)
         let told = Set(inUse.compactMap(\.timeZone))
@@ -67,11 +71,15 @@ package struct RecipientSnapshot {
         func zones(of places: [RegionCode]) -> [String] {
             Set(places.map(\.country)).sorted { $0.packed < $1.packed }.flatMap(CountryZones.zones(of:))
         }
-        let ofPlaces = zones(of: places.compactMap(\.self))
-        guard ofPlaces.isEmpty else { return ofPlaces }
-        let underGDPR = policy.bundle.regions.regions.filter { $0.value.regime == .gdpr }
-        // Its islands in three oceans left out, of which it is always night on one.
-        return Set(zones(of: Array(underGDPR.keys))).filter { $0.hasPrefix("Europe/") }.sorted()
+        let numbers = addresses.filter { $0.channel == .sms }.compactMap { policy.region(ofNumber: $0.value) }
+        for known in [places.compactMap(\.self), numbers] {
+            let ofKnown = zones(of: known)
+            guard ofKnown.isEmpty else { return ofKnown }
+        }
+        let underGDPR = policy.bundle.regions.regions.filter {
+            $0.value.regime == .gdpr && !CountryZones.overseas.contains($0.key.country)
+        }
+        return Set(zones(of: Array(underGDPR.keys))).sorted()
     }
 
     /// Where a send of one channel could go, ordered by tag so that every machine sees one order.
