@@ -40,7 +40,7 @@ extension TestBundle {
                     "push": ["body": "sealed", "without_key": "generic"], "sms": ["body": "generic"],
                     "email": ["body": "generic"],
                 ],
-                ["params": ["amount": "money", "id": "uuid"], "dedupe_by": "id"]),
+                ["params": ["amount": "money", "id": "uuid"], "dedupe_by": "id", "dedupe_scope": "caller"]),
             "types/sealed_only.yaml": type(
                 "sealed_only", "transactional", "high",
                 channels: ["push": ["body": "sealed", "without_key": "reject"]]),

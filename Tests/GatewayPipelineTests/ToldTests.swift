@@ -42,7 +42,16 @@ import WireProtocol
     }
 
     @Test func `one caller's send, cancel and acknowledgement leave another's notice alone`() async throws {
-        let gate = try await gate()
+        let gate = try GatewayHarness(edit: { pages in
+            let path = "types/alert.payment_processing.yaml"
+            guard case .object(var page)? = pages[path]?.json else {
+                Issue.record("there is no \(path)")
+                return
+            }
+            page["dedupe_scope"] = "caller"
+            pages[path] = PolicyNode(json: .object(page))
+        })
+        try await gate.register("u_1")
         // Both may send the type, and each is refused a repeat of its own only.
         for caller in ["product", "payments"] {
             let sent = try await gate.call(caller, "POST", "/v1/sends", processing("a"))
@@ -62,24 +71,28 @@ import WireProtocol
         #expect(waiting == ["payments"])
     }
 
-    @Test func `a type that is deduplicated among all callers says so`() async throws {
-        let gate = try GatewayHarness(edit: { pages in
-            let path = "types/alert.payment_processing.yaml"
-            guard case .object(var page)? = pages[path]?.json else {
-                Issue.record("there is no \(path)")
-                return
-            }
-            page["dedupe_scope"] = "type"
-            pages[path] = PolicyNode(json: .object(page))
-        })
-        try await gate.register("u_1")
-        try #require(try await gate.call("product", "POST", "/v1/sends", processing("a")).status == 202)
-        let other = try await gate.call("payments", "POST", "/v1/sends", processing("a"))
+    @Test func `the app's acknowledgement takes back what the payments service is about to tell`()
+        async throws
+    {
+        let gate = try await gate()
+        let sent = try await gate.call("payments", "POST", "/v1/sends", processing("a"))
+        try #require(sent.status == 202, "\(sent.json)")
+        let other = try await gate.call("product", "POST", "/v1/sends", processing("a"))
         #expect(other["reason"] == "repeated" && other["detail"] == "already_sent", "\(other.json)")
         #expect(other["who_can_fix"] == "producer")
         let acknowledged = try await gate.call(
-            "payments", "POST", "/v1/sends/acknowledge", acknowledgement)
-        #expect(acknowledged.json["withdrawn"]?.arrayValue?.count == 1, "\(acknowledged.json)")
+            "product", "POST", "/v1/sends/acknowledge", acknowledgement)
+        #expect(acknowledged.json["withdrawn"] == [.string(sent["send_id"] ?? "")], "\(acknowledged.json)")
+        gate.clock.advance(seconds: 3600)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().isEmpty)
+        // Also when it comes first.
+        let payment = "33333333-5c1b-4e52-9a1f-3f6f3d1f7a10"
+        var early = acknowledgement
+        early["params"] = ["paymentId": .string(payment)]
+        try #require(try await gate.call("product", "POST", "/v1/sends/acknowledge", early).status == 200)
+        let late = try await gate.call("payments", "POST", "/v1/sends", processing("b", payment: payment))
+        #expect(late["reason"] == "repeated" && late["detail"] == "acknowledged", "\(late.json)")
     }
 
     @Test func `one caller's collapse key replaces no message of another's`() async throws {

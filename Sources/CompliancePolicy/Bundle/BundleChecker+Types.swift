@@ -1,8 +1,27 @@
+import CanonicalJSON
 import GateVocabulary
 
 /// The page of one type.
 extension BundleChecker {
     // MARK: types/
+
+    /// Where several callers send a type, one may tell what another told, and its page says which it is.
+    private func checkDedupeScope(of type: NotificationType, _ file: String) {
+        guard type.isToldOnce, bundle.documents[file]?.json.objectValue?["dedupe_scope"] == nil else {
+            return
+        }
+        let senders = bundle.callers.filter { name, rule in
+            name != bundle.developmentCaller && rule.grants.contains(.send)
+                && rule.types.covers(type.id, of: type.category)
+        }.keys.map { "`\($0)`" }.sorted()
+        guard senders.count > 1 else { return }
+        problem(
+            file, ["dedupe_by"],
+            "tells events apart, and does not say whether those of \(senders.joined(separator: " and ")) are the same",
+            hint:
+                "`dedupe_scope: type` if any of them may tell, acknowledge or cancel what another tells; `caller` if each has its own"
+        )
+    }
 
     func check(_ type: NotificationType) {
         let file = "types/\(type.id).yaml"
@@ -46,6 +65,7 @@ extension BundleChecker {
                 problem(file, ["dedupe_by"], "names `\(key)`, which is no param of the type")
             }
         }
+        checkDedupeScope(of: type, file)
         if !type.isEnabled, type.disabledHint == nil {
             problem(file, ["enabled"], "is false without a `disabled_hint` that says what is missing")
         }
