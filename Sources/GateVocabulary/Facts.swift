@@ -250,6 +250,15 @@ package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
     /// 47 CFR 64.1200(f)(9): prior express written consent.
     case writtenConsent = "written_consent"
 
+    /// Whether a law ties it to a text of its own: what is signed, or told at a sale, is nothing else's consent.
+    @inlinable
+    package var hasNoticeOfItsOwn: Bool {
+        switch self {
+        case .existingCustomer, .writtenConsent: true
+        default: false
+        }
+    }
+
     /// Whether it is a statement about the very thing asked (GDPR Art. 9(2)(a), PSD2 Art. 67(2)(a)).
     ///
     /// A word in answer to a text does not say to what, and express consent to texts may be no more than a number
@@ -328,6 +337,8 @@ package enum DeviceKeyFact: String, CaseIterable, Sendable, Hashable {
     /// Registered, but possession is not proved yet.
     case unconfirmed
     case revoked
+    /// The message was sealed before, to a key that was revoked since. No other form of it is left.
+    case sealedToRevoked = "sealed_to_revoked"
 }
 
 /// Bytes of the composed payload in each form it could take; `nil` for a form that was not composed.

@@ -27,12 +27,13 @@ import Testing
     }
 
     private func agree(
-        _ id: String, to purpose: String = "marketing", under notice: String = "promo", on channel: String,
+        _ id: String, to purpose: String = "marketing", under notice: String? = nil, on channel: String,
         for address: String? = nil, saidSecondsAgo age: Int64 = 0, method: String = "in_app_toggle",
         state: String = "given", answered status: Int = 200
     ) async throws {
+        let shown = notice ?? (method == "existing_customer" ? method : "promo")
         let notice = try #require(
-            gate.policy.bundle.notices.values.filter { $0.key.id == notice && $0.key.language == "en" }
+            gate.policy.bundle.notices.values.filter { $0.key.id == shown && $0.key.language == "en" }
                 .max { $0.key.version < $1.key.version })
         let reply = try await gate.call(
             "product", "POST", "/v1/recipients/u_1/consents",
@@ -165,14 +166,16 @@ import Testing
     }
 
     /// A state directory of a gateway that archived texts before they named their methods and their basis.
-    @Test func `an archive without methods and basis is read as any method and plain consent`() throws {
+    @Test func `an archive without methods and basis is read as any ordinary method and plain consent`()
+        throws
+    {
         let key = Notice.Key(id: "old", version: "1", language: "en")
         try gate.store.write { try $0.setSetting("notice abcd as old 1 en", to: "marketing push,sms") }
         let scope = try gate.store.read { try $0.archivedScope(of: key, sha256: "abcd") }
         #expect(
             scope
                 == Notice.Scope(
-                    purposes: [.marketing], channels: [.push, .sms], methods: ConsentMethod.allCases,
+                    purposes: [.marketing], channels: [.push, .sms], methods: Notice.ordinaryMethods,
                     basis: "consent"))
         try gate.store.write { try $0.setSetting("notice abcd as old 1 en", to: "marketing push,fax") }
         #expect(throws: StoreError.self) {
@@ -185,6 +188,77 @@ import Testing
         try await address("n", "sms", "+12125550100")
         try await agree("tap", under: "sms_marketing", on: "sms", for: "n", answered: 422)
         try await agree("signed", under: "sms_marketing", on: "sms", for: "n", method: "written_consent")
+    }
+
+    /// The example of the handbook cites `promo` for the ordinary ways to agree; the two that a law ties to a text of their
+    /// own are agreed to under that text only, whoever reports them and however old the word is.
+    @Test func `each way to agree belongs to the notices that have it`() async throws {
+        let gate = try GatewayHarness(edit: { pages in
+            for (caller, method) in [("product", "paper_form"), ("product", "phone_call")] {
+                guard case .object(var page)? = pages["callers.yaml"]?.json,
+                    case .object(var callers)? = page["callers"], case .object(var rule)? = callers[caller],
+                    case .object(var claims)? = rule["may_assert"],
+                    case .array(let methods)? = claims["methods"], case .array(let grants)? = rule["grants"]
+                else { return }
+                claims["methods"] = .array(methods + [.string(method)])
+                rule["may_assert"] = .object(claims)
+                rule["grants"] = .array(
+                    grants.contains("consents.import") ? grants : grants + ["consents.import"])
+                callers[caller] = .object(rule)
+                page["callers"] = .object(callers)
+                pages["callers.yaml"] = PolicyNode(json: .object(page))
+            }
+        })
+        try await gate.register("u_1", region: "US")
+        for (id, kind, value) in [("m", "email", "a@example.org"), ("n", "sms", "+12125550100")] {
+            let reply = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/addresses/\(id)",
+                [
+                    "kind": .string(kind), "value": .string(value),
+                    "verified_at": .string(gate.clock.now().rfc3339),
+                ])
+            try #require(reply.status == 200)
+        }
+        var (taken, refused) = (0, 0)
+        for notice in gate.policy.bundle.notices.values where notice.key.language == "en" {
+            let scope = try #require(gate.policy.scope(of: notice.key))
+            for method in ConsentMethod.allCases {
+                // Said now, and imported.
+                for age: Int64 in [0, 30 * 86_400] {
+                    let channel = scope.channels[0]
+                    let said = gate.clock.now().advanced(bySeconds: -age).rfc3339
+                    var body: JSONObject = [
+                        "id": .string("\(notice.key.id)-\(method)-\(age)"),
+                        "purpose": .string(scope.purposes[0].text),
+                        "channel": .string(channel.rawValue), "state": "given", "jurisdiction": "US",
+                        "event_time": .string(said),
+                        "method": .string(method.rawValue),
+                        "notice": [
+                            "id": .string(notice.key.id), "version": .string(notice.key.version),
+                            "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                        ],
+                    ]
+                    if channel != .push { body["address"] = channel == .sms ? "n" : "m" }
+                    let reply = try await gate.call("product", "POST", "/v1/recipients/u_1/consents", body)
+                    let isOwn = [
+                        "sms_marketing": "written_consent", "existing_customer": "existing_customer",
+                    ][notice.key.id]
+                    let isListed =
+                        isOwn.map { $0 == method.rawValue }
+                        ?? !["written_consent", "existing_customer"].contains(method.rawValue)
+                    if isListed {
+                        taken += 1
+                        #expect(reply.status == 200 || reply.status == 409, "\(body): \(reply.json)")
+                    } else {
+                        refused += 1
+                        #expect(reply.status == 422 || reply.status == 409, "\(body): \(reply.json)")
+                        #expect(reply.status == 409 || "\(reply.json)".contains("/method"), "\(reply.json)")
+                    }
+                    gate.clock.advance(seconds: 1)
+                }
+            }
+        }
+        #expect(taken > 100 && refused > 40, "\(taken) \(refused)")
     }
 
     // MARK: Sales

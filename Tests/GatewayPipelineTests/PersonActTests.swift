@@ -145,12 +145,13 @@ import Testing
     ]
 
     private func consent(_ members: JSONObject) throws -> JSONObject {
-        let id = members["channel"] == "sms" ? "sms_marketing" : "promo"
+        let isSale = members["method"] == "existing_customer"
+        let id = members["channel"] == "sms" ? "sms_marketing" : isSale ? "existing_customer" : "promo"
         let notice = try #require(
             gate.policy.bundle.notices.values.first { $0.key.id == id && $0.key.language == "en" })
         var body: JSONObject = [
             "purpose": "marketing", "event_time": .string(gate.clock.now().rfc3339),
-            "method": id == "promo" ? "in_app_toggle" : "written_consent", "jurisdiction": "DE",
+            "method": id == "sms_marketing" ? "written_consent" : "in_app_toggle", "jurisdiction": "DE",
             "notice": [
                 "id": .string(notice.key.id), "version": .string(notice.key.version),
                 "language": .string(notice.key.language), "sha256": .string(notice.sha256),

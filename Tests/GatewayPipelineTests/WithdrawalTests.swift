@@ -38,12 +38,13 @@ import Testing
     }
 
     private func consent(
-        _ id: String, to purpose: String = "marketing", under notice: String = "promo",
+        _ id: String, to purpose: String = "marketing", under notice: String? = nil,
         on channel: String = "email", at place: String? = "a0", by method: String = "in_app_toggle",
         saidSecondsAgo age: Int64 = 0
     ) throws -> JSONObject {
+        let shown = notice ?? (method == "existing_customer" ? method : "promo")
         let notice = try #require(
-            gate.policy.bundle.notices.values.first { $0.key.id == notice && $0.key.language == "en" })
+            gate.policy.bundle.notices.values.first { $0.key.id == shown && $0.key.language == "en" })
         return [
             "id": .string(id), "purpose": .string(purpose), "channel": .string(channel),
             "address": place.map { .string($0) } ?? .null, "method": .string(method), "jurisdiction": "DE",

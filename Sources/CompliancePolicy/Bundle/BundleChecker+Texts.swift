@@ -203,11 +203,34 @@ extension BundleChecker {
                 file, ["notices", id], "asks for marketing together with something else",
                 hint: "consent is asked for each purpose apart (GDPR Art. 7(2) and 7(4), recital 43)")
         }
+        for (id, scope) in bundle.noticeScopes.sorted(by: { $0.key < $1.key }) {
+            checkMethods(of: scope, path: ["notices", id], file)
+        }
         checkSpecialPurposes(file)
         for id in bundle.noticePurposes.keys.sorted() where !ids.contains(id) {
             problem(
                 file, ["notices", id], "is no notice of this bundle",
                 hint: "add notices/\(id).<version>.<language>.txt or remove the line")
+        }
+    }
+
+    /// What a law ties to a text of its own is taken from no other, and nothing else from that text.
+    private func checkMethods(of scope: Notice.Scope, path: [String], _ file: String) {
+        let (methods, marketing) = (scope.methods, Purpose(GateVocabulary.Category.marketing.rawValue))
+        guard let own = methods.first(where: \.hasNoticeOfItsOwn) else { return }
+        if Set(methods).count > 1 {
+            problem(
+                file, path + ["methods"], "names `\(own.rawValue)` beside other ways to agree",
+                hint: "give it a notice that is agreed to in no other way")
+        }
+        let (channel, law): (Channel, String) =
+            own == .existingCustomer
+            ? (.email, "ePrivacy Directive 2002/58/EC Art. 13(2)") : (.sms, "47 CFR 64.1200(a)(2) and (f)(9)")
+        if scope.channels != [channel] || scope.purposes != [marketing] {
+            problem(
+                file, path + ["methods"],
+                "names `\(own.rawValue)`, which permits marketing by \(channel.rawValue) and nothing else (\(law))",
+                hint: "asks_for: [marketing], channels: [\(channel.rawValue)]")
         }
     }
 

@@ -33,7 +33,8 @@ extension Notice {
         package var purposes: [Purpose]
         /// A text about messages to a number asks nothing about e-mail.
         package var channels: [Channel]
-        /// The ways in which a yes to it is given. A text that is signed cannot be agreed to by a tap.
+        /// The ways in which a yes to it is given. A text that is signed cannot be agreed to by a tap, and one that says
+        /// nothing of it is neither signed nor told at a sale (``GateVocabulary/ConsentMethod/hasNoticeOfItsOwn``).
         package var methods: [ConsentMethod]
         /// What a send may rest on because of a yes to it, in the words of the law.
         package var basis: String
@@ -56,6 +57,9 @@ extension Notice {
     /// basis: GDPR Art. 6(1)(a)}}`. It stands apart from the texts, because a text is archived exactly as somebody saw it.
     package static let purposesPage = "notices.yaml"
 
+    /// Of a notice that names no `methods`.
+    package static let ordinaryMethods = ConsentMethod.allCases.filter { !$0.hasNoticeOfItsOwn }
+
     static func scopes(_ reader: NodeReader) -> [String: Scope] {
         let members = reader.members()
         var scopes: [String: Scope] = [:]
@@ -64,7 +68,7 @@ extension Notice {
             let scope = Scope(
                 purposes: row.texts("asks_for").map { Purpose($0) },
                 channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases,
-                methods: row.optional("methods")?.elements().map { $0.name() } ?? ConsentMethod.allCases,
+                methods: row.optional("methods")?.elements().map { $0.name() } ?? Self.ordinaryMethods,
                 basis: row.text("basis"),
                 endsAfterDays: row.optional("ends_after_days")?.integer(1...3650))
             if scope.purposes.isEmpty { node.problem("asks for nothing") }

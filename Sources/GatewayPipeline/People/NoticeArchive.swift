@@ -34,7 +34,7 @@ extension StoreReading {
         return Notice.Scope(
             purposes: parts[0].split(separator: ",").map { Purpose(String($0)) },
             channels: try names(parts[1]),
-            methods: parts.count == 4 ? try names(parts[2]) : ConsentMethod.allCases,
+            methods: parts.count == 4 ? try names(parts[2]) : Notice.ordinaryMethods,
             basis: parts.count == 4 ? String(parts[3]) : "consent")
     }
 }
