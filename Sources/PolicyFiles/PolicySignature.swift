@@ -14,7 +14,7 @@ import OpenSSLCrypto
 ///     — policy-9f86d081884c7d65 <base64(key id ‖ Ed25519 signature)>
 ///
 /// `compliance` signs the digest of every page. The other roles sign `pages`, an object of the paths of their own pages
-/// and the SHA-256 of each page's canonical form, and neither digest nor version: their signatures stay valid as long as
+/// or parts of pages (`messages/en.yaml#card.blocked`), and the SHA-256 of each one's canonical form, and neither digest nor version: their signatures stay valid as long as
 /// those pages do. Which combination of pages is in force, and that its version rises, is `compliance`'s to sign.
 ///
 /// The files are no pages: they are in neither the digest nor the archive. Several keys may sign one statement, one line
@@ -36,17 +36,13 @@ package enum PolicySignature {
         package init(_ role: ApprovalRole, of bundle: PolicyBundle) {
             self.role = role
             members = ["name": .string(bundle.name), "role": .string(role.rawValue)]
-            guard let paths = bundle.pages(signedAs: role) else {
+            guard let parts = bundle.parts(signedAs: role) else {
                 members["digest"] = .string(bundle.reviewedDigest.text)
                 members["effective_from"] = .string("\(bundle.effectiveFrom)")
                 members["version"] = .integer(Int64(bundle.version))
                 return
             }
-            var pages: [String: String] = [:]
-            for path in paths {
-                guard let page = bundle.documents[path] else { continue }
-                pages[path] = Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(page.json)).bytes)
-            }
+            let pages = parts.mapValues { Hexadecimal.encode(SHA256.digest(CanonicalJSON.write($0)).bytes) }
             self.pages = pages
             members["pages"] = .object(JSONObject(pages.map { ($0.key, .string($0.value)) }))
         }

@@ -189,6 +189,9 @@ extension BadLine {
         BadLine("types/duty.yaml", ["mandatory", "discharge_within", "hours"], 0, "must be 1 to 1440"),
         BadLine("types/payment.yaml", ["dedupe_by"], "order", "no param of the type"),
         BadLine("types/payment.yaml", ["dedupe_scope"], "everybody", "must be one of `caller`, `type`"),
+        BadLine(
+            "types/payment.yaml", ["dedupe_scope"], nil,
+            "does not say whether those of `deputy` and `payments` are the same"),
         BadLine("types/statement.yaml", ["dedupe_scope"], "type", "has `dedupe_scope` and no `dedupe_by`"),
         BadLine("types/payment.yaml", ["params", "id"], ["optional": "uuid"], "which is optional"),
         BadLine("types/payment.yaml", ["params", "id"], "guid", "is no kind of param"),
@@ -244,7 +247,8 @@ extension BadLine {
         BadLine("types/payment.yaml", ["params", "link"], ["url": ["under": []]], "names no place"),
         BadLine(
             "types/payment.yaml", ["params", "name"], ["text": ["allows": ["links"]]],
-            "must be one of `line_breaks`, `domain_names`"),
+            "must be one of `line_breaks`, `domain_names`, `email_addresses`, `phone_numbers`, `reference`, `abbreviations`"
+        ),
         BadLine("types/promo.yaml", ["tier"], "critical", "nobody waits for marketing"),
         BadLine("types/promo.yaml", ["interruption"], "time_sensitive", "breaks through nothing"),
         BadLine(
@@ -315,12 +319,33 @@ extension BadLine {
         BadLine("messages/nb.yaml", ["fallback"], "da", "which has no file"),
         BadLine("messages/nb.yaml", ["fallback"], "nb", "leads back to `nb`"),
 
+        BadLine(
+            "callers.yaml", ["callers", "app", "grants"], ["trail.read", "policy.activate"],
+            "holds `trail.read` together with `policy.activate`"),
+        BadLine(
+            "callers.yaml", ["callers", "app", "grants"], ["trail.read", "subjects.erase"],
+            "holds `trail.read` together with `subjects.erase`"),
+        BadLine(
+            "callers.yaml", ["callers", "app", "grants"], ["keys.rotate", "preferences.write"],
+            "holds `keys.rotate` together with `preferences.write`"),
+        BadLine(
+            "callers.yaml", ["callers", "payments", "grants"], ["send", "policy.activate"],
+            "holds `policy.activate` together with `send`"),
+        BadLine(
+            "callers.yaml", ["callers", "marketing", "grants"], ["send", "subjects.read"],
+            "may send marketing or social types and holds `subjects.read`"),
         BadLine("notices.yaml", ["notices", "promo"], nil, "does not say what the notice `promo` asks for"),
         BadLine(
             "notices.yaml", ["notices", "promo"], ["asks_for": [], "basis": "b"],
             "asks for nothing"),
         BadLine("notices.yaml", ["notices", "promo", "basis"], nil, "lacks `basis`"),
         BadLine("notices.yaml", ["notices", "promo", "methods"], [], "can be agreed to in no way"),
+        BadLine(
+            "notices.yaml", ["notices", "promo", "methods"], ["in_app_toggle", "written_consent"],
+            "names `written_consent` beside other ways to agree"),
+        BadLine(
+            "notices.yaml", ["notices", "promo", "methods"], ["existing_customer"],
+            "names `existing_customer`, which permits marketing by email and nothing else"),
         BadLine(
             "notices.yaml", ["notices", "promo"], ["asks_for": ["marketing", "social"], "basis": "b"],
             "together with something else"),

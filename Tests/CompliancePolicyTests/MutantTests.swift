@@ -122,6 +122,10 @@ import Testing
             optOutRow("CH", "sms", law: "A law.", from: "2020-01-01"),
             optOutRow("BR", "email", law: "none, a rule of the house", from: "2020-01-01"),
             optOutRow("BR", "push", law: "A law.", from: "2020-01-01"),
+            // Of states of which no law of this kind is known, whatever is cited.
+            optOutRow("AD", "email", law: "Law 29/2021 Art. 6", from: "2022-05-17"),
+            optOutRow("BR", "email", law: "Lei 13.709/2018 Art. 7", from: "2020-01-01"),
+            optOutRow("IN", "sms", law: "15 U.S.C. 7704", from: "2020-01-01"),
             optOutRow("US", "email", law: "CAN-SPAM Act", from: nil),
         ]
 
@@ -379,8 +383,23 @@ import Testing
                 after: ("types/alert.rdc_account_status.yaml", ["enabled"], nil),
                 ("types/alert.rdc_account_status.yaml", ["disabled_hint"], nil)),
             NamedFlaw(
+                "tells duties apart by `card_id`, and each `event_id` is one", in: "types/card.blocked.yaml",
+                after: ("types/card.blocked.yaml", ["dedupe_by"], "card_id")),
+            NamedFlaw(
+                "tells duties apart by `no_id`", in: "types/security.account_locked.yaml",
+                after: ("types/security.account_locked.yaml", ["dedupe_by"], nil),
+                (
+                    "types/security.account_locked.yaml", ["params"],
+                    ["state": ["warned", "blocked"], "no_id": "uuid"]
+                ),
+                ("types/security.account_locked.yaml", ["used_by"], ["app": ["no_id"]])),
+            NamedFlaw(
                 "names no payment", in: "types/alert.payment_processing.yaml",
-                after: ("types/alert.payment_processing.yaml", ["dedupe_by"], nil)),
+                after: ("types/alert.payment_processing.yaml", ["dedupe_by"], nil),
+                ("types/alert.payment_processing.yaml", ["dedupe_scope"], nil)),
+            NamedFlaw(
+                "takes back no other service's notice", in: "types/alert.payment_processing.yaml",
+                after: ("types/alert.payment_processing.yaml", ["dedupe_scope"], "caller")),
             NamedFlaw(
                 "gives nobody time to acknowledge", in: "types/alert.payment_processing.yaml",
                 after: ("types/alert.payment_processing.yaml", ["timing"], nil)),

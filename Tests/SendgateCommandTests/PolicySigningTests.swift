@@ -3,6 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateVocabulary
+import GateTestKit
 import GatewayPipeline
 import KeyFiles
 import OpenSSLCrypto
@@ -104,8 +105,12 @@ import TrailDirectory
             #expect(object["version"]?.integerValue == Int64(before.version))
             #expect(object["effective_from"]?.stringValue == "\(before.effectiveFrom)")
         }
-        #expect(before.pages(signedAs: .security) == ["critical.yaml"])
-        #expect(before.pages(signedAs: .legal)?.contains("types/privacy.breach_notice.yaml") == true)
+        #expect(before.parts(signedAs: .security)?.keys.sorted() == ["callers.yaml", "critical.yaml"])
+        for part in [
+            "types/privacy.breach_notice.yaml", "messages/nb.yaml#privacy.breach_notice", "notices.yaml",
+        ] {
+            #expect(before.parts(signedAs: .legal)?[part] != nil)
+        }
         #expect(try PolicyLoading.bundle(at: policies).digest == before.digest)
     }
 
@@ -175,6 +180,213 @@ import TrailDirectory
         // Signed again by those alone, it passes.
         for role in edit.roles { try sign(role) }
         #expect(try complaints(signing) == [])
+    }
+
+    /// What passes the check, the cases and the proof, because it is somebody's judgement: and whose.
+    private static let judgements:
+        [(what: String, page: String, old: String, new: String, roles: [ApprovalRole])] = [
+            (
+                "a channel more for an offer", "types/promo.referral.yaml", "channels:\n",
+                "channels:\n  email: {body: generic}\n", [.compliance]
+            ),
+            (
+                "a name more on the critical list", "critical.yaml", "allow:\n",
+                """
+                allow:
+                  - type: card.blocked
+                    callers: [security]
+                    because: A card that is blocked at the till is found out about at once.
+                    law: [PSD2 Art. 68(3)]
+                    reviewed: "2026-11-02"
+
+                """, [.compliance, .security]
+            ),
+            (
+                "a softer law of a duty", "types/card.blocked.yaml", "PSD2 Art. 68(3), UK PSRs",
+                "PSD2 Art. 79(1), UK PSRs", [.compliance, .legal]
+            ),
+            (
+                "a longer window of a duty", "types/card.blocked.yaml", "discharge_within: {hours: 1}",
+                "discharge_within: {hours: 24}", [.compliance, .legal]
+            ),
+            (
+                "a duty's words that sell", "messages/en.yaml", "card.blocked:\n  title: ",
+                "card.blocked:\n  title: Ask for our new card! ", [.compliance, .legal]
+            ),
+            (
+                "a channel more for a consent text", "notices.yaml",
+                "    asks_for: [social]\n    channels: [email]",
+                "    asks_for: [social]\n    channels: [email, sms]", [.compliance, .legal]
+            ),
+            (
+                "a way more to agree", "notices.yaml", "  promo:\n    asks_for: [marketing]\n",
+                "  promo:\n    asks_for: [marketing]\n    methods: [in_app_toggle, sms_keyword]\n",
+                [.compliance, .legal]
+            ),
+            (
+                "a grant that is not one too many", "callers.yaml",
+                "grants: [trail.read, subjects.read, metrics.read]",
+                "grants: [trail.read, metrics.read]", [.compliance, .security]
+            ),
+        ]
+
+    @Test(arguments: judgements.indices)
+    func `what is judgement comes into force signed by its owner, and by nobody else`(index: Int) async throws
+    {
+        let edit = Self.judgements[index]
+        let signing = try signAll()
+        func start() async throws -> String? {
+            do {
+                try await GatewayFixture(in: folder.root, policies: policies, signing: signing).stop()
+                return nil
+            } catch let error as PolicyProblems {
+                return "\(error)"
+            }
+        }
+        try folder.edit("Policies/\(edit.page)", edit.old, edit.new)
+        try setVersion(2, from: 1)
+        // It passes what a bundle is checked for, so nothing but the signature is in its way.
+        try PolicyProof.demand(CompiledPolicy(try PolicyLoading.bundle(at: policies)))
+        let stale = try #require(try await start(), "\(edit.what) came into force under old signatures")
+        for role in ApprovalRole.allCases {
+            #expect(
+                stale.contains("\(role.rawValue).sig: signs other") == edit.roles.contains(role), "\(stale)")
+        }
+        // Signed as the right roles, by somebody who has another.
+        for (role, other) in zip(edit.roles, edit.roles.map { $0 == .legal ? ApprovalRole.security : .legal })
+        {
+            try FileManager.default.removeItem(atPath: "\(policies)/\(role.rawValue).sig")
+            try sign(role, with: keys[other])
+        }
+        let wrong = try #require(try await start(), "\(edit.what) came into force under another role's key")
+        for role in edit.roles {
+            #expect(wrong.contains("by no key that is pinned here for `\(role.rawValue)`"), "\(wrong)")
+            try FileManager.default.removeItem(atPath: "\(policies)/\(role.rawValue).sig")
+        }
+        let unsigned = try #require(try await start(), "\(edit.what) came into force unsigned")
+        for role in edit.roles {
+            #expect(unsigned.contains("\(role.rawValue).sig: is missing"), "\(unsigned)")
+        }
+        for role in edit.roles { try sign(role) }
+        #expect(try await start() == nil)
+    }
+
+    /// Which roles own a place of a page: a second table, written from the handbook.
+    private static func owners(of file: String, _ path: [String], duties: Set<String>) -> Set<ApprovalRole> {
+        switch file {
+        case "critical.yaml", "callers.yaml": [.compliance, .security]
+        case "categories.yaml", "regions.yaml", "channels.yaml", "notices.yaml": [.compliance, .legal]
+        case _ where file.hasPrefix("notices/"): [.compliance, .legal]
+        case _ where file.hasPrefix("types/"):
+            duties.contains(String(file.dropFirst(6).dropLast(5))) ? [.compliance, .legal] : [.compliance]
+        case _ where file.hasPrefix("messages/"):
+            path.first.map { $0 == "generic" || duties.contains($0) } ?? true
+                ? [.compliance, .legal] : [.compliance]
+        default: [.compliance]
+        }
+    }
+
+    /// Every scalar of a page with its path.
+    private static func scalars(_ value: JSONValue, _ path: [String] = []) -> [(
+        path: [String], value: JSONValue
+    )] {
+        switch value {
+        case .object(let object): object.flatMap { scalars($0.value, path + [$0.key]) }
+        case .array(let elements):
+            elements.enumerated().flatMap { scalars($0.element, path + [String($0.offset)]) }
+        default: [(path, value)]
+        }
+    }
+
+    private static func replacing(_ page: JSONValue, _ path: ArraySlice<String>, _ value: JSONValue)
+        -> JSONValue
+    {
+        guard let key = path.first else { return value }
+        if case .array(var elements) = page, let index = Int(key) {
+            elements[index] = replacing(elements[index], path.dropFirst(), value)
+            return .array(elements)
+        }
+        var object = page.objectValue ?? JSONObject()
+        object[key] = replacing(object[key] ?? .null, path.dropFirst(), value)
+        return .object(object)
+    }
+
+    @Test func `whatever a difference names needs its owners' signatures anew, by their own keys`() throws {
+        let before = try PolicyLoading.bundle(at: policies)
+        let signing = try signAll()
+        let originals = try Dictionary(
+            uniqueKeysWithValues: ApprovalRole.allCases.map { role in
+                (role, try Data(contentsOf: URL(filePath: "\(policies)/\(role.rawValue).sig")))
+            })
+        func signer(_ role: ApprovalRole) throws -> NoteSigner {
+            let file = try PrivateKeyFile.read(try #require(keys[role]), roots: [:])
+            return try #require(NoteSigner(name: file.id, key: try Ed25519PrivateKey(seed: file.secret)))
+        }
+        let signers = try Dictionary(
+            uniqueKeysWithValues: ApprovalRole.allCases.map { ($0, try signer($0)) })
+        func complaints(_ bundle: PolicyBundle) -> [String] {
+            do throws(PolicyProblems) {
+                _ = try PolicySignature.verify(bundle, in: policies, by: signing.keys)
+                return []
+            } catch {
+                return error.problems.map { "\($0.file): \($0.message)" }
+            }
+        }
+        let duties = Set(before.types.values.filter { $0.mandatory != nil }.map(\.messageKey))
+        let places = before.documents.sorted { $0.key < $1.key }.map { file, page in
+            (file: file, scalars: Self.scalars(page.json))
+        }
+        var numbers = SeededNumbers(seed: 0x516)
+        var (tried, refused, byRole) = (0, 0, [ApprovalRole: Int]())
+        while tried < 120 {
+            let page = places[Int(numbers.next() % UInt64(places.count))]
+            let place = page.scalars[Int(numbers.next() % UInt64(page.scalars.count))]
+            let value: JSONValue =
+                switch place.value {
+                case .integer(let integer): .integer(integer + 1)
+                case .boolean(let boolean): .boolean(!boolean)
+                case .string(let text): .string(text + " x")
+                default: "x"
+                }
+            var pages = before.documents
+            guard let old = pages[page.file]?.json else { continue }
+            pages[page.file] = PolicyNode(json: Self.replacing(old, place.path[...], value))
+            guard case .success(let after) = PolicyBundle.read(documents: pages) else {
+                refused += 1
+                continue
+            }
+            let edits = PolicyEdit.all(from: before.documents, to: after.documents)
+            #expect(edits.count == 1)
+            tried += 1
+            let owners = Self.owners(of: page.file, place.path, duties: duties)
+            let what = "\(page.file) \(place.path)"
+            // The signatures of what was there before.
+            let stale = complaints(after)
+            #expect(
+                Set(stale.map { $0.prefix { $0 != "." } }) == Set(owners.map { Substring($0.rawValue) }),
+                "\(what): \(stale)")
+            // Each owner's part signed by the key of another role, and then by its own.
+            for role in owners {
+                byRole[role, default: 0] += 1
+                let other = role == .legal ? ApprovalRole.security : .legal
+                try FileManager.default.removeItem(atPath: "\(policies)/\(role.rawValue).sig")
+                try PolicySignature.sign(role, of: after, in: policies, by: try #require(signers[other]))
+            }
+            let wrong = complaints(after)
+            #expect(
+                wrong.count == owners.count && wrong.allSatisfy { $0.contains("by no key") },
+                "\(what): \(wrong)")
+            for role in owners {
+                try PolicySignature.sign(role, of: after, in: policies, by: try #require(signers[role]))
+            }
+            #expect(complaints(after) == [], "\(what)")
+            for (role, bytes) in originals {
+                try bytes.write(to: URL(filePath: "\(policies)/\(role.rawValue).sig"))
+            }
+        }
+        #expect(
+            refused > 20 && (byRole[.legal] ?? 0) > 20 && (byRole[.security] ?? 0) > 2, "\(refused) \(byRole)"
+        )
     }
 
     @Test func `a duty that is dropped from the pages needs legal again`() throws {

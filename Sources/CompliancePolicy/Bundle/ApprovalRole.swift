@@ -1,15 +1,17 @@
+package import CanonicalJSON
 package import GateVocabulary
 
 /// Who has to sign which part of a bundle before a gateway in production puts it in force.
 ///
 /// A signature counts for the role it was made as. A page that changes needs the signatures of its own roles again:
-/// ``compliance``, and the role whose ``PolicyBundle/pages(signedAs:)`` the page belongs to.
+/// ``compliance``, and the role whose ``PolicyBundle/parts(signedAs:)`` the page belongs to.
 package enum ApprovalRole: String, CaseIterable, Sendable, Hashable {
     /// The whole bundle with its version.
     case compliance
-    /// `critical.yaml`: what may break through Do Not Disturb.
+    /// `critical.yaml`, what may break through Do Not Disturb, and `callers.yaml`, who may do what.
     case security
-    /// The pages of mandatory types: what a law obliges the company to send, and what it therefore passes.
+    /// What says how the law is read: the pages of mandatory types with the words they are told in, permissions, regions,
+    /// channels, and what each consent text asks for.
     case legal
 }
 
@@ -26,15 +28,31 @@ package struct Approval: Hashable, Sendable {
 }
 
 extension PolicyBundle {
-    /// The pages a role signs one by one, sorted; `nil` for ``ApprovalRole/compliance``, which signs the bundle.
+    /// The pages, and parts of pages, that a role signs one by one; `nil` for ``ApprovalRole/compliance``, which signs the
+    /// bundle.
     ///
-    /// A mandatory type that is removed, or is mandatory no longer, changes the list, so that it needs `legal` too.
-    package func pages(signedAs role: ApprovalRole) -> [String]? {
+    /// A part is named after a `#`: `messages/en.yaml#card.blocked`. A mandatory type that is removed, or is mandatory no
+    /// longer, changes the list, so that it needs `legal` too.
+    package func parts(signedAs role: ApprovalRole) -> [String: JSONValue]? {
+        let pages: Set<String>
         switch role {
-        case .compliance: nil
-        case .security: ["critical.yaml"]
-        case .legal: types.values.filter { $0.mandatory != nil }.map { "types/\($0.id).yaml" }.sorted()
+        case .compliance: return nil
+        case .security: pages = ["callers.yaml", "critical.yaml"]
+        case .legal:
+            pages = Set(["categories.yaml", "channels.yaml", "regions.yaml", Notice.purposesPage])
+                .union(documents.keys.filter { $0.hasPrefix("notices/") })
+                .union(types.values.filter { $0.mandatory != nil }.map { "types/\($0.id).yaml" })
         }
+        var parts = documents.filter { pages.contains($0.key) }.mapValues(\.json)
+        guard role == .legal else { return parts }
+        // In a body that says nothing, a duty is told by the constant text of its tier.
+        let keys = Set(types.values.filter { $0.mandatory != nil }.map(\.messageKey)).union(["generic"])
+        for (path, page) in documents where path.hasPrefix("messages/") {
+            for (key, text) in page.json.objectValue ?? JSONObject() where keys.contains(key) {
+                parts["\(path)#\(key)"] = text
+            }
+        }
+        return parts
     }
 
     /// Reviews of mandatory types that were due on or before a day: what was agreed to has not been looked at since.

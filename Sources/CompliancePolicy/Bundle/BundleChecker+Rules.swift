@@ -224,6 +224,18 @@ extension BundleChecker {
                         "separation of duties: a sender that can mint its own consent defeats everything else"
                 )
             }
+            for duties in GrantSet.separations where name != bundle.developmentCaller {
+                let (one, other) = (
+                    rule.grants.intersection(duties.held), rule.grants.intersection(duties.apart)
+                )
+                guard !one.isEmpty, !other.isEmpty else { continue }
+                func words(_ set: GrantSet) -> String {
+                    set.grants.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+                }
+                problem(
+                    file, path + ["grants"], "holds \(words(one)) together with \(words(other))",
+                    hint: "separation of duties: \(duties.because)")
+            }
             if rule.grants.contains(.sendCritical), !rule.grants.contains(.send) {
                 problem(file, path + ["grants"], "has `send.critical` without `send`")
             }

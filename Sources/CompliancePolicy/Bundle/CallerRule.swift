@@ -23,7 +23,28 @@ package struct GrantSet: OptionSet, Hashable, Sendable {
     package static let separatedFromPromotion = GrantSet([
         .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
         .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate,
+        // Who was sent what, and what they chose, is no address list.
+        .subjectsRead, .trailRead,
     ])
+
+    /// What must not be in one hand besides: whoever holds one of the first holds none of the second.
+    package static let separations: [(held: GrantSet, apart: GrantSet, because: String)] = {
+        let writes = GrantSet([
+            .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
+            .devicesWrite, .receiptsWrite, .subjectsErase,
+        ])
+        let sends = GrantSet([.send, .sendCritical])
+        return [
+            (
+                GrantSet(.trailRead), writes.union(sends).union(GrantSet([.keysRotate, .policyActivate])),
+                "whoever audits the record changes nothing that it is a record of"
+            ),
+            (
+                GrantSet([.keysRotate, .policyActivate]), writes.union(sends),
+                "whoever changes keys or rules acts for no recipient and sends nothing under them"
+            ),
+        ]
+    }()
 
     /// Everything, for the caller of a gateway in development.
     package static let all = GrantSet(Grant.allCases)

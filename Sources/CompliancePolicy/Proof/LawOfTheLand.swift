@@ -82,6 +82,16 @@ enum LawOfTheLand {
         leastRegime(of: region) != nil || optInByStatute.contains(region.country)
     }
 
+    /// The only statute this build knows that lets anybody market by e-mail until they object. Another is added here.
+    static let optOutStatute = "15 U.S.C. 7704"
+
+    /// Whether a row that asks for no opt-in to marketing by e-mail stands on a law this build knows.
+    static func knowsLaw(of row: PermissionRow) -> Bool {
+        guard row.channel == .email else { return false }
+        if row.rule == .optInOrExistingCustomer, hasSoftOptIn(row.region) { return true }
+        return isUnitedStates(row.region) && row.rationale.law.contains { $0.contains(optOutStatute) }
+    }
+
     /// Whether a yes to what somebody bought is none to marketing there: a statute asks for the person's own word.
     static func demandsOwnWord(in region: RegionCode) -> Bool { optInByStatute.contains(region.country) }
 

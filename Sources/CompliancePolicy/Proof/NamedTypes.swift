@@ -80,6 +80,8 @@ enum NamedTypes {
     struct Duty: Sendable {
         var name: TypeID
         var law: String
+        /// The param that is new for every event that has to be told. A card is blocked more than once.
+        var event: String
         /// What it must pass at least. What has a cap must pass caps too.
         var passes: [MandatoryPass]
         /// Whether it has to say what happened, and not only that something did.
@@ -91,22 +93,27 @@ enum NamedTypes {
     static let duties: [Duty] = [
         Duty(
             name: TypeID("transaction.failed"), law: "PSD2 Art. 79(1), made available in an agreed manner",
+            event: "transaction_id",
             passes: [.preferences], saysWhat: false),
         Duty(
             name: TypeID("card.blocked"), law: "PSD2 Art. 68(3), immediately after the block",
+            event: "event_id",
             passes: [.preferences, .quietHours]),
         Duty(
             name: TypeID("security.account_locked"), law: "Delegated Regulation (EU) 2018/389 Art. 4(4)",
+            event: "event_id",
             passes: [.preferences, .quietHours]),
         Duty(
             name: TypeID("privacy.breach_notice"), law: "GDPR Art. 34(1), without undue delay",
+            event: "incident_id",
             passes: [.preferences, .quietHours]),
         Duty(
             name: TypeID("security.incident_notice"),
-            law: "Regulation (EU) 2022/2554 Art. 19(3), without undue delay",
+            law: "Regulation (EU) 2022/2554 Art. 19(3), without undue delay", event: "incident_id",
             passes: [.preferences, .quietHours]),
         Duty(
             name: TypeID("account.terms_change"), law: "PSD2 Arts. 51(1) and 54(1), on a durable medium",
+            event: "document_id",
             passes: [.preferences], isDurable: true),
     ]
 

@@ -65,6 +65,12 @@ extension StatuteBook {
         } else {
             add(["mandatory"], "is missing, and the law obliges us to send it")
         }
+        if let param = type.dutyParam, param != duty.event {
+            add(
+                type.dedupeBy == nil ? ["params"] : ["dedupe_by"],
+                "tells duties apart by `\(param)`, and each `\(duty.event)` is one: the second would count as told with the first"
+            )
+        }
         if type.ttlSeconds < NamedTypes.dutySecondsMin {
             add(
                 ["ttl"],
@@ -215,6 +221,12 @@ extension StatuteBook {
             add(
                 processing, ["dedupe_by"],
                 "names no payment, so that neither a repeat nor an acknowledgement is known", law: law)
+        }
+        if type.dedupeScope != .type {
+            add(
+                processing, ["dedupe_scope"],
+                "is not `type`, so that the app's acknowledgement takes back no other service's notice",
+                law: law)
         }
         if case .after = type.timing {
         } else {

@@ -131,9 +131,16 @@ extension StatuteBook {
                         "lets marketing go out without an opt-in and cites no dated law",
                         law: "GDPR Art. 5(2): whoever relies on a law names it"))
             }
-            let isLawful =
-                row.rule == .optInOrExistingCustomer && row.channel == .email
-                && LawOfTheLand.hasSoftOptIn(row.region)
+            let isLawful = LawOfTheLand.knowsLaw(of: row)
+            if !LawOfTheLand.demandsOptIn(in: row.region), !isLawful {
+                found.append(
+                    flaw(
+                        "regions.yaml", path,
+                        "lets marketing go out in \(row.region) by \(row.channel.rawValue) without an opt-in, on a law that this build does not know",
+                        law:
+                            "GDPR Art. 5(2); \(LawOfTheLand.optOutStatute) in the United States, by e-mail, is the only one known"
+                    ))
+            }
             if LawOfTheLand.demandsOptIn(in: row.region), !isLawful {
                 found.append(
                     flaw(

@@ -15,7 +15,8 @@ struct PolicySign: GateCommand {
         abstract: "Signs a role's part of a bundle that passes its checks and its proof.",
         usage: "sendgate policy sign DIR --role compliance|security|legal --key FILE [--json]",
         discussion: """
-            `compliance` signs the whole bundle, `security` critical.yaml, `legal` the pages of mandatory types. Writes \
+            `compliance` signs the whole bundle, `security` critical.yaml and callers.yaml, `legal` what says how the law is \
+            read: mandatory types with their texts, permissions, regions, channels and notices. Writes \
             `ROLE.sig` into the folder, beside the signatures of others over the same contents. Prints the verifier key, \
             which a gateway pins under `policy_signing.ROLE`.
             """)
@@ -44,7 +45,7 @@ struct PolicySign: GateCommand {
         // Nobody vouches for what no gateway would put in force.
         try PolicyProof.demand(CompiledPolicy(bundle))
         try PolicySignature.sign(role, of: bundle, in: folder, by: signer)
-        let pages = bundle.pages(signedAs: role)
+        let pages = bundle.parts(signedAs: role)?.keys.sorted()
         if output.json {
             var object = bundle.summary
             object["role"] = .string(role.rawValue)
