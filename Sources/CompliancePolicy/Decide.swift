@@ -154,7 +154,7 @@ private func payloadForm(given facts: Facts, under behaviour: Behaviour) -> Body
     case .sealed:
         let fallsBack = behaviour.marks.contains(.genericWithoutKey)
         switch facts.deviceKey {
-        case .usable, nil: return .sealed
+        case .usable, .sealedToRevoked, nil: return .sealed
         case .none?, .unconfirmed, .revoked: return fallsBack ? .generic : .sealed
         }
     case .full:

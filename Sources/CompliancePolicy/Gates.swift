@@ -340,6 +340,8 @@ func deviceKeyGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
     case .none?: return .fail(reason, .noKey)
     case .unconfirmed: return .fail(reason, .keyUnconfirmed)
     case .revoked: return .fail(reason, .keyRevoked)
+    // The constant text that the type allows was not composed.
+    case .sealedToRevoked: return .fail(.noDeviceKey, .keyRevoked)
     }
 }
 

@@ -286,6 +286,11 @@ extension GateRow {
             .fail(.noDeviceKey, .keyRevoked)
         ) { $0.deviceKey = .revoked },
         GateRow(
+            "sealed to a key that was revoked, with a stand-in it has no more", .of(TestType.payment),
+            .deviceKey,
+            .fail(.noDeviceKey, .keyRevoked)
+        ) { $0.deviceKey = .sealedToRevoked },
+        GateRow(
             "nobody knows the key", .of(TestType.payment), .deviceKey, missing(.deviceKey)
         ) { $0.deviceKey = nil },
         GateRow("a text has no key", .of(TestType.payment, on: .sms), .deviceKey, .notApplicable) {

@@ -465,7 +465,9 @@ struct PlainInterpreter: Sendable {
         guard let type else { return .never }
         let body = type.body[channel]
         if body == .sealed {
-            let isKnownToLackKey = facts.deviceKey != nil && facts.deviceKey != .usable
+            let isKnownToLackKey =
+                facts.deviceKey != nil && facts.deviceKey != .usable
+                && facts.deviceKey != .sealedToRevoked
             return isKnownToLackKey && type.withoutKey == .generic ? .generic : .sealed
         }
         if body == .full, !isLetterOfDuty(type, on: channel) {
@@ -490,6 +492,7 @@ struct PlainInterpreter: Sendable {
         case DeviceKeyFact.none?: return .fail(reason, .noKey)
         case .unconfirmed?: return .fail(reason, .keyUnconfirmed)
         case .revoked?: return .fail(reason, .keyRevoked)
+        case .sealedToRevoked?: return .fail(.noDeviceKey, .keyRevoked)
         }
     }
 

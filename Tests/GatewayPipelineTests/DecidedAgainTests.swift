@@ -207,21 +207,21 @@ import WireProtocol
                 ])
             try #require(reply.status == 200, "\(reply.json)")
         },
-        // A body that is sealed already opens with that key alone; what is not composed yet goes without. The constant text
-        // that the type allows then was not composed, so its size is the fact that is missing.
+        // A body that is sealed already opens with that key alone, whatever the type allows without one; what is not composed
+        // yet goes as the constant text.
         Change(
             "the key compromised",
-            [.sealed: "fact_missing", .alert: "fact_missing", .duty: "fact_missing"],
+            [.sealed: "no_device_key", .alert: "no_device_key", .duty: "no_device_key"],
             key("revoke", ["cause": "compromised"])),
         Change(
-            "the key suspended", [.sealed: "fact_missing", .alert: "fact_missing", .duty: "fact_missing"],
+            "the key suspended", [.sealed: "no_device_key", .alert: "no_device_key", .duty: "no_device_key"],
             key("suspend", nil)),
         Change(
             "the key lost with the phone",
-            [.sealed: "fact_missing", .alert: "fact_missing", .duty: "fact_missing"],
+            [.sealed: "no_device_key", .alert: "no_device_key", .duty: "no_device_key"],
             key("revoke", ["cause": "lost"])),
         Change(
-            "the key retired", [.sealed: "fact_missing", .alert: "fact_missing", .duty: "fact_missing"],
+            "the key retired", [.sealed: "no_device_key", .alert: "no_device_key", .duty: "no_device_key"],
             key("revoke", ["cause": "retired"])),
         // What was sealed to the one before still opens.
         Change("a newer key", [:]) { gate in

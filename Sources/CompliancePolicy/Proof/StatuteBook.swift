@@ -436,11 +436,11 @@ package struct StatuteBook: Sendable {
             let isUsable = facts.deviceKey == .usable
             found.insert(.keyUnusable, if: !isUsable && send.channel == .push)
             // Not knowing of a key is not knowing what to do.
-            found.insert(
-                .worthlessWithoutKey,
-                if: !isUsable && send.channel == .push
-                    && (!send.standsInWithoutKey || facts.deviceKey == nil))
-            let standsIn = !isUsable && facts.deviceKey != nil && send.standsInWithoutKey
+            // What is sealed already has no constant text beside it.
+            let mayStandIn =
+                send.standsInWithoutKey && facts.deviceKey != nil && facts.deviceKey != .sealedToRevoked
+            found.insert(.worthlessWithoutKey, if: !isUsable && send.channel == .push && !mayStandIn)
+            let standsIn = !isUsable && mayStandIn
             leaving = [standsIn ? facts.sizes?.generic : facts.sizes?.sealed]
         }
         for size in leaving {

@@ -72,7 +72,7 @@ struct DecidedAgain {
             let isReplaced =
                 state == .deactivated
                 && destination?.device.map { person?.state.sealingKey(of: $0.tag).fact == .usable } == true
-            facts.deviceKey = state == .active || isReplaced ? .usable : .revoked
+            facts.deviceKey = state == .active || isReplaced ? .usable : .sealedToRevoked
         } else if row.request.channel == .push, let known = recorded.deviceKey {
             // The constant text was composed for want of a key, and one that came since does not seal it.
             facts.deviceKey = known
