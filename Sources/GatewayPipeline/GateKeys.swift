@@ -1,6 +1,7 @@
 package import GateVocabulary
 package import OpenSSLCrypto
 package import PayloadSealing
+import SealedFormat
 
 /// The gateway's own keys, as the engine uses them. Loaded by `KeyFiles`; private parts never leave memory.
 package struct GateKeys: Sendable {
@@ -23,6 +24,21 @@ package struct GateKeys: Sendable {
     /// What two equal contents share: 32 bytes.
     func contentMAC(_ canonicalContent: [UInt8]) -> [UInt8] {
         index.authenticate(Array("sendgate/content/v1".utf8) + [0] + canonicalContent)
+    }
+
+    /// What every spelling of one public key shares: 32 bytes.
+    ///
+    /// A point and its negative agree on the same secrets with anybody (SEC 1 section 3.3.1: the secret is an x
+    /// coordinate), so a P-256 key counts by x. An X25519 key is a u coordinate, which has one spelling once it was
+    /// validated.
+    func fingerprint(ofKey publicKey: [UInt8], _ suite: SealingSuite) -> [UInt8] {
+        let coordinate =
+            switch suite {
+            case .p256: Array(publicKey.dropFirst().prefix(32))
+            case .x25519: publicKey
+            }
+        return index.authenticate(
+            Array("sendgate/compromised-key/v1".utf8) + [0] + Array(suite.rawValue.utf8) + [0] + coordinate)
     }
 }
 

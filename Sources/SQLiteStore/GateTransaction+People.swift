@@ -60,6 +60,7 @@ extension GateTransaction {
     // MARK: Look-ups
 
     private static let insertKey = StatementText("device_key", "INSERT INTO device_key VALUES (?, ?)")
+    private static let removeKey = StatementText("device_key", "DELETE FROM device_key WHERE key = ?")
     private static let findKey = StatementText("device_key", "SELECT key FROM device_key WHERE key = ?")
 
     private func index(_ keys: [DeviceKeyRecord], insteadOf old: RecipientState, of person: Int64) throws {
@@ -75,6 +76,9 @@ extension GateTransaction {
                 $0.add(key.key)
                 $0.add(person)
             }
+        }
+        for key in old.keys where !keys.contains(where: { $0.key == key.key }) {
+            try gate.change(Self.removeKey) { $0.add(key.key) }
         }
     }
 

@@ -309,17 +309,120 @@ import WireProtocol
         #expect(try await confirm(gate, after.id, after.proof).status == 200)
     }
 
-    @Test func `a public key that was compromised is not taken again`() async throws {
+    /// The other point with the same x: what opens for one key opens for the other.
+    private static func negated(_ publicKey: [UInt8]) -> [UInt8] {
+        // p = 2^256 - 2^224 + 2^192 + 2^96 - 1 (FIPS 186-4, D.1.2.3).
+        let prime =
+            [UInt8](repeating: 0xFF, count: 4) + [0, 0, 0, 1] + [UInt8](repeating: 0, count: 12)
+            + [UInt8](repeating: 0xFF, count: 12)
+        var (result, borrow) = ([UInt8](repeating: 0, count: 32), 0)
+        for index in (0..<32).reversed() {
+            let difference = Int(prime[index]) - Int(publicKey[33 + index]) - borrow
+            result[index] = UInt8(truncatingIfNeeded: difference)
+            borrow = difference < 0 ? 1 : 0
+        }
+        return Array(publicKey[..<33]) + result
+    }
+
+    @Test
+    func `a public key that was compromised is nobody's any more, in either sign, also after an erasure`()
+        async throws
+    {
         let gate = try await gate()
-        let lost = try await key(in: .deactivated, gate)
-        // One that was only retired may come back, proved anew.
-        let again = try await add(gate, lost.pair)
-        #expect(again.id != lost.id)
-        try #require(try await perform(.revokeCompromised, on: again, gate).status == 200)
-        let refused = try await post(gate, lost.pair)
+        try await gate.register("u_1", device: "d_2")
+        try await gate.register("u_2")
+        let first = try await add(gate)
+        // Registered elsewhere while nobody knew, and not proved yet.
+        let waiting = try await add(gate, first.pair, of: "u_2")
+        try #require(try await confirm(gate, first.id, first.proof).status == 200)
+        try #require(try await perform(.revokeCompromised, on: first, gate).status == 200)
+
+        let late = try await confirm(gate, waiting.id, waiting.proof, of: "u_2")
+        #expect(late.status == 409, "\(late.json)")
+        #expect(late["detail"]?.contains("revoked as compromised") == true)
+        let promoted = try await gate.call("keys-team", "POST", "/v1/keys/\(waiting.id)/promote")
+        #expect(promoted.status == 409, "\(promoted.json)")
+        func refused(_ publicKey: [UInt8], _ device: String, _ user: String) async throws {
+            let reply = try await gate.call(
+                "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys",
+                ["suite": "P256_SHA256_AES256GCM", "public_key": .string(Base64URL.encode(publicKey))])
+            #expect(reply.status == 409, "\(device) of \(user): \(reply.json)")
+            #expect(reply["detail"]?.contains("make a new key pair") == true)
+        }
+        for publicKey in [first.pair.publicKey, Self.negated(first.pair.publicKey)] {
+            try await refused(publicKey, "d_1", "u_1")
+            try await refused(publicKey, "d_2", "u_1")
+            try await refused(publicKey, "d_1", "u_2")
+        }
+        // The material destroyed, and the person erased.
+        try #require(try await perform(.destroy, on: first, gate).status == 200)
+        try await refused(first.pair.publicKey, "d_1", "u_1")
+        let erased = try await gate.call("product", "DELETE", "/v1/recipients/u_1")
+        try #require(erased.status == 200, "\(erased.json)")
+        try await gate.register("u_1")
+        try await refused(Self.negated(first.pair.publicKey), "d_1", "u_1")
+        // Another pair is taken, also the negative of one that nobody revoked.
+        let other = DeviceKeyPair()
+        let negative = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
+            [
+                "suite": "P256_SHA256_AES256GCM",
+                "public_key": .string(Base64URL.encode(Self.negated(other.publicKey))),
+            ])
+        #expect(negative.status == 201, "\(negative.json)")
+        #expect(try await post(gate, other, of: "u_2").status == 201)
+    }
+
+    @Test func `a key that is compromised under one id is compromised under all of a person's`() async throws
+    {
+        let gate = try await gate()
+        try await gate.register("u_1", device: "d_2")
+        let first = try await add(gate)
+        let elsewhere = try await add(gate, first.pair, to: "d_2")
+        try #require(try await confirm(gate, first.id, first.proof).status == 200)
+        try #require(try await confirm(gate, elsewhere.id, elsewhere.proof, at: "d_2").status == 200)
+        try #require(try await perform(.revokeCompromised, on: first, gate).status == 200)
+        #expect(try await state(gate, elsewhere.id) == "compromised")
+        let reply = try await login(gate, "s_1")
+        #expect(try keys(reply).isEmpty && reply["reason"] == "generic_only", "\(reply.json)")
+    }
+
+    @Test(arguments: [Verb.revokeLost, .revokeRetired])
+    func `a key that was lost or retired is no key that was compromised`(verb: Verb) async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        try #require(try await perform(verb, on: first, gate).status == 200)
+        #expect(try await post(gate, first.pair).status == 201)
+    }
+
+    @Test func `a device has four keys that wait to be proved, and one more takes the place of the oldest`()
+        async throws
+    {
+        let gate = try await gate()
+        try await gate.register("u_1", device: "d_2")
+        let elsewhere = try await add(gate, to: "d_2")
+        var all: [Registered] = []
+        for _ in 0..<60 {
+            all.append(try await add(gate))
+            gate.clock.advance(seconds: 1)
+        }
+        let held = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
+        let keys = held.json["devices"]?.arrayValue?.flatMap { $0["keys"]?.arrayValue ?? [] } ?? []
         #expect(
-            refused.status == 409 && refused["detail"]?.contains("compromised") == true, "\(refused.json)")
-        #expect(try await post(gate, DeviceKeyPair()).status == 201)
+            Set(keys.compactMap { $0["key_id"]?.stringValue })
+                == Set(all.suffix(4).map(\.id) + [elsewhere.id]), "\(keys.count)")
+        let displaced = try await confirm(gate, all[55].id, all[55].proof)
+        #expect(displaced.status == 404, "\(displaced.json)")
+        // The trail says what became of it.
+        let last = try entries(gate).last {
+            $0["kind"]?.stringValue == "device_key" && $0["key_id"]?.stringValue == all[55].id
+        }
+        #expect(last?["state"]?.stringValue == "destroyed")
+        #expect(try await confirm(gate, all[56].id, all[56].proof).status == 200)
+        #expect(try await confirm(gate, elsewhere.id, elsewhere.proof, at: "d_2").status == 200)
+        // What is in use is no key that waits.
+        for _ in 0..<5 { _ = try await post(gate, DeviceKeyPair()) }
+        #expect(try await state(gate, all[56].id) == "active")
     }
 
     // MARK: The challenge

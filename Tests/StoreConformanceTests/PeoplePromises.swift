@@ -189,6 +189,16 @@ import Testing
             #expect(try store.deviceKey(.sample(204))?.device == .sample(2))
             #expect(try store.deviceKey(.sample(999)) == nil)
         }
+        // Removed by whose it is, and by nobody else.
+        try opened.write { (transaction) throws in
+            try transaction.removeDeviceKey(.sample(201), of: .sample(2))
+            try transaction.removeDeviceKey(.sample(203), of: subject)
+            try transaction.removeDeviceKey(.sample(999), of: subject)
+        }
+        try opened.read { (store) throws in
+            #expect(try store.deviceKey(.sample(203)) == nil)
+            #expect(try store.deviceKey(.sample(201)) != nil)
+        }
     }
 
     @Test(arguments: StoreUnderTest.all)

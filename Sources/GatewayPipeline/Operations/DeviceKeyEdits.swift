@@ -11,6 +11,9 @@ import WireProtocol
 extension BatchContext {
     /// How long a challenge waits for its answer: 5 minutes, in seconds.
     static let challengeSeconds: Int64 = 300
+    /// Keys of one device that wait to be proved. One more takes the place of the oldest: whoever registers last holds the
+    /// phone, and a client that never answers must not grow what is kept of a person.
+    static let unprovedKeyCountMax = 4
 
     /// Takes a public key in and challenges its owner. It seals nothing until possession is proved.
     func addDeviceKey(
@@ -32,10 +35,13 @@ extension BatchContext {
             throw Problem(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
         }
         let known = try store.deviceKeys(of: person.subject.id, device: device.tag)
-        guard !known.contains(where: { $0.isCompromised && $0.publicKey == body.publicKey }) else {
-            throw Problem(
-                .wrongState,
-                detail: "this public key was revoked as compromised; make a new key pair on the device")
+        try requireUncompromised(body.publicKey, suite)
+        let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
+        for surplus in unproved.dropFirst(Self.unprovedKeyCountMax - 1) {
+            try store.removeDeviceKey(surplus.key, of: person.subject.id)
+            try recordKey(
+                surplus.key, of: person, device: device.tag, by: caller, state: .destroyed,
+                suite: surplus.suite, at: now)
         }
         let key = try surroundings.identifiers.newKeyID()
         let expiry = now.advanced(bySeconds: Self.challengeSeconds)
@@ -83,6 +89,7 @@ extension BatchContext {
                 .challengeExpired,
                 detail: "a challenge waits \(Self.challengeSeconds) s; register the key again")
         }
+        try requireUncompromised(record.publicKey, record.sealingSuite)
         try requireUnchanged(since: challenge, of: record)
         let isProved = HMACKey.constantTimeEqual(body.proof, challenge.expectedProof)
         let isOldProved =
@@ -142,7 +149,13 @@ extension BatchContext {
         } catch {
             throw Problem(.wrongState, detail: error.message)
         }
+        if next == .compromised, !record.publicKey.isEmpty {
+            let mark = surroundings.keys.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
+            try store.setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
+            try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
+        }
         if next == .active {
+            try requireUncompromised(record.publicKey, record.sealingSuite)
             for var other in try store.deviceKeys(of: record.subject, device: record.device)
             where other.key != key && KeyState(rawValue: other.state) == .active {
                 other.state = KeyState.deactivated.rawValue
@@ -162,6 +175,44 @@ extension BatchContext {
             key, of: person, device: record.device, by: caller, state: next, suite: record.suite, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
         return KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: trail)
+    }
+
+    /// The same public key under other ids of the person's.
+    private func revokeOthers(
+        with mark: [UInt8], than key: KeyID, of person: RecipientSnapshot, by caller: CallerName,
+        at now: Instant
+    ) throws {
+        for device in person.devices {
+            for var other in try store.deviceKeys(of: person.subject.id, device: device.tag)
+            where other.key != key && !other.publicKey.isEmpty {
+                guard let state = KeyState(rawValue: other.state), let next = try? state.after(.revoke),
+                    surroundings.keys.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
+                else { continue }
+                other.state = next.rawValue
+                other.challenge = nil
+                other.changedAt = now
+                try store.putDeviceKey(other)
+                try recordKey(
+                    other.key, of: person, device: device.tag, by: caller, state: next, suite: other.suite,
+                    at: now)
+            }
+        }
+    }
+
+    /// A key that was once revoked as compromised is nobody's any more: on no device, of no person, in no spelling, also
+    /// after the person it was taken from was erased. What is kept is a MAC under the index key and the moment, which
+    /// tell of nobody.
+    private func requireUncompromised(_ publicKey: [UInt8], _ suite: SealingSuite) throws {
+        let mark = surroundings.keys.fingerprint(ofKey: publicKey, suite)
+        guard try store.setting(Self.compromisedSetting(mark)) == nil else {
+            throw Problem(
+                .wrongState,
+                detail: "this public key was revoked as compromised; make a new key pair on the device")
+        }
+    }
+
+    private static func compromisedSetting(_ mark: [UInt8]) -> String {
+        "compromised key \(Hexadecimal.encode(mark))"
     }
 
     /// A proof answers the challenge that was made. A key that came into use since then has answered nothing, so the
@@ -241,8 +292,6 @@ extension DeviceKeyRecord {
             return suite
         }
     }
-
-    fileprivate var isCompromised: Bool { KeyState(rawValue: state) == .compromised }
 }
 
 /// A wrong proof must be remembered, and still be answered as a problem: what was written stays.

@@ -79,6 +79,8 @@ package struct RecipientState: Hashable, Sendable {
         }
     }
 
+    package mutating func removeKey(_ id: KeyID) { keys.removeAll { $0.key == id } }
+
     // MARK: Will
 
     /// Counts the next event of the ledger.
@@ -162,6 +164,10 @@ extension StoreTransaction {
     }
     package func putDeviceKey(_ record: DeviceKeyRecord) throws {
         try change(record.subject) { $0.put(record) }
+    }
+    /// Forgets a key of a person's; nothing where the key is not theirs.
+    package func removeDeviceKey(_ key: KeyID, of subject: SubjectID) throws {
+        try change(subject) { $0.removeKey(key) }
     }
     /// Replaces what was on record about the same device.
     package func putPermissionPrompt(_ prompt: PermissionPrompt) throws {
