@@ -329,9 +329,6 @@ extension BadLine {
             "callers.yaml", ["callers", "app", "grants"], ["keys.rotate", "preferences.write"],
             "holds `keys.rotate` together with `preferences.write`"),
         BadLine(
-            "callers.yaml", ["callers", "payments", "grants"], ["send", "policy.activate"],
-            "holds `policy.activate` together with `send`"),
-        BadLine(
             "callers.yaml", ["callers", "marketing", "grants"], ["send", "subjects.read"],
             "may send marketing or social types and holds `subjects.read`"),
         BadLine("notices.yaml", ["notices", "promo"], nil, "does not say what the notice `promo` asks for"),

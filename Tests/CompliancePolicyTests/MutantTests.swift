@@ -392,7 +392,7 @@ import Testing
                     "types/security.account_locked.yaml", ["params"],
                     ["state": ["warned", "blocked"], "no_id": "uuid"]
                 ),
-                ("types/security.account_locked.yaml", ["used_by"], ["app": ["no_id"]])),
+                ("types/security.account_locked.yaml", ["used_by"], ["app": ["no_id", "state"]])),
             NamedFlaw(
                 "names no payment", in: "types/alert.payment_processing.yaml",
                 after: ("types/alert.payment_processing.yaml", ["dedupe_by"], nil),
@@ -406,7 +406,8 @@ import Testing
             NamedFlaw(
                 "ask nobody about `marketing`", in: "notices.yaml",
                 after: ("notices.yaml", ["notices", "promo", "asks_for"], ["social"]),
-                ("notices.yaml", ["notices", "sms_marketing", "asks_for"], ["social"])),
+                ("notices.yaml", ["notices", "sms_marketing", "asks_for"], ["social"]),
+                ("notices.yaml", ["notices", "sms_marketing", "methods"], nil)),
             NamedFlaw(
                 "ask nobody about `security`", in: "notices.yaml",
                 after: ("notices.yaml", ["notices", "sms_service", "asks_for"], ["transactional"])),
@@ -552,12 +553,12 @@ import Testing
             NamedFlaw(
                 "has `consents.write` without a `consents_because`", in: "callers.yaml",
                 after: (
-                    "callers.yaml", ["callers", "auditor", "grants"], ["trail.read", "consents.write"]
+                    "callers.yaml", ["callers", "auditor", "grants"], ["subjects.read", "consents.write"]
                 )),
             NamedFlaw(
                 "is the reason of `auditor` already", in: "callers.yaml",
                 after: (
-                    "callers.yaml", ["callers", "auditor", "grants"], ["trail.read", "consents.write"]
+                    "callers.yaml", ["callers", "auditor", "grants"], ["subjects.read", "consents.write"]
                 ),
                 (
                     "callers.yaml", ["callers", "auditor", "consents_because"],

@@ -25,7 +25,8 @@ import Testing
         // A device says where it is, and what the operating system lets through.
         .devicesWrite: .refusedByCheck,
         .receiptsWrite: .refusedByCheck, .keysRotate: .refusedByCheck,
-        .trailRead: .may, .subjectsRead: .may,
+        // Who was sent what, and what they chose, is no address list.
+        .trailRead: .refusedByCheck, .subjectsRead: .refusedByCheck,
         .subjectsErase: .refusedByCheck, .policyActivate: .refusedByCheck, .metricsRead: .may,
     ]
 
@@ -108,6 +109,35 @@ import Testing
         #expect(found.said.allSatisfy { $0.file == "callers.yaml" }, "\(found.said.map(\.description))")
         let named = found.said.filter { $0.message.contains("`\(grant.rawValue)`") && $0.hint != nil }
         #expect(named.isEmpty == (expected == .may), "\(found.said.map(\.description))")
+    }
+
+    /// Of callers that send nothing: what is not in one hand with what.
+    static let apart: [(held: Grant, with: Set<Grant>)] = {
+        let writes: Set<Grant> = [
+            .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
+            .devicesWrite, .receiptsWrite, .subjectsErase,
+        ]
+        return [
+            (.trailRead, writes.union([.keysRotate, .policyActivate])), (.keysRotate, writes),
+            (.policyActivate, writes),
+        ]
+    }()
+
+    @Test func `who audits changes nothing, and who changes keys or rules acts for no recipient`() throws {
+        for (held, with) in Self.apart {
+            for other in Grant.allCases where other != held && ![.send, .sendCritical].contains(other) {
+                var bundle = try bundle(sending: ["categories": []], [held, other])
+                let page = bundle.documents["callers.yaml"]?["callers"]?[Self.name]
+                let grants = page?["grants"]?.arrayValue?.filter { $0 != "send" } ?? []
+                bundle.replace("callers.yaml", ["callers", Self.name, "grants"], with: .array(grants))
+                let found = findings(bundle)
+                let isApart =
+                    with.contains(other) || Self.apart.contains { $0.held == other && $0.with.contains(held) }
+                #expect(
+                    (found.verdict == .refusedByCheck) == isApart,
+                    "\(held) \(other): \(found.said.map(\.description))")
+            }
+        }
     }
 
     @Test func `the table has every category and every grant`() {

@@ -33,15 +33,14 @@ package struct GrantSet: OptionSet, Hashable, Sendable {
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
             .devicesWrite, .receiptsWrite, .subjectsErase,
         ])
-        let sends = GrantSet([.send, .sendCritical])
         return [
             (
-                GrantSet(.trailRead), writes.union(sends).union(GrantSet([.keysRotate, .policyActivate])),
+                GrantSet(.trailRead), writes.union(GrantSet([.keysRotate, .policyActivate])),
                 "whoever audits the record changes nothing that it is a record of"
             ),
             (
-                GrantSet([.keysRotate, .policyActivate]), writes.union(sends),
-                "whoever changes keys or rules acts for no recipient and sends nothing under them"
+                GrantSet([.keysRotate, .policyActivate]), writes,
+                "whoever changes keys or rules acts for no recipient"
             ),
         ]
     }()
