@@ -180,10 +180,14 @@ import Testing
         let type = example.request.type
         let file = "types/\(type).yaml"
         let unknown = ReplayResult.notReplayable(.factsNotRecorded(type, ["repetition"]))
-        // Among all callers, or by another param; and not where it is not looked for any more.
-        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "type"), example) == unknown)
-        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "caller"), example) == .same)
-        #expect(try Self.with(TestBook.policy(file, ["dedupe_by"], nil), example) == .same)
+        // Among one caller's sends, or by another param; and not where it is not looked for any more.
+        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "caller"), example) == unknown)
+        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "type"), example) == .same)
+        var documents = TestBook.documents
+        var page = try #require(documents[file]?.json.objectValue)
+        (page["dedupe_by"], page["dedupe_scope"]) = (nil, nil)
+        documents[file] = PolicyNode(json: .object(page))
+        #expect(try Self.with(TestBook.compiled(documents), example) == .same)
     }
 
     @Test func `a policy that chooses a form nobody composed is not replayable`() throws {

@@ -296,7 +296,8 @@ extension StatuteBook {
     private func dutyFlaws() -> [PolicyProblem] {
         let held: [Grant] = [
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate,
+            .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate, .subjectsRead,
+            .trailRead,
         ]
         return bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
             guard name != bundle.developmentCaller, rule.grants.contains(.send) else { return nil }
@@ -308,7 +309,7 @@ extension StatuteBook {
             guard promotes, !own.isEmpty else { return nil }
             return flaw(
                 "callers.yaml", ["callers", name.text, "grants"],
-                "lets a caller that promotes write \(own.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
+                "lets a caller that promotes hold \(own.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
                 law: Self.ownConsent)
         }
     }
