@@ -17,8 +17,13 @@ package struct GateKeys: Sendable {
 
     /// The idempotency key of a caller's id: 16 bytes.
     func idHash(_ id: RequestID, of caller: CallerName) -> [UInt8] {
+        Self.idHash(id.text, of: caller, under: index)
+    }
+
+    /// The same of an id that a store has kept.
+    package static func idHash(_ id: String, of caller: CallerName, under index: HMACKey) -> [UInt8] {
         let label = Array("sendgate/request-id/v1".utf8) + [0] + Array(caller.text.utf8) + [0]
-        return Array(index.authenticate(label + Array(id.text.utf8)).prefix(16))
+        return Array(index.authenticate(label + Array(id.utf8)).prefix(16))
     }
 
     /// What two equal contents share: 32 bytes.

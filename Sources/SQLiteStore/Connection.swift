@@ -1,6 +1,7 @@
 import CSQLite
 import Foundation
 import GatewayPipeline
+import OpenSSLCrypto
 
 /// One connection to one database file, with its compiled statements.
 final class Connection: @unchecked Sendable {
@@ -10,15 +11,23 @@ final class Connection: @unchecked Sendable {
     enum Role {
         case writer(byteCountMax: Int64?)
         case reader
+        /// A database in memory that nobody else sees.
+        case scratch
     }
 
     /// The file's name in error messages, without its folder.
     let file: String
     private let lock = NSLock()
     private let handle: OpaquePointer
-    /// Compiled statements by the identity of their text; finalized when the connection closes.
-    private var prepared: [ObjectIdentifier: OpaquePointer] = [:]
+    /// Compiled statements by the identity of their text, which is kept with them so that it stays theirs; finalized when
+    /// the connection closes.
+    private var prepared: [ObjectIdentifier: (text: StatementText, statement: OpaquePointer)] = [:]
     private let damages: DamageLog
+    /// What authenticates rows here; `nil` where nothing is written and nothing checked.
+    private let codes: RowCodes?
+    /// On the connection that writes, once ``keepSums(of:in:)`` was called.
+    private(set) var sums: RowSums?
+    private var writeSums: StatementText?
     private var isClosed = false
     private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
@@ -31,14 +40,16 @@ final class Connection: @unchecked Sendable {
     /// - Throws: `StoreError` or ``StoreOpeningError``.
     init(
         path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int,
-        damages: DamageLog = DamageLog()
+        damages: DamageLog = DamageLog(), index: HMACKey? = nil
     ) throws {
         self.file = file
         self.damages = damages
+        codes = index.map { RowCodes(index: $0) }
         let handle = try Self.open(path: path, file: file, role: role)
         do {
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
             try Self.check(sendgate_refuse_double_quoted_strings(handle), handle, file: file)
+            if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
             pageByteCount = Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
         } catch {
@@ -71,7 +82,7 @@ final class Connection: @unchecked Sendable {
         let access =
             switch role {
             case .reader: SQLITE_OPEN_READONLY
-            case .writer: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            case .writer, .scratch: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
             }
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(
@@ -92,9 +103,10 @@ final class Connection: @unchecked Sendable {
         lock.withLock {
             guard !isClosed else { return }
             isClosed = true
-            for statement in prepared.values { sqlite3_finalize(statement) }
+            for entry in prepared.values { sqlite3_finalize(entry.statement) }
             prepared = [:]
             _ = sqlite3_wal_hook(handle, nil, nil)
+            _ = sqlite3_preupdate_hook(handle, nil, nil)
             // A failure leaves a descriptor open that nobody uses; there is nothing to do about it at the end.
             sqlite3_close_v2(handle)
         }
@@ -182,6 +194,7 @@ final class Connection: @unchecked Sendable {
     /// Statements that run once, such as the schema's.
     func script(_ sql: String) throws {
         try Self.run(sql, on: handle, file: file)
+        sums?.endStatement(succeeded: true)
     }
 
     // MARK: Transactions
@@ -198,12 +211,19 @@ final class Connection: @unchecked Sendable {
         lostTransaction = false
         try change(writing ? Self.beginWriting : Self.beginReading)
         isInTransaction = true
+        sums?.mark()
     }
 
     /// When this throws `StoreError.unavailable`, nothing was committed and the transaction is over.
     func commit() throws {
         do {
+            if let sums, let writeSums, !sums.isWritten {
+                guard try change(writeSums, { $0.add(sums.bytes) }) == 1 else {
+                    throw StoreError.damaged(table: writeSums.table, "its only row is missing")
+                }
+            }
             try change(Self.commitText)
+            sums?.didCommit()
             isInTransaction = false
         } catch {
             rollBack()
@@ -214,14 +234,35 @@ final class Connection: @unchecked Sendable {
     func rollBack() {
         isInTransaction = false
         lostTransaction = false
+        sums?.goBackToStart()
         // Nothing to do when SQLite has rolled back by itself. A rollback in memory cannot fail in another
         // way that would leave a transaction open, and the next `begin` would say so.
         if !isClosed, sqlite3_get_autocommit(handle) == 0 { _ = try? change(Self.rollbackText) }
     }
 
-    func setSavepoint() throws { try change(Self.savepointText) }
-    func releaseSavepoint() throws { try change(Self.releaseText) }
+    /// Runs `body` in a transaction of its own. Call inside.
+    func writing<Result>(_ body: () throws -> Result) throws -> Result {
+        try begin(writing: true)
+        do {
+            let result = try body()
+            try commit()
+            return result
+        } catch {
+            rollBack()
+            throw error
+        }
+    }
+
+    func setSavepoint() throws {
+        try change(Self.savepointText)
+        sums?.mark()
+    }
+    func releaseSavepoint() throws {
+        try change(Self.releaseText)
+        sums?.release()
+    }
     func rollBackToSavepoint() throws {
+        sums?.goBack()
         try change(Self.rollbackToText)
         try change(Self.releaseText)
     }
@@ -234,8 +275,26 @@ final class Connection: @unchecked Sendable {
         let statement = try bound(text, bind)
         defer { sqlite3_reset(statement) }
         let code = sqlite3_step(statement)
-        guard code == SQLITE_DONE || code == SQLITE_ROW else { throw failure(code, text) }
-        return Int(sqlite3_changes(handle))
+        let isDone = code == SQLITE_DONE || code == SQLITE_ROW
+        sums?.endStatement(succeeded: isDone)
+        guard isDone else { throw failure(code, text) }
+        let count = Int(sqlite3_changes(handle))
+        if let damaged = sums?.takeDamaged(), !damaged.isEmpty { try refuse(damaged, changedBy: text) }
+        return count
+    }
+
+    /// Rows that were not as they had been written when a statement changed them.
+    private func refuse(
+        _ damaged: [(table: String, key: [StoredCell])], changedBy text: StatementText
+    ) throws {
+        if text.damage == .known { return }
+        for (table, key) in damaged {
+            let damage = StoredDamage(table: table, row: key.name, what: RowSums.wrongCode)
+            damages.note(damage)
+            guard text.damage == .overwritten else {
+                throw StoreError.damaged(table: table, row: damage.row, damage.what)
+            }
+        }
     }
 
     /// Reads the first row, if there is one.
@@ -291,7 +350,10 @@ final class Connection: @unchecked Sendable {
         let statement = try bound(text, bind)
         defer { sqlite3_reset(statement) }
         while true {
-            switch sqlite3_step(statement) {
+            let code = sqlite3_step(statement)
+            // A statement that changes rows and returns them has changed them all when it returns the first.
+            sums?.endStatement(succeeded: code == SQLITE_ROW || code == SQLITE_DONE)
+            switch code {
             case SQLITE_ROW:
                 var row = StoredRow(statement, of: text)
                 let name = row
@@ -308,7 +370,7 @@ final class Connection: @unchecked Sendable {
             throw StoreError.unavailable(
                 "`\(file)`: SQLite rolled the transaction back after an earlier error")
         }
-        let statement = try prepared[ObjectIdentifier(text)] ?? prepare(text)
+        let statement = try prepared[ObjectIdentifier(text)]?.statement ?? prepare(text)
         var binder = Binder(statement)
         bind(&binder)
         guard binder.result == SQLITE_OK else { throw failure(binder.result, text) }
@@ -320,13 +382,36 @@ final class Connection: @unchecked Sendable {
         let code = sqlite3_prepare_v3(
             handle, text.sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         guard code == SQLITE_OK, let statement else { throw failure(code, text) }
-        prepared[ObjectIdentifier(text)] = statement
+        prepared[ObjectIdentifier(text)] = (text, statement)
         return statement
     }
 
     private func failure(_ code: Int32, _ text: StatementText) -> any Error {
         if isInTransaction && sqlite3_get_autocommit(handle) != 0 { lostTransaction = true }
         return Self.failure(code, on: handle, file: file, table: text.table)
+    }
+
+    // MARK: Rows as they were written
+
+    /// From here on the sums of tables are kept in the column `sums` of the last of them, and start as it has them.
+    ///
+    /// - Precondition: The connection writes, has an index key, and no transaction is open.
+    func keepSums(of tables: [TableShape]) throws {
+        guard let codes, let table = tables.last else {
+            preconditionFailure("sums are kept where rows are authenticated")
+        }
+        let anchor = table.name
+        let kept = RowSums(tables.dropLast(), anchor: table, codes: codes)
+        let read = StatementText(anchor, "SELECT only, sums FROM \(anchor)")
+        let bytes = try first(read) { row in
+            _ = row.integer()
+            return row.byteArray()
+        }
+        guard let bytes else { throw StoreError.damaged(table: anchor, "its only row is missing") }
+        try kept.load(bytes, anchor: anchor)
+        kept.attach(to: handle)
+        sums = kept
+        writeSums = StatementText(anchor, "UPDATE \(anchor) SET sums = ?", damage: .overwritten)
     }
 
     // MARK: The write-ahead log

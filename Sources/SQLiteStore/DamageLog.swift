@@ -14,6 +14,7 @@ final class DamageLog: Sendable {
     private struct Found {
         var damages: [StoredDamage] = []
         var places: Set<Place> = []
+        var closedTables: Set<String> = []
     }
     private let found = Mutex(Found())
     private let isFound: @Sendable (StoredDamage) -> Void
@@ -21,6 +22,22 @@ final class DamageLog: Sendable {
     /// - Parameter isFound: Called once for each row, on the thread that read it. Must not block.
     init(isFound: @escaping @Sendable (StoredDamage) -> Void = { _ in }) {
         self.isFound = isFound
+    }
+
+    /// Says whether rows of a table are damaged or missing that nobody has accepted.
+    func setClosed(_ table: String, _ isClosed: Bool) {
+        found.withLock { found in
+            if isClosed { found.closedTables.insert(table) } else { found.closedTables.remove(table) }
+        }
+    }
+
+    /// Call when a look-up found nothing on which something depends: of a table that is damaged that says nothing.
+    ///
+    /// - Throws: `StoreError.damaged`.
+    func refuseMiss(in table: String) throws {
+        guard found.withLock({ $0.closedTables.contains(table) }) else { return }
+        throw StoreError.damaged(
+            table: table, "rows of it are damaged or missing, so what is not found may have been there")
     }
 
     var damages: [StoredDamage] { found.withLock { $0.damages } }

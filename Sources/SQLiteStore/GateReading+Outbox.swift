@@ -5,7 +5,8 @@ extension GateReading {
     private static let columns =
         """
         message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
-        interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at, sealed
+        interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at,
+        max(is_damaged, \(Schema.outbox.isAltered)), sealed
         """
     private static let byMessage = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE message = ?")
     private static let bySend = StatementText(
@@ -45,7 +46,8 @@ extension GateReading {
         var record = try outboxHead(from: &row)
         // What stands in clear is enough to take a message out that nobody can read any more.
         let content = try gate.readable(&row) { row in
-            try OutboxRecord.Content(
+            guard !record.isDamaged else { throw StoreError.damaged(table: "outbox", RowSums.wrongCode) }
+            return try OutboxRecord.Content(
                 sealedFields: try cipher.open(
                     row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
         }
@@ -81,12 +83,14 @@ extension GateReading {
         let expiresAt = try row.instant()
         let attemptCount = Int(try row.count())
         let attemptedAt = try row.optionalInstant()
-        return OutboxRecord(
+        var record = OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
             headers: [], body: [], facts: [], decidedAt: decidedAt, notBefore: notBefore,
             expiresAt: expiresAt,
             attemptCount: attemptCount, attemptedAt: attemptedAt, mayHaveArrived: attemptCount > 0)
+        record.isDamaged = row.flag()
+        return record
     }
 
     // MARK: Whose turn it is

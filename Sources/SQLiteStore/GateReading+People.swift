@@ -48,7 +48,10 @@ extension GateReading {
 
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
         let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: Self.subject)
-        guard let place else { return nil }
+        guard let place else {
+            try damages.refuseMiss(in: "device_key")
+            return nil
+        }
         guard let record = try state(of: place)?.key(key) else {
             throw StoreError.damaged(
                 table: "device_key", row: key.hexadecimal, "the index leads to somebody without this key")
@@ -59,7 +62,10 @@ extension GateReading {
     final func device(withToken identity: String) throws -> DeviceRecord? {
         let code = mappings.code(ofToken: identity)
         let place = try gate.first(Self.tokenPlace, { $0.add(code) }, read: Self.subject)
-        guard let place else { return nil }
+        guard let place else {
+            try damages.refuseMiss(in: "push_token")
+            return nil
+        }
         let device = try state(of: place)?.devices.first { $0.isActive && $0.tokenIdentity == identity }
         guard let device else {
             throw StoreError.damaged(

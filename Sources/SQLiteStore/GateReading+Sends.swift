@@ -30,13 +30,13 @@ enum SendColumns {
         return fields.bytes
     }
 
-    /// What the sealed part of a send is bound to: every column in clear that never changes, but its number and its entry's
-    /// index, which `SendRecord.entry(in:)` holds against the entry.
+    /// What the sealed part of a send is bound to: every column in clear that never changes, but its number; its entry's
+    /// index, which `SendRecord.entry(in:)` holds against the entry; and what it is found by, which is computed from it
+    /// again where it is damaged (``SendLookups``). All of them are in the row's code.
     static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
         var fields = FieldWriter(version: 1)
         fields.put(record.id)
         fields.put(caller)
-        fields.put(record.idHash)
         fields.put(record.contentMAC)
         fields.put(record.subject) { $0.put($1) }
         fields.put(optional: record.category)
@@ -57,7 +57,10 @@ extension GateReading {
     // MARK: Decided sends
 
     private static let sendColumns =
-        "id, caller, id_hash, content_mac, subject, category, channel, received_at, entry_index, sealed"
+        """
+        id, \(Schema.send.isAltered), caller, id_hash, content_mac, subject, category, channel, received_at, entry_index,
+        sealed
+        """
     private static let sendByHash = StatementText(
         "send", "SELECT \(sendColumns) FROM send WHERE id_hash = ? AND caller = ?")
     private static let sendByID = StatementText("send", "SELECT \(sendColumns) FROM send WHERE id = ?")
@@ -79,12 +82,15 @@ extension GateReading {
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         guard let callerNumber = try words.number(of: caller.text, in: gate) else { return nil }
-        return try gate.first(Self.sendByHash) {
+        let record = try gate.first(Self.sendByHash) {
             $0.add(idHash)
             $0.add(callerNumber)
         } read: { row in
             try send(from: &row)
         }
+        // An id that was accepted already may be the one that is damaged.
+        if record == nil { try damages.refuseMiss(in: Schema.send.name) }
+        return record
     }
 
     final func send(_ id: SendID) throws -> SendRecord? {
@@ -120,6 +126,7 @@ extension GateReading {
 
     private func send(from row: inout StoredRow) throws -> SendRecord {
         let id = try row.id(SendID.self)
+        guard !row.flag() else { throw StoreError.damaged(table: Schema.send.name, RowSums.wrongCode) }
         let callerNumber = row.integer()
         let caller = CallerName(try words.text(of: callerNumber, in: gate))
         let idHash = row.byteArray()
@@ -222,7 +229,8 @@ extension GateReading {
 
     // MARK: Events
 
-    private static let eventColumns = "cursor, caller, send, subject, event, destination, at, sealed"
+    private static let eventColumns =
+        "cursor, \(Schema.event.isAltered), caller, send, subject, event, destination, at, sealed"
     private static let eventsAfter = StatementText(
         "event", "SELECT \(eventColumns) FROM event WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?")
     private static let eventsOfSend = StatementText(
@@ -233,13 +241,24 @@ extension GateReading {
 
     final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
         guard let callerNumber = try words.number(of: caller.text, in: gate) else { return [] }
-        return try gate.everyReadable(Self.eventsAfter) {
-            $0.add(callerNumber)
-            $0.add(cursor)
-            $0.add(Int64(max(limit, 0)))
-        } read: {
-            try event(from: &$0)
+        // Damaged ones are stepped over, however many they are: who asks goes on after the last that it was given.
+        var events: [EventRecord] = []
+        var last = cursor
+        var isAtEnd = limit <= 0
+        while events.count < limit, !isAtEnd {
+            var rowCount = 0
+            events += try gate.everyReadable(Self.eventsAfter) {
+                $0.add(callerNumber)
+                $0.add(last)
+                $0.add(Int64(limit - events.count))
+            } read: { row in
+                rowCount += 1
+                last = row.key.first?.integer ?? last
+                return try event(from: &row)
+            }
+            isAtEnd = rowCount == 0
         }
+        return events
     }
 
     final func events(of send: SendID) throws -> [EventRecord] {
@@ -258,6 +277,7 @@ extension GateReading {
 
     private func event(from row: inout StoredRow) throws -> EventRecord {
         let cursor = try row.count()
+        guard !row.flag() else { throw StoreError.damaged(table: Schema.event.name, RowSums.wrongCode) }
         let caller = CallerName(try words.text(of: row.integer(), in: gate))
         var record = EventRecord(
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),

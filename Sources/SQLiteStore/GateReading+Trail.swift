@@ -7,7 +7,8 @@ extension GateReading {
     private static let entryColumns = "number, time, bytes, leaf"
     private static let entriesFrom = StatementText(
         "entry", "SELECT \(entryColumns) FROM entry WHERE number >= ? ORDER BY number LIMIT ?")
-    private static let setting = StatementText("setting", "SELECT name, value FROM setting WHERE name = ?")
+    private static let setting = StatementText(
+        Schema.setting.name, "SELECT name, \(Schema.setting.isAltered), value FROM setting WHERE name = ?")
 
     final func entryCount() throws -> UInt64 { try currentTail().entryCount }
     final func publishedSize() throws -> UInt64 { try currentTail().publishedSize }
@@ -38,9 +39,12 @@ extension GateReading {
     }
 
     final func setting(_ name: String) throws -> String? {
-        try gate.first(Self.setting, { $0.add(name) }) { row in
+        let value = try gate.first(Self.setting, { $0.add(name) }) { row in
             _ = row.text()
+            guard !row.flag() else { throw StoreError.damaged(table: Schema.setting.name, RowSums.wrongCode) }
             return row.text()
         }
+        if value == nil { try damages.refuseMiss(in: Schema.setting.name) }
+        return value
     }
 }

@@ -54,11 +54,17 @@ class GateReading: StoreReading {
     }
 
     func subject(of user: UserID) throws -> Subject? {
-        try unlessErased(try withMappings { try mappings.find(user, in: $0) })
+        try unlessErased(try known(try withMappings { try mappings.find(user, in: $0) }))
     }
 
     final func subject(_ id: SubjectID) throws -> Subject? {
-        try unlessErased(try withMappings { try mappings.find(id, in: $0) })
+        try unlessErased(try known(try withMappings { try mappings.find(id, in: $0) }))
+    }
+
+    /// Nobody is taken for a stranger while a mapping may be damaged: their "no" would be forgotten with them.
+    final func known(_ subject: Subject?) throws -> Subject? {
+        if subject == nil { try damages.refuseMiss(in: "subject") }
+        return subject
     }
 
     /// Marked but not yet destroyed: gone already, as far as anybody can tell.
@@ -86,7 +92,7 @@ class GateReading: StoreReading {
         let number = try gate.first(Self.personNumber, { $0.add(subject) }) {
             try Self.personNumber(from: &$0)
         }
-        if let number { newestPerson = (subject, number) }
+        if let number { newestPerson = (subject, number) } else { try damages.refuseMiss(in: "person") }
         return number
     }
 
@@ -110,13 +116,15 @@ class GateReading: StoreReading {
 
     /// The person as their row has them.
     final func storedPerson(_ subject: SubjectID) throws -> StoredPerson? {
-        try gate.first(Self.personState, { $0.add(subject) }) { row in
+        let stored = try gate.first(Self.personState, { $0.add(subject) }) { row in
             let number = try Self.personNumber(from: &row)
             let fields = try cipher.open(
                 row.byteArray(), in: Self.stateColumn, row: Self.stateRow(subject, number))
             return StoredPerson(
                 number: number, state: try RecipientState(sealedFields: fields, subject: subject))
         }
+        if stored == nil { try damages.refuseMiss(in: RecipientState.table) }
+        return stored
     }
 
     /// What the sealing of a state is bound to.

@@ -1,6 +1,5 @@
 import GateVocabulary
 import GatewayPipeline
-import OpenSSLCrypto
 
 /// Where each series of `gate.db` stands.
 struct Tail: Equatable {
@@ -139,7 +138,7 @@ struct Tally {
         """
         INSERT INTO outbox_tally VALUES (?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET row_count = excluded.row_count, byte_count = excluded.byte_count
-        """)
+        """, damage: .overwritten)
 
     init() {}
 
@@ -161,7 +160,7 @@ struct Tally {
 
     /// Counts the rows there are, along their index, and their bytes as well where the tally does not agree: a rank
     /// that is taken for empty would never be looked into, and its messages would wait for ever.
-    init(recountedIn gate: Connection) throws {
+    init(recountedIn gate: Connection, _ damages: DamageLog) throws {
         struct Place: Hashable {
             let rank: Int64
             let caller: Int64
@@ -177,6 +176,12 @@ struct Tally {
             return true
         }
         guard known != found else { return }
+        for place in Set(known.keys).union(found.keys) where known[place] != found[place] {
+            damages.note(
+                StoredDamage(
+                    table: "outbox_tally", row: "\(place.rank)/\(place.caller)",
+                    what: "it counts \(known[place] ?? 0) rows where `outbox` has \(found[place] ?? 0)"))
+        }
         for index in counts.indices {
             counts[index].rowCount = 0
             counts[index].byteCount = 0
@@ -231,49 +236,7 @@ final class Words {
     private static let findNumber = StatementText("word", "SELECT id FROM word WHERE text = ?")
     private static let findText = StatementText("word", "SELECT text FROM word WHERE id = ?")
     private static let newest = StatementText("word", "SELECT coalesce(max(id), 0) FROM word")
-    private static let insert = StatementText("word", "INSERT INTO word (id, text, code) VALUES (?, ?, ?)")
-    private static let all = StatementText("word", "SELECT id, text, code FROM word ORDER BY id")
-    private static let putCode = StatementText("word", "UPDATE word SET code = ? WHERE id = ?")
-
-    private let index: HMACKey
-
-    init(index: HMACKey) { self.index = index }
-
-    private func code(of text: String, _ number: Int64) -> [UInt8] {
-        let number = withUnsafeBytes(of: number.bigEndian) { Array($0) }
-        return index.authenticate(Array("sendgate/word/v1\0".utf8) + number + Array(text.utf8))
-    }
-
-    /// Holds every name against its code: everything that hangs on a name would be read wrongly without a word. There
-    /// are as many as callers and types. Call when the store opens, on the writing connection.
-    ///
-    /// - Throws: ``StoreOpeningError/damaged(file:table:row:what:)``.
-    func check(in gate: Connection) throws {
-        let rows = try gate.every(Self.all) { row in
-            (number: row.integer(), text: row.text(), code: row.optionalByteArray())
-        }
-        // Of a schema without codes, where no row has one. A single row without a code has lost it.
-        let isOfOldSchema = rows.allSatisfy { $0.code == nil }
-        for row in rows {
-            let code = code(of: row.text, row.number)
-            guard let known = row.code else {
-                guard isOfOldSchema else {
-                    throw StoreOpeningError.damaged(
-                        file: gate.file, table: "word", row: "\(row.number)", what: "it has no code")
-                }
-                try gate.change(Self.putCode) {
-                    $0.add(code)
-                    $0.add(row.number)
-                }
-                continue
-            }
-            guard HMACKey.constantTimeEqual(known, code) else {
-                throw StoreOpeningError.damaged(
-                    file: gate.file, table: "word", row: "\(row.number)",
-                    what: "its text is not the one that was recorded under the index key")
-            }
-        }
-    }
+    private static let insert = StatementText("word", "INSERT INTO word (id, text) VALUES (?, ?)")
 
     /// `nil` for a name that was never written.
     func number(of text: String, in gate: Connection) throws -> Int64? {
@@ -291,7 +254,6 @@ final class Words {
         try gate.change(Self.insert) {
             $0.add(made)
             $0.add(text)
-            $0.add(code(of: text, made))
         }
         remember(text, made)
         uncommitted.append(text)

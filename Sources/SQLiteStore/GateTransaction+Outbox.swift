@@ -16,7 +16,7 @@ extension GateTransaction {
         UPDATE outbox SET message = ?, send = ?, subject = ?, destination = ?, rank = ?, caller = ?, type = ?,
             channel = ?, critical = ?, category = ?, tier = ?, state = ?, form = ?, interruption = ?, key = ?,
             decided_at = ?, not_before = ?, expires_at = ?, attempt_count = ?, attempted_at = ?,
-            byte_count = ?, sealed = ?
+            byte_count = ?, sealed = ?, is_damaged = 0
         WHERE number = ?
         """)
     private static let weight = StatementText(
@@ -25,7 +25,11 @@ extension GateTransaction {
         "outbox",
         "UPDATE outbox SET attempt_count = attempt_count + 1, attempted_at = ? WHERE message = ?")
     private static let postpone = StatementText(
-        "outbox", "UPDATE outbox SET not_before = ? WHERE message = ?")
+        "outbox",
+        """
+        UPDATE outbox SET not_before = ?, is_damaged = max(is_damaged, \(Schema.outbox.isAltered))
+        WHERE message = ?
+        """, damage: .known)
     private static let remove = StatementText(
         "outbox", "DELETE FROM outbox WHERE message = ? RETURNING rank, caller, byte_count")
 

@@ -3,7 +3,11 @@ import GatewayPipeline
 
 extension GateTransaction {
     private static let insertPerson = StatementText("person", "INSERT INTO person VALUES (?, ?, ?)")
-    private static let updatePerson = StatementText("person", "UPDATE person SET sealed = ? WHERE number = ?")
+    // The whole row, because what is written is right whatever became of the row.
+    private static let updatePerson = StatementText(
+        "person", "UPDATE person SET subject = ?, sealed = ? WHERE number = ?", damage: .overwritten)
+    private static let replacePerson = StatementText(
+        "person", "INSERT OR REPLACE INTO person (subject, sealed, number) VALUES (?, ?, ?)")
 
     /// The number of a pseudonym, given now if it has none.
     func makePerson(_ subject: SubjectID) throws -> Int64 {
@@ -50,10 +54,16 @@ extension GateTransaction {
     func writeStates(_ changed: [(person: StoredPerson, fields: [UInt8])]) throws {
         for (person, fields) in changed {
             let sealed = try seal(fields, of: person.state.subject, person.number)
-            try gate.change(Self.updatePerson) {
-                $0.add(sealed)
-                $0.add(person.number)
+            func bind(_ binder: inout Binder) {
+                binder.add(person.state.subject)
+                binder.add(sealed)
+                binder.add(person.number)
             }
+            guard try gate.change(Self.updatePerson, bind) == 0 else { continue }
+            damages.note(
+                StoredDamage(
+                    table: "person", row: "\(person.number)", what: "it was missing, and is written anew"))
+            try gate.change(Self.replacePerson, bind)
         }
     }
 

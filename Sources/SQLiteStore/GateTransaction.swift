@@ -1,24 +1,22 @@
 import Dispatch
 import GateVocabulary
 import GatewayPipeline
-import OpenSSLCrypto
 
 /// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
     // @unchecked is sound because `words`, `tail`, `tally`, `cache` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
-    let words: Words
+    let words = Words()
     var tail = Tail()
     var tally = Tally()
     var cache: PeopleCache
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
 
-    init(_ connection: Connection, index: HMACKey, cachedPersonCountMax: Int) {
+    init(_ connection: Connection, cachedPersonCountMax: Int) {
         self.connection = connection
         cache = PeopleCache(countMax: cachedPersonCountMax)
-        words = Words(index: index)
     }
 }
 
@@ -125,7 +123,9 @@ final class GateTransaction: GateReading, StoreTransaction {
         return try withMappings { connection in
             // A pseudonym that is marked for destruction is not taken up again: erasing is final, and the
             // same user starts as somebody new.
-            if let known = try mappings.find(user, in: connection), try !isErased(known.id) { return known }
+            if let known = try known(mappings.find(user, in: connection)), try !isErased(known.id) {
+                return known
+            }
             return try mappings.make(subject, for: user, in: connection)
         }
     }
@@ -206,7 +206,7 @@ final class GateTransaction: GateReading, StoreTransaction {
     /// Seals covered by one write of the count. A restart skips at most as many.
     private static let coveredSealCount: UInt64 = 1 << 16
     private static let putSealCount = StatementText(
-        "key_check", "UPDATE key_check SET seal_count = ? WHERE id = ?")
+        "key_check", "UPDATE key_check SET seal_count = ? WHERE id = ?", damage: .overwritten)
 
     /// Writes how many rows the current key will have sealed some time ahead, once what was written is used up.
     ///

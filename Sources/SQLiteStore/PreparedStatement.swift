@@ -9,8 +9,19 @@ final class StatementText: Sendable {
     let table: String
     /// How many of the leading columns are the row's key; what the row is called in an error.
     let keyColumnCount: Int
+    /// What becomes of a change to a row that is not as it was written.
+    enum DamagePolicy {
+        /// It is undone, for the row would have the right code afterwards.
+        case refused
+        /// The row is written anew, so the damage goes, and is named.
+        case overwritten
+        /// It is known already, and put right, or marked as damage in the row itself.
+        case known
+    }
+    let damage: DamagePolicy
 
-    init(_ table: String, key keyColumnCount: Int = 1, _ sql: String) {
+    init(_ table: String, key keyColumnCount: Int = 1, _ sql: String, damage: DamagePolicy = .refused) {
+        self.damage = damage
         self.table = table
         self.sql = sql
         self.keyColumnCount = keyColumnCount
@@ -77,6 +88,15 @@ struct Binder {
                         statement, position, bytes.baseAddress, UInt64(bytes.count), Self.copied)
             })
     }
+    mutating func add(_ cell: StoredCell) {
+        switch cell {
+        case .null: addNull()
+        case .integer(let integer): add(integer)
+        case .blob(let bytes): add(bytes)
+        case .text(let bytes): add(String(decoding: bytes, as: UTF8.self))
+        }
+    }
+
     mutating func add(_ bytes: [UInt8]?) {
         if let bytes { add(bytes) } else { addNull() }
     }
@@ -157,24 +177,25 @@ struct StoredRow {
 
     /// What the row is called in an error: its leading columns, which every statement makes the row's key.
     var name: String {
-        (0..<Int32(source.keyColumnCount)).map(keyPart).joined(separator: "/")
+        key.name
     }
 
-    private func keyPart(_ column: Int32) -> String {
-        switch sqlite3_column_type(statement, column) {
-        case SQLITE_INTEGER: return "\(sqlite3_column_int64(statement, column))"
-        case SQLITE_BLOB:
-            let bytes = UnsafeRawBufferPointer(
-                start: sqlite3_column_blob(statement, column),
-                count: Int(sqlite3_column_bytes(statement, column)))
-            // A key that is damaged itself may be of any length.
-            return bytes.isEmpty
-                ? "x''" : Hexadecimal.encode(bytes.prefix(16)) + (bytes.count > 32 ? "…" : "")
-        default:
-            let text = sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
-            return text.isEmpty ? "''" : String(text.prefix(128))
-        }
+    /// The values of the leading columns, whichever were read.
+    var key: [StoredCell] {
+        (0..<Int32(source.keyColumnCount)).map { StoredCell(sqlite3_column_value(statement, $0)) }
     }
+
+    /// The code of a row, as it counts in its table's sum.
+    mutating func code() -> TableSum {
+        let position = nextPosition()
+        return TableSum(
+            code: UnsafeRawBufferPointer(
+                start: sqlite3_column_blob(statement, position),
+                count: Int(sqlite3_column_bytes(statement, position))))
+    }
+
+    /// Steps over columns.
+    mutating func skip(_ count: Int) { position += Int32(count) }
 
     mutating func code<Code: StoredCode>(_ type: Code.Type = Code.self) throws -> Code {
         guard let value = Code(code: integer()) else { throw damaged("is no \(Code.self)") }

@@ -1,5 +1,4 @@
 import Dispatch
-import OpenSSLCrypto
 import Synchronization
 
 /// One pair of read-only connections and the names it has learned.
@@ -8,10 +7,9 @@ final class Reader: @unchecked Sendable {
     // by nobody else.
     let gate: Connection
     let subjects: Connection
-    let words: Words
+    let words = Words()
 
-    init(index: HMACKey, gate: Connection, subjects: Connection) {
-        words = Words(index: index)
+    init(gate: Connection, subjects: Connection) {
         self.gate = gate
         self.subjects = subjects
     }

@@ -16,14 +16,15 @@ import Synchronization
 package final class SQLiteStore: GateStore {
     private let readers: ReaderPool
     private let subjectsForWriting: Connection
-    private let subjectsWriter: SubjectsWriter
-    private let writer: GateWriter
-    private let mappings: SubjectMappings
+    let subjectsWriter: SubjectsWriter
+    let writer: GateWriter
+    let mappings: SubjectMappings
     private let limits: SQLiteStoreLimits
     /// Why nothing goes on any more: a lost synchronization, or the end.
     private let stopped = Mutex<StoreError?>(nil)
     private let directory: StateDirectory
-    private let damages: DamageLog
+    let damages: DamageLog
+    let integrity: IntegrityCheck
 
     /// Opens the store, makes it when it is new, and finishes erasures that a crash left half done.
     ///
@@ -49,32 +50,58 @@ package final class SQLiteStore: GateStore {
         {
             try Connection(
                 path: path, file: schema.file, role: role, cacheByteCount: cache,
-                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages)
+                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: indexKey)
         }
         let mappings = SubjectMappings(cipher: cipher, index: indexKey)
 
         let subjects = try open(
             subjectsPath, .subjects, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount)
-        try subjects.exclusively {
+        let subjectTables = try subjects.exclusively {
             try Schema.subjects.prepare(subjects)
+            let tables = try Schema.subjects.shapes(heldAgainst: subjects, index: indexKey)
             try mappings.checkIndexKey(in: subjects)
+            try Self.checkAnchor(of: .subjects, tables, in: subjects)
+            try subjects.keepSums(of: tables)
+            return Array(tables.dropLast())
         }
         let gate = try open(
             gatePath, .gate, .writer(byteCountMax: limits.gateByteCountMax),
             cache: limits.writerCacheByteCount)
-        let writer = GateWriter(
-            gate, index: indexKey, cachedPersonCountMax: limits.cachedPersonCountMax)
-        try gate.exclusively {
+        let writer = GateWriter(gate, cachedPersonCountMax: limits.cachedPersonCountMax)
+        let gateTables = try gate.exclusively {
             try Schema.gate.prepare(gate)
-            try Self.checkDataKey(cipher, in: gate)
-            try writer.words.check(in: gate)
+            let tables = try Schema.gate.shapes(heldAgainst: gate, index: indexKey)
+            try Self.checkAnchor(of: .gate, tables, in: gate)
+            try gate.keepSums(of: tables)
+            try Self.checkRequired(tables, in: gate)
+            try gate.writing { try Self.checkDataKey(cipher, in: gate) }
             writer.tail = try Tail(from: gate)
             try writer.tail.reconcile(with: gate, damages)
-            writer.tally = try Tally(recountedIn: gate)
+            writer.tally = try Tally(recountedIn: gate, damages)
+            return Array(tables.dropLast())
         }
+        let known = try gate.exclusively { try Self.knownDamage(in: gate) }
+        for (table, places) in known {
+            damages.setClosed(table, places.values.contains(false))
+            for place in places.keys {
+                damages.note(
+                    StoredDamage(
+                        table: table, row: place.isEmpty ? nil : place,
+                        what: "an earlier check found that it is not as it was written"))
+            }
+        }
+        integrity = IntegrityCheck(
+            [
+                .init(
+                    tables: gateTables, writer: gate,
+                    reader: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount)),
+                .init(
+                    tables: subjectTables, writer: subjects,
+                    reader: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount)),
+            ], known: known)
         let readers = try (0..<limits.readerCount).map { _ in
             Reader(
-                index: indexKey, gate: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount),
+                gate: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount),
                 subjects: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount))
         }
         self.readers = ReaderPool(readers)
@@ -85,6 +112,16 @@ package final class SQLiteStore: GateStore {
         self.limits = limits
         self.directory = directory
         try finishErasures()
+        // Whole before anything is answered where that is quick, else at least what is looked up by name.
+        let isSmall = integrity.rowCount <= limits.checkedRowCountAtStartMax
+        for file in integrity.files {
+            for table in file.tables where isSmall || Self.smallTables.contains(table.name) {
+                let walk = try file.writer.exclusively {
+                    try IntegrityCheck.walked(table, on: file.writer)
+                }
+                try settle(walk, of: file)
+            }
+        }
     }
 
     /// `subjects.db` is made first and filled first, so a `gate.db` with anything in it has never been without it.
@@ -146,6 +183,7 @@ package final class SQLiteStore: GateStore {
         // Connections that only read close first, so that the writing ones, closing last, can fold their logs
         // into the databases; the directory's lock goes when everything is closed.
         readers.close()
+        integrity.close()
         subjectsForWriting.close()
         subjectsWriter.connection.close()
         writer.connection.close()
@@ -174,7 +212,7 @@ package final class SQLiteStore: GateStore {
             defer { subjectsForWriting.rollBack() }
             try subjectsForWriting.begin(writing: false)
             result = try damages.noting { try body(transaction) }
-            try transaction.commit()
+            try damages.noting { try transaction.commit() }
         } catch {
             transaction.rollBack()
             transaction.close()
@@ -218,12 +256,12 @@ package final class SQLiteStore: GateStore {
 
     package func note(_ damage: StoredDamage) { damages.note(damage) }
 
-    private func refuseWhenStopped() throws {
+    func refuseWhenStopped() throws {
         if let error = stopped.withLock({ $0 }) { throw error }
     }
 
     /// Remembers a lost synchronization: the process must stop, and until it does nothing may go on.
-    private func watchingDurability<Result>(_ body: () throws -> Result) throws -> Result {
+    func watchingDurability<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch let error as StoreError {
@@ -234,7 +272,8 @@ package final class SQLiteStore: GateStore {
 
     // MARK: Forgetting
 
-    private static let marked = StatementText("erasure", "SELECT subject FROM erasure")
+    private static let marked = StatementText(
+        "erasure", "SELECT subject FROM erasure WHERE NOT \(Schema.erasure.isAltered)")
     private static let unmark = StatementText("erasure", "DELETE FROM erasure WHERE subject = ?")
 
     /// - Note: Rewrites `subjects.db` in memory first (about 230 bytes a person), because a temporary file
@@ -250,13 +289,8 @@ package final class SQLiteStore: GateStore {
             try destroyMappings(of: subjects)
             // Durable now: the mappings are gone. A crash here finds the marks again, and nothing to delete.
             try gate.exclusively {
-                try gate.begin(writing: true)
-                do {
+                try gate.writing {
                     for subject in subjects { try gate.change(Self.unmark) { $0.add(subject) } }
-                    try gate.commit()
-                } catch {
-                    gate.rollBack()
-                    throw error
                 }
                 // The log still holds the pages as they were before the person was erased.
                 try gate.emptyLog()
@@ -270,15 +304,7 @@ package final class SQLiteStore: GateStore {
         defer { subjectsWriter.giveBack() }
         let connection = subjectsWriter.connection
         try connection.exclusively {
-            let remnants: [[UInt8]]
-            try connection.begin(writing: true)
-            do {
-                remnants = try mappings.delete(subjects, in: connection)
-                try connection.commit()
-            } catch {
-                connection.rollBack()
-                throw error
-            }
+            let remnants = try connection.writing { try mappings.delete(subjects, in: connection) }
             // Deleting zeroes the rows (`secure_delete`), but copies of them may lie in pages that were split
             // earlier; only a rewrite is sure to leave none. In the log they end with the truncation.
             try connection.script("VACUUM")

@@ -1,4 +1,5 @@
 import GatewayPipeline
+import OpenSSLCrypto
 
 /// One database file's schema: numbered steps that only go forward.
 ///
@@ -9,6 +10,8 @@ struct Schema: Sendable {
     let file: String
     /// Four ASCII letters as a big-endian integer.
     let applicationID: Int32
+    /// The table of one row that has the sums of all others in its column `sums`.
+    let anchor: String
     let steps: [String]
 
     /// Brings the file up to date. Call inside the writing connection.
@@ -37,7 +40,179 @@ struct Schema: Sendable {
     }
 }
 
+/// A table's columns as its rows are authenticated by them.
+struct TableShape: Sendable {
+    let name: String
+    /// All but `mac`, in the table's order.
+    let columns: [String]
+    /// Positions of the primary key's columns, in the key's order.
+    let key: [Int]
+    /// The key, the code and whether a row is not as it was written, of so many rows: the first, and those after a key.
+    let first: StatementText
+    let next: StatementText
+
+    init(name: String, columns: [String], key: [Int]) {
+        self.name = name
+        self.columns = columns
+        self.key = key
+        let names = key.map { columns[$0] }.joined(separator: ", ")
+        let marks = key.map { _ in "?" }.joined(separator: ", ")
+        let isDamaged = columns.contains("is_damaged") ? "is_damaged OR " : ""
+        let selected = "\(names), mac, \(isDamaged)mac IS NOT \(RowCodes.call(name, columns)) FROM \(name)"
+        first = StatementText(name, key: key.count, "SELECT \(selected) ORDER BY \(names) LIMIT ?")
+        next = StatementText(
+            name, key: key.count,
+            "SELECT \(selected) WHERE (\(names)) > (\(marks)) ORDER BY \(names) LIMIT ?")
+    }
+}
+
+/// A table whose rows are authenticated by all their columns: the one place where it says what it has.
+struct AuthenticatedTable: Sendable {
+    let name: String
+    private let columns: [(name: String, definition: String)]
+    private let key: String?
+
+    /// - Parameters:
+    ///   - columns: Names and what SQLite must know of each.
+    ///   - key: The primary key's columns of a table without row numbers; else one of the columns is the key.
+    init(_ name: String, _ columns: KeyValuePairs<String, String>, key: String? = nil) {
+        self.name = name
+        self.columns = columns.map { ($0.key, $0.value) }
+        self.key = key
+    }
+
+    var text: String {
+        let lines =
+            columns.map { "\($0.name) \($0.definition)" } + ["mac BLOB NOT NULL AS (\(code())) STORED"]
+            + (key.map { ["PRIMARY KEY (\($0))"] } ?? [])
+        return """
+            CREATE TABLE \(name) (
+                \(lines.joined(separator: ",\n    "))
+            ) STRICT\(key == nil ? "" : ", WITHOUT ROWID");
+
+            """
+    }
+
+    /// The code of a row, as SQL.
+    ///
+    /// - Parameter values: Expressions in the place of columns.
+    func code(_ values: [String: String] = [:]) -> String {
+        RowCodes.call(name, columns.map { values[$0.name] ?? $0.name })
+    }
+
+    /// Whether a row is not as it was written, as SQL: 0 or 1.
+    var isAltered: String { "(mac IS NOT \(code()))" }
+}
+
 extension Schema {
+    private static func table(
+        _ name: String, _ columns: KeyValuePairs<String, String>, key: String? = nil
+    ) -> String { AuthenticatedTable(name, columns, key: key).text }
+
+    private static let objects = StatementText(
+        "sqlite_schema", "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
+    private static let columnsOfTables = StatementText(
+        "sqlite_schema", key: 2,
+        """
+        SELECT m.name, c.name, c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
+        WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid
+        """)
+
+    private static func texts(of connection: Connection) throws -> [String: String] {
+        Dictionary(
+            try connection.every(objects) { ($0.text(), $0.text()) }, uniquingKeysWith: { one, _ in one })
+    }
+
+    /// The tables this build makes, the anchor last. Made in memory, because a file may say something else.
+    ///
+    /// - Throws: ``StoreOpeningError/damaged(file:table:row:what:)`` when the file's own text of any is another one: a
+    ///   constraint or an index that is gone lets in what it kept out.
+    func shapes(heldAgainst connection: Connection, index: HMACKey) throws -> [TableShape] {
+        let scratch = try Connection(
+            path: ":memory:", file: file, role: .scratch, cacheByteCount: 1 << 20,
+            busyTimeoutMilliseconds: 0, index: index)
+        defer { scratch.close() }
+        return try scratch.exclusively {
+            try prepare(scratch)
+            let (wanted, found) = (try Self.texts(of: scratch), try Self.texts(of: connection))
+            for name in Set(wanted.keys).union(found.keys).sorted() where wanted[name] != found[name] {
+                throw StoreOpeningError.damaged(
+                    file: file, table: "sqlite_schema", row: name, what: "it is not what this build makes")
+            }
+            var columns: [String: [(name: String, key: Int64)]] = [:]
+            try scratch.scan(Self.columnsOfTables) {
+                columns[$0.text(), default: []].append((name: $0.text(), key: $0.integer()))
+                return true
+            }
+            let names = columns.keys.sorted().filter { $0 != anchor } + [anchor]
+            return names.map { name in
+                let all = columns[name, default: []].filter { $0.name != "mac" }
+                return TableShape(
+                    name: name, columns: all.map(\.name),
+                    key: all.indices.filter { all[$0].key > 0 }.sorted { all[$0].key < all[$1].key })
+            }
+        }
+    }
+}
+
+extension Schema {
+    static let send = AuthenticatedTable(
+        "send",
+        [
+            "number": "INTEGER PRIMARY KEY", "id": "BLOB NOT NULL",
+            "caller": "INTEGER NOT NULL", "id_hash": "BLOB NOT NULL",
+            "content_mac": "BLOB NOT NULL", "subject": "BLOB",
+            "category": "INTEGER CHECK (category BETWEEN 0 AND 3)",
+            "channel": "INTEGER NOT NULL CHECK (channel BETWEEN 0 AND 2)",
+            "received_at": "INTEGER NOT NULL", "entry_index": "INTEGER NOT NULL",
+            "forwarded_at": "INTEGER", "sealed": "BLOB NOT NULL",
+        ])
+
+    static let event = AuthenticatedTable(
+        "event",
+        [
+            "cursor": "INTEGER PRIMARY KEY", "caller": "INTEGER NOT NULL",
+            "send": "BLOB NOT NULL", "send_number": "INTEGER", "subject": "BLOB",
+            "event": "TEXT NOT NULL", "destination": "BLOB", "at": "INTEGER NOT NULL",
+            "sealed": "BLOB",
+        ])
+
+    static let outbox = AuthenticatedTable(
+        "outbox",
+        [
+            "number": "INTEGER PRIMARY KEY", "message": "BLOB NOT NULL", "send": "BLOB NOT NULL",
+            "subject": "BLOB NOT NULL", "destination": "BLOB NOT NULL",
+            "rank": "INTEGER NOT NULL CHECK (rank BETWEEN 0 AND 7)",
+            "caller": "INTEGER NOT NULL", "type": "INTEGER NOT NULL",
+            "channel": "INTEGER NOT NULL CHECK (channel BETWEEN 0 AND 2)",
+            "critical": "INTEGER NOT NULL CHECK (critical IN (0, 1))",
+            "category": "INTEGER NOT NULL CHECK (category BETWEEN 0 AND 3)",
+            "tier": "INTEGER NOT NULL CHECK (tier BETWEEN 0 AND 3)",
+            "state": "INTEGER NOT NULL CHECK (state BETWEEN 0 AND 2)",
+            "form": "INTEGER NOT NULL CHECK (form BETWEEN 0 AND 3)",
+            "interruption": "INTEGER NOT NULL CHECK (interruption BETWEEN 0 AND 3)",
+            "key": "BLOB", "decided_at": "INTEGER NOT NULL", "not_before": "INTEGER NOT NULL",
+            "expires_at": "INTEGER NOT NULL",
+            "attempt_count": "INTEGER NOT NULL CHECK (attempt_count >= 0)",
+            "attempted_at": "INTEGER",
+            "byte_count": "INTEGER NOT NULL CHECK (byte_count >= 0)",
+            // Set when a row that was not as it had been written is put off: the code is right again then.
+            "is_damaged": "INTEGER NOT NULL DEFAULT 0 CHECK (is_damaged IN (0, 1))",
+            "sealed": "BLOB NOT NULL",
+        ])
+
+    static let erasure = AuthenticatedTable("erasure", ["subject": "BLOB NOT NULL"], key: "subject")
+
+    static let damage = AuthenticatedTable(
+        "damage",
+        [
+            "origin": "TEXT NOT NULL", "place": "TEXT NOT NULL",
+            "is_accepted": "INTEGER NOT NULL CHECK (is_accepted IN (0, 1))",
+        ], key: "origin, place")
+
+    static let setting = AuthenticatedTable(
+        "setting", ["name": "TEXT NOT NULL", "value": "TEXT NOT NULL"], key: "name")
+
     /// Everything but who is who. Keyed by pseudonym; what a person could be known by is in `sealed`
     /// columns (see `RowCipher`).
     ///
@@ -50,214 +225,151 @@ extension Schema {
     /// - `send`, `event`, `entry` and the index of events by send grow at their end;
     /// - names that repeat (callers, registered types) are numbers through `word`. Only closed names go there:
     ///   a type that is not registered is text somebody chose, and stays sealed in its send.
+    ///
+    /// Constraints on values catch a slip; what is damaged on purpose is noticed by `mac` (see ``RowCodes``).
     static let gate = Schema(
-        file: "gate.db", applicationID: 0x5347_6174,
+        file: "gate.db", applicationID: 0x5347_6742, anchor: "tail",
         steps: [
-            """
-            CREATE TABLE word (
-                id INTEGER PRIMARY KEY,
-                text TEXT NOT NULL UNIQUE
-            ) STRICT;
-            CREATE TABLE person (
-                number INTEGER PRIMARY KEY,
-                subject BLOB NOT NULL UNIQUE,
-                sealed BLOB NOT NULL
-            ) STRICT;
-            -- What only grows: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
-            CREATE TABLE ledger (
-                person INTEGER NOT NULL,
-                kind INTEGER NOT NULL,
-                position INTEGER NOT NULL,
-                sealed BLOB NOT NULL,
-                PRIMARY KEY (person, kind, position)
-            ) STRICT, WITHOUT ROWID;
-            -- Whose a key is, and whose a push token: HMAC-SHA256 of the token under the index key, of active devices.
-            CREATE TABLE device_key (
-                key BLOB PRIMARY KEY,
-                person INTEGER NOT NULL
-            ) STRICT, WITHOUT ROWID;
-            CREATE INDEX device_key_by_person ON device_key (person);
-            CREATE TABLE push_token (
-                code BLOB PRIMARY KEY,
-                person INTEGER NOT NULL,
-                device BLOB NOT NULL
-            ) STRICT, WITHOUT ROWID;
-            CREATE INDEX push_token_by_person ON push_token (person);
-            -- Pseudonyms whose mapping in subjects.db is still to be destroyed.
-            CREATE TABLE erasure (
-                subject BLOB PRIMARY KEY
-            ) STRICT, WITHOUT ROWID;
+            [
+                table("word", ["id": "INTEGER PRIMARY KEY", "text": "TEXT NOT NULL UNIQUE"]),
+                table(
+                    "person",
+                    [
+                        "number": "INTEGER PRIMARY KEY", "subject": "BLOB NOT NULL UNIQUE",
+                        "sealed": "BLOB NOT NULL",
+                    ]),
+                // What only grows: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
+                table(
+                    "ledger",
+                    [
+                        "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind IN (0, 1))",
+                        "position": "INTEGER NOT NULL", "sealed": "BLOB NOT NULL",
+                    ], key: "person, kind, position"),
+                // Whose a key is, and whose a push token: HMAC-SHA256 of the token under the index key, of active devices.
+                table("device_key", ["key": "BLOB NOT NULL", "person": "INTEGER NOT NULL"], key: "key"),
+                "CREATE INDEX device_key_by_person ON device_key (person);\n",
+                table(
+                    "push_token",
+                    ["code": "BLOB NOT NULL", "person": "INTEGER NOT NULL", "device": "BLOB NOT NULL"],
+                    key: "code"),
+                "CREATE INDEX push_token_by_person ON push_token (person);\n",
+                // Pseudonyms whose mapping in subjects.db is still to be destroyed.
+                erasure.text,
 
-            CREATE TABLE send (
-                number INTEGER PRIMARY KEY,
-                id BLOB NOT NULL,
-                caller INTEGER NOT NULL,
-                id_hash BLOB NOT NULL,
-                content_mac BLOB NOT NULL,
-                subject BLOB,
-                category INTEGER,
-                channel INTEGER NOT NULL,
-                received_at INTEGER NOT NULL,
-                entry_index INTEGER NOT NULL,
-                forwarded_at INTEGER,
-                sealed BLOB NOT NULL
-            ) STRICT;
-            CREATE UNIQUE INDEX send_by_id ON send (id);
-            CREATE UNIQUE INDEX send_by_hash ON send (id_hash, caller);
-            -- kind 0: a send was received (number of `send`); 1: it counted as a forward (the same);
-            -- 2: an event (its cursor). type and category are set for kind 1.
-            CREATE TABLE history (
-                person INTEGER NOT NULL,
-                kind INTEGER NOT NULL,
-                at INTEGER NOT NULL,
-                number INTEGER NOT NULL,
-                type INTEGER,
-                category INTEGER,
-                PRIMARY KEY (person, kind, at, number)
-            ) STRICT, WITHOUT ROWID;
-            CREATE TABLE event (
-                cursor INTEGER PRIMARY KEY,
-                caller INTEGER NOT NULL,
-                send BLOB NOT NULL,
-                send_number INTEGER,
-                subject BLOB,
-                event TEXT NOT NULL,
-                destination BLOB,
-                at INTEGER NOT NULL,
-                sealed BLOB
-            ) STRICT;
-            CREATE INDEX event_by_caller ON event (caller, cursor);
-            -- By number, not by id: numbers rise, so the index grows at its end.
-            CREATE INDEX event_by_send ON event (send_number) WHERE send_number IS NOT NULL;
-            -- Of sends that are not, or no longer, known.
-            CREATE INDEX event_by_stray_send ON event (send) WHERE send_number IS NULL;
+                send.text,
+                """
+                CREATE UNIQUE INDEX send_by_id ON send (id);
+                CREATE UNIQUE INDEX send_by_hash ON send (id_hash, caller);
 
-            CREATE TABLE outbox (
-                number INTEGER PRIMARY KEY,
-                message BLOB NOT NULL,
-                send BLOB NOT NULL,
-                subject BLOB NOT NULL,
-                destination BLOB NOT NULL,
-                rank INTEGER NOT NULL,
-                caller INTEGER NOT NULL,
-                type INTEGER NOT NULL,
-                channel INTEGER NOT NULL,
-                critical INTEGER NOT NULL,
-                category INTEGER NOT NULL,
-                tier INTEGER NOT NULL,
-                state INTEGER NOT NULL,
-                form INTEGER NOT NULL,
-                interruption INTEGER NOT NULL,
-                key BLOB,
-                decided_at INTEGER NOT NULL,
-                not_before INTEGER NOT NULL,
-                expires_at INTEGER NOT NULL,
-                attempt_count INTEGER NOT NULL,
-                attempted_at INTEGER,
-                byte_count INTEGER NOT NULL,
-                sealed BLOB NOT NULL
-            ) STRICT;
-            CREATE UNIQUE INDEX outbox_by_message ON outbox (message);
-            CREATE INDEX outbox_by_send ON outbox (send);
-            CREATE INDEX outbox_by_subject ON outbox (subject);
-            CREATE INDEX outbox_due ON outbox (rank, caller, not_before, number, message);
-            -- What waits, kept with every change, so that back-pressure never counts rows.
-            CREATE TABLE outbox_tally (
-                rank INTEGER NOT NULL,
-                caller INTEGER NOT NULL,
-                row_count INTEGER NOT NULL,
-                byte_count INTEGER NOT NULL,
-                PRIMARY KEY (rank, caller)
-            ) STRICT, WITHOUT ROWID;
+                """,
+                // kind 0: a send was received (number of `send`); 1: it counted as a forward (the same);
+                // 2: an event (its cursor). type and category are set for kind 1.
+                table(
+                    "history",
+                    [
+                        "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 2)",
+                        "at": "INTEGER NOT NULL", "number": "INTEGER NOT NULL", "type": "INTEGER",
+                        "category": "INTEGER CHECK (category BETWEEN 0 AND 3)",
+                    ], key: "person, kind, at, number"),
+                event.text,
+                // By number, not by id: numbers rise, so the index grows at its end. The third is of sends that are not,
+                // or no longer, known.
+                """
+                CREATE INDEX event_by_caller ON event (caller, cursor);
+                CREATE INDEX event_by_send ON event (send_number) WHERE send_number IS NOT NULL;
+                CREATE INDEX event_by_stray_send ON event (send) WHERE send_number IS NULL;
 
-            CREATE TABLE entry (
-                number INTEGER PRIMARY KEY,
-                time INTEGER NOT NULL,
-                leaf BLOB NOT NULL,
-                bytes BLOB NOT NULL
-            ) STRICT;
-            -- One row: where each series stands, whatever of it has been deleted since.
-            CREATE TABLE tail (
-                only INTEGER PRIMARY KEY CHECK (only = 1),
-                entry_count INTEGER NOT NULL,
-                published_size INTEGER NOT NULL,
-                newest_entry_time INTEGER,
-                event_cursor INTEGER NOT NULL,
-                send_number INTEGER NOT NULL,
-                outbox_number INTEGER NOT NULL,
-                person_number INTEGER NOT NULL
-            ) STRICT;
-            INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0);
-            CREATE TABLE setting (
-                name TEXT PRIMARY KEY,
-                value TEXT NOT NULL
-            ) STRICT, WITHOUT ROWID;
-            -- A known text under each data key ever used here, to tell a wrong key at once.
-            CREATE TABLE key_check (
-                id TEXT PRIMARY KEY,
-                sealed BLOB NOT NULL
-            ) STRICT, WITHOUT ROWID;
-            """,
-            """
-            -- What a person was told of, or acknowledged; `send` is NULL for the latter.
-            CREATE TABLE told (
-                person INTEGER NOT NULL,
-                event BLOB NOT NULL,
-                send BLOB,
-                at INTEGER NOT NULL,
-                PRIMARY KEY (person, event)
-            ) STRICT, WITHOUT ROWID;
-            CREATE INDEX told_by_time ON told (at);
-            """,
-            """
-            -- What the clocks showed when the newest entry was recorded.
-            ALTER TABLE tail ADD COLUMN clock_wall INTEGER;
-            ALTER TABLE tail ADD COLUMN clock_uptime INTEGER;
-            ALTER TABLE tail ADD COLUMN clock_boot TEXT;
-            """,
-            """
-            -- How many rows the key has sealed, rounded up: written ahead, so that a crash forgets none.
-            ALTER TABLE key_check ADD COLUMN seal_count INTEGER NOT NULL DEFAULT 0;
-            """,
-            """
-            -- Duties to tell a person something; `state` 0 is owed, 1 is discharged.
-            CREATE TABLE duty (
-                person INTEGER NOT NULL,
-                duty BLOB NOT NULL,
-                state INTEGER NOT NULL,
-                send BLOB NOT NULL,
-                caller INTEGER NOT NULL,
-                type INTEGER NOT NULL,
-                must_go_by TEXT NOT NULL,
-                within TEXT NOT NULL,
-                due_at INTEGER NOT NULL,
-                PRIMARY KEY (person, duty)
-            ) STRICT, WITHOUT ROWID;
-            CREATE INDEX duty_by_time ON duty (due_at);
-            """,
-            """
-            -- HMAC-SHA256 of number and text under the index key: a name that was altered would lead every lookup to
-            -- nothing, and a send that was made would be made again. NULL until the store opens the next time.
-            ALTER TABLE word ADD COLUMN code BLOB;
-            """,
+                """,
+                // What a person was told of, or acknowledged; `send` is NULL for the latter.
+                table(
+                    "told",
+                    [
+                        "person": "INTEGER NOT NULL", "event": "BLOB NOT NULL", "send": "BLOB",
+                        "at": "INTEGER NOT NULL",
+                    ], key: "person, event"),
+                "CREATE INDEX told_by_time ON told (at);\n",
+                // Duties to tell a person something; `state` 0 is owed, 1 is discharged.
+                table(
+                    "duty",
+                    [
+                        "person": "INTEGER NOT NULL", "duty": "BLOB NOT NULL",
+                        "state": "INTEGER NOT NULL CHECK (state IN (0, 1))", "send": "BLOB NOT NULL",
+                        "caller": "INTEGER NOT NULL", "type": "INTEGER NOT NULL",
+                        "must_go_by": "TEXT NOT NULL", "within": "TEXT NOT NULL",
+                        "due_at": "INTEGER NOT NULL",
+                    ], key: "person, duty"),
+                "CREATE INDEX duty_by_time ON duty (due_at);\n",
+
+                outbox.text,
+                """
+                CREATE UNIQUE INDEX outbox_by_message ON outbox (message);
+                CREATE INDEX outbox_by_send ON outbox (send);
+                CREATE INDEX outbox_by_subject ON outbox (subject);
+                CREATE INDEX outbox_due ON outbox (rank, caller, not_before, number, message);
+
+                """,
+                // What waits, kept with every change, so that back-pressure never counts rows.
+                table(
+                    "outbox_tally",
+                    [
+                        "rank": "INTEGER NOT NULL CHECK (rank BETWEEN 0 AND 7)",
+                        "caller": "INTEGER NOT NULL",
+                        "row_count": "INTEGER NOT NULL CHECK (row_count >= 0)",
+                        "byte_count": "INTEGER NOT NULL CHECK (byte_count >= 0)",
+                    ], key: "rank, caller"),
+
+                table(
+                    "entry",
+                    [
+                        "number": "INTEGER PRIMARY KEY", "time": "INTEGER NOT NULL", "leaf": "BLOB NOT NULL",
+                        "bytes": "BLOB NOT NULL",
+                    ]),
+                // One row: where each series stands, whatever of it has been deleted since; and what the clocks showed
+                // when the newest entry was recorded.
+                table(
+                    "tail",
+                    [
+                        "only": "INTEGER PRIMARY KEY CHECK (only = 1)", "entry_count": "INTEGER NOT NULL",
+                        "published_size": "INTEGER NOT NULL", "newest_entry_time": "INTEGER",
+                        "event_cursor": "INTEGER NOT NULL", "send_number": "INTEGER NOT NULL",
+                        "outbox_number": "INTEGER NOT NULL", "person_number": "INTEGER NOT NULL",
+                        "clock_wall": "INTEGER", "clock_uptime": "INTEGER", "clock_boot": "TEXT",
+                        "sums": "BLOB NOT NULL",
+                    ]),
+                "INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, x'');\n",
+                setting.text,
+                // A known text under each data key ever used here, to tell a wrong key at once; and how many rows the key
+                // has sealed, rounded up: written ahead, so that a crash forgets none.
+                table(
+                    "key_check",
+                    [
+                        "id": "TEXT NOT NULL", "sealed": "BLOB NOT NULL",
+                        "seal_count": "INTEGER NOT NULL DEFAULT 0 CHECK (seal_count >= 0)",
+                    ], key: "id"),
+                // What the integrity check found of any table and could not put right. `place` is the row, or empty for
+                // rows that are missing.
+                damage.text,
+            ].joined()
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.
     static let subjects = Schema(
-        file: "subjects.db", applicationID: 0x5347_7375,
+        file: "subjects.db", applicationID: 0x5347_7342, anchor: "index_check",
         steps: [
-            """
-            CREATE TABLE subject (
-                number INTEGER PRIMARY KEY,
-                user BLOB NOT NULL UNIQUE,
-                subject BLOB NOT NULL UNIQUE,
-                tag_key BLOB NOT NULL
-            ) STRICT;
-            -- HMAC of a constant under the index key, to tell a wrong key at once.
-            CREATE TABLE index_check (
-                only INTEGER PRIMARY KEY CHECK (only = 1),
-                code BLOB NOT NULL
-            ) STRICT;
-            """
+            [
+                table(
+                    "subject",
+                    [
+                        "number": "INTEGER PRIMARY KEY", "user": "BLOB NOT NULL UNIQUE",
+                        "subject": "BLOB NOT NULL UNIQUE", "tag_key": "BLOB NOT NULL",
+                    ]),
+                // HMAC of a constant under the index key, to tell a wrong key at once.
+                table(
+                    "index_check",
+                    [
+                        "only": "INTEGER PRIMARY KEY CHECK (only = 1)", "code": "BLOB NOT NULL",
+                        "sums": "BLOB NOT NULL",
+                    ]),
+            ].joined()
         ])
 }

@@ -182,6 +182,8 @@ struct FieldReader {
         return RegionObservation(code: code, source: source, observedAt: try instant())
     }
 
+    var isAtEnd: Bool { position >= bytes.count }
+
     /// Call last: bytes nobody asked for mean that writer and reader disagree.
     func finish() throws {
         guard position == bytes.count else {

@@ -1,3 +1,4 @@
+import GatewayPipeline
 import Glibc
 
 /// Why a state directory cannot be opened. Each is for a person to put right before the gateway starts;
@@ -23,8 +24,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case wrongIndexKey
     /// The data key of this id is not the one the rows were sealed with.
     case wrongDataKey(id: String)
-    /// A row that a key is recognised by cannot be what was written.
-    case damaged(file: String, table: String, row: String, what: String)
+    /// A row that everything else hangs on is not what was written; `row` is `nil` where rows are missing.
+    case damaged(file: String, table: String, row: String?, what: String)
     /// A setting SQLite must confirm reads back differently.
     case settingRefused(file: String, setting: String, wanted: String, found: String)
     /// The operating system refused `operation`; `code` is `errno`.
@@ -54,7 +55,7 @@ extension StoreOpeningError: CustomStringConvertible {
         case .wrongDataKey(let id):
             "the data key `\(id)` is not the one this state directory was sealed with: `key_check` row \(id) of `gate.db` does not open under it, or was altered"
         case .damaged(let file, let table, let row, let what):
-            "in `\(file)`, `\(table)` row \(row) is damaged: \(what)"
+            "in `\(file)`, \(StoredDamage(table: table, row: row, what: what))"
         case .settingRefused(let file, let setting, let wanted, let found):
             "SQLite keeps \(setting) at `\(found)` for `\(file)`, but it must be `\(wanted)`"
         case .system(let operation, let path, let code):

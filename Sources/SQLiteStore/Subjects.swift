@@ -23,7 +23,7 @@ struct SubjectMappings: Sendable {
         """
         INSERT INTO subject (user, subject, tag_key) VALUES (?, ?, ?)
         ON CONFLICT (user) DO UPDATE SET subject = excluded.subject, tag_key = excluded.tag_key
-        """)
+        """, damage: .overwritten)
 
     /// What the row of a user is found by. The label keeps these codes apart from every other use of the key.
     private func key(of user: UserID) -> [UInt8] {
@@ -101,7 +101,8 @@ struct SubjectMappings: Sendable {
     // MARK: The right key
 
     private static let readCheck = StatementText("index_check", "SELECT only, code FROM index_check")
-    private static let writeCheck = StatementText("index_check", "INSERT INTO index_check VALUES (1, ?)")
+    private static let anySubject = StatementText("subject", "SELECT number FROM subject LIMIT 1")
+    private static let writeCheck = StatementText("index_check", "INSERT INTO index_check VALUES (1, ?, x'')")
 
     /// Notices a wrong index key when the store opens, rather than as a million unknown recipients.
     func checkIndexKey(in connection: Connection) throws {
@@ -118,6 +119,11 @@ struct SubjectMappings: Sendable {
             }
             guard HMACKey.constantTimeEqual(found, code) else { throw StoreOpeningError.wrongIndexKey }
         } else {
+            guard try connection.first(Self.anySubject, read: { _ in true }) == nil else {
+                throw StoreOpeningError.damaged(
+                    file: Schema.subjects.file, table: "index_check", row: "1",
+                    what: "its only row is missing")
+            }
             try connection.change(Self.writeCheck) { $0.add(code) }
         }
     }

@@ -14,7 +14,7 @@ struct Sendgate: AsyncParsableCommand {
         version: version,
         subcommands: [
             Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Consents.self,
-            Keys.self, ClockCommand.self, Audit.self,
+            Keys.self, ClockCommand.self, StoreCommand.self, Audit.self,
             Bench.self,
         ])
 

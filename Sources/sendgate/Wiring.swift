@@ -152,7 +152,8 @@ struct Wiring {
             engine: engine, publisher: publisher,
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
-            lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) }, logger: logger)
+            lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
+            checkRows: { try store.checkRows(countMax: $0) }, logger: logger)
         reload = PolicyReload(gateway: gateway)
     }
 

@@ -1,5 +1,6 @@
 import CanonicalJSON
 import Foundation
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import Testing
@@ -14,7 +15,11 @@ import WireProtocol
         let connection = try Connection(
             path: gate.folder + "/gate.db", file: "tampered", role: .writer(byteCountMax: nil),
             cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 1_000)
-        try connection.exclusively { try connection.script(sql) }
+        try connection.exclusively {
+            try connection.script(StoreTampering.begin)
+            try connection.script(sql)
+            try connection.script(StoreTampering.end)
+        }
     }
 
     private func gate(sending ids: [String] = []) async throws -> GatewayHarness {

@@ -362,6 +362,7 @@ private final class FailingStore: GateStore {
     func space() throws -> StoreSpace { try store.space() }
     var damagedRows: [StoredDamage] { store.damagedRows }
     func note(_ damage: StoredDamage) { store.note(damage) }
+    func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }
     var dataKeyUse: DataKeyUse { store.dataKeyUse }
 }
 

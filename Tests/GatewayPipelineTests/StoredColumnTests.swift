@@ -3,88 +3,159 @@ import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 import Testing
 
 @testable import SQLiteStore
 
-/// Every column of every table of both databases, damaged in one row of a store that a gateway has filled. The columns
-/// are the databases' own, so that a new one is damaged too.
+/// Every column of every table of both databases, altered in a store that a gateway has filled, and every table with a row
+/// too few or too many. The columns are the databases' own, so that a new one is altered too.
 @Suite struct StoredColumnTests {
-    private struct Column: CustomStringConvertible {
+    private struct Table: CustomStringConvertible {
         var file: String
-        var table: String
         var name: String
-        var type: String
-        var key: [String]
-        var rowCount: Int
-        /// Part of the table's key or of an index: a row that is looked for by it is then not found.
-        var isLookedFor = false
+        var columns: [Column] = []
+        var rowCount = 0
 
-        var description: String { "\(table).\(name)" }
+        /// The primary key's columns, separated by commas.
+        var key: String { columns.filter(\.isKey).map(\.name).joined(separator: ", ") }
+        var description: String { name }
     }
 
-    /// What a row is made to hold.
-    private enum Value {
-        case emptied, zeroed, random, overlong
+    private struct Column {
+        var name: String
+        var type: String
+        var isKey: Bool
+        var isUnique: Bool
+    }
 
-        func sql(for column: Column, seed: UInt64) -> String {
-            var numbers = SeededNumbers(seed: seed)
-            switch (self, column.type) {
-            case (.emptied, "INTEGER"): return "NULL"
-            case (.emptied, "TEXT"): return "''"
-            case (.emptied, _): return "x''"
-            case (.zeroed, "INTEGER"): return "0"
-            case (.zeroed, "TEXT"): return "'0'"
-            case (.zeroed, _): return "zeroblob(length(\(column.name)))"
-            case (.random, "INTEGER"): return "\(Int64(bitPattern: numbers.next()))"
-            case (.random, "TEXT"): return "'r\(numbers.next())'"
-            case (.random, _):
-                let bytes = (0..<16).map { _ in UInt8(truncatingIfNeeded: numbers.next()) }
-                return "x'\(Hexadecimal.encode(bytes))'"
-            case (.overlong, "INTEGER"): return "\(Int64.max)"
-            case (.overlong, "TEXT"): return "hex(zeroblob(50000))"
-            case (.overlong, _): return "zeroblob(100000)"
+    /// What somebody does to a table who has no key.
+    private enum Edit: CustomStringConvertible {
+        case flip(Column), zero(Column), null(Column), swap(Column), delete, copy
+
+        var description: String {
+            switch self {
+            case .flip(let column): "flip \(column.name)"
+            case .zero(let column): "zero \(column.name)"
+            case .null(let column): "null \(column.name)"
+            case .swap(let column): "swap \(column.name)"
+            case .delete: "delete a row"
+            case .copy: "copy a row"
+            }
+        }
+
+        func sql(in table: Table) -> String {
+            let first = "(SELECT \(table.key) FROM \(table.name) ORDER BY \(table.key) LIMIT 1)"
+            func set(_ column: Column, _ value: String) -> String {
+                let name = column.name
+                return """
+                    UPDATE \(table.name) SET \(name) = \(value)
+                    WHERE (\(table.key)) = \(first) AND \(name) IS NOT \(value)
+                    """
+            }
+            switch self {
+            case .flip(let column): return set(column, Self.flipped(column))
+            case .zero(let column):
+                let zeros = ["INTEGER": "0", "TEXT": "''", "BLOB": "zeroblob(length(\(column.name)))"]
+                return set(column, zeros[column.type] ?? "x''")
+            case .null(let column): return set(column, "NULL")
+            case .swap(let column):
+                // The first row, and the next that has something else there.
+                let name = column.name
+                return """
+                    CREATE TEMP TABLE kept AS SELECT * FROM \(table.name) WHERE (\(table.key)) = \(first);
+                    INSERT INTO kept SELECT * FROM \(table.name) WHERE \(name) IS NOT (SELECT \(name) FROM kept) LIMIT 1;
+                    CREATE TEMP TABLE other AS SELECT * FROM kept;
+                    DELETE FROM \(table.name) WHERE (\(table.key)) IN (SELECT \(table.key) FROM other);
+                    UPDATE kept SET \(name) = (SELECT other.\(name) FROM other WHERE other.rowid <> kept.rowid)
+                    WHERE (SELECT count(*) FROM other) = 2;
+                    INSERT INTO \(table.name) SELECT * FROM kept;
+                    DELETE FROM kept WHERE (SELECT count(*) FROM other) = 1
+                    """
+            case .delete: return "DELETE FROM \(table.name) WHERE (\(table.key)) = \(first)"
+            case .copy:
+                // Where there is no row, one that nobody wrote.
+                let values = table.columns.map { column in
+                    guard table.rowCount > 0 else {
+                        return column.type == "INTEGER" ? "1" : column.type == "TEXT" ? "'a'" : "zeroblob(16)"
+                    }
+                    guard column.isKey || column.isUnique else { return column.name }
+                    return column.type == "INTEGER"
+                        ? "(SELECT max(\(column.name)) + 1 FROM \(table.name))" : Self.flipped(column)
+                }
+                let rows = table.rowCount > 0 ? " FROM \(table.name) ORDER BY \(table.key) LIMIT 1" : ""
+                return "INSERT INTO \(table.name) SELECT \(values.joined(separator: ", "))\(rows)"
+            }
+        }
+
+        /// The column with one bit, or one byte, changed.
+        private static func flipped(_ column: Column) -> String {
+            let name = column.name
+            switch column.type {
+            case "INTEGER": return "ifnull((\(name) | 1) - (\(name) & 1), 1)"
+            case "TEXT":
+                return
+                    "ifnull(CASE substr(\(name), 1, 1) WHEN 'a' THEN 'b' ELSE 'a' END || substr(\(name), 2), 'a')"
+            default:
+                let middle = "length(\(name)) / 2"
+                return """
+                    ifnull(CAST(substr(\(name), 1, \(middle))
+                    || CASE substr(\(name), \(middle) + 1, 1) WHEN x'00' THEN x'01' ELSE x'00' END
+                    || substr(\(name), \(middle) + 2) AS BLOB), x'00')
+                    """
             }
         }
     }
 
-    private static func tamper<Result>(_ path: String, _ body: (Connection) throws -> Result) throws -> Result
-    {
+    /// - Returns: Whether anything is otherwise than it was.
+    private static func tamper(_ folder: String, _ table: Table, _ edit: Edit) throws -> Bool {
+        try tamper("\(folder)/\(table.file)") { connection in
+            let before = try connection.pragma("SELECT total_changes()")
+            do {
+                try connection.script(edit.sql(in: table))
+            } catch  where error is StoreConflict || "\(error)".contains("datatype mismatch") {
+                // A key that is there already, a value that must be one, or a row number that is none.
+                try connection.script("DROP TABLE IF EXISTS temp.kept; DROP TABLE IF EXISTS temp.other")
+                return false
+            }
+            guard case .swap = edit else { return try connection.pragma("SELECT total_changes()") != before }
+            return try connection.pragma("SELECT count(*) FROM temp.kept") == "2"
+        }
+    }
+
+    private static func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws -> Value {
         let connection = try Connection(
             path: path, file: "tampered", role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
             busyTimeoutMilliseconds: 1_000)
         defer { connection.close() }
-        return try connection.exclusively { try body(connection) }
+        return try connection.exclusively {
+            try connection.script(StoreTampering.begin)
+            try connection.begin(writing: true)
+            let result = Result { try body(connection) }
+            if case .success = result { try connection.commit() } else { connection.rollBack() }
+            try connection.script(StoreTampering.end)
+            return try result.get()
+        }
     }
 
-    private static func columns(of folder: String) throws -> [Column] {
+    private static func tables(of folder: String) throws -> [Table] {
         try ["gate.db", "subjects.db"].flatMap { file in
             try tamper("\(folder)/\(file)") { connection in
-                let all = StatementText(
+                let names = StatementText(
+                    "schema", "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+                let columns = StatementText(
                     "schema",
                     """
-                    SELECT m.name, c.name, c.type FROM sqlite_schema m, pragma_table_info(m.name) c
-                    WHERE m.type = 'table' ORDER BY 1, c.cid
+                    SELECT c.name, c.type, c.pk > 0, c.name IN (SELECT i.name FROM pragma_index_list(?1) l,
+                        pragma_index_info(l.name) i WHERE l."unique" = 1) FROM pragma_table_xinfo(?1) c ORDER BY c.cid
                     """)
-                let keys = StatementText(
-                    "schema",
-                    "SELECT c.name FROM pragma_table_info(?) c WHERE c.pk > 0 ORDER BY c.pk")
-                return try connection.every(all) {
-                    Column(
-                        file: file, table: $0.text(), name: $0.text(), type: $0.text(), key: [], rowCount: 0)
-                }.map { column in
-                    var column = column
-                    column.key = try connection.every(keys, { $0.add(column.table) }, read: { $0.text() })
-                    let indexed = StatementText(
-                        "schema",
-                        "SELECT i.name FROM pragma_index_list(?) l, pragma_index_info(l.name) i WHERE i.name IS NOT NULL"
-                    )
-                    let names = try connection.every(
-                        indexed, { $0.add(column.table) }, read: { $0.text() })
-                    column.isLookedFor = (names + column.key).contains(column.name)
-                    column.rowCount =
-                        Int(try connection.pragma("SELECT count(*) FROM \(column.table)")) ?? 0
-                    return column
+                return try connection.every(names) { Table(file: file, name: $0.text()) }.map { table in
+                    var table = table
+                    table.columns = try connection.every(columns, { $0.add(table.name) }) {
+                        Column(name: $0.text(), type: $0.text(), isKey: $0.flag(), isUnique: $0.flag())
+                    }
+                    table.rowCount = Int(try connection.pragma("SELECT count(*) FROM \(table.name)")) ?? 0
+                    return table
                 }
             }
         }
@@ -193,75 +264,134 @@ import Testing
         return replies
     }
 
-    @Test func `damage in any column is told by table and row, and answers nothing that is not so`()
+    private func copy(of folder: String) throws -> String {
+        let path = NSTemporaryDirectory() + "sendgate-column-\(UUID().uuidString)"
+        try FileManager.default.copyItem(atPath: folder, toPath: path)
+        return path
+    }
+
+    private static func open(_ folder: String, as base: GatewayHarness) throws -> SQLiteStore {
+        try SQLiteStore(
+            directory: folder,
+            cipher: RowCipher(current: .init(id: "test", key: AES256GCMKey(base.keys.data))),
+            indexKey: HMACKey(base.keys.index))
+    }
+
+    /// What is said of a store: what opening it was refused for, or what was found damaged.
+    private static func findings(_ folder: String, as base: GatewayHarness) throws -> [String] {
+        do {
+            let store = try open(folder, as: base)
+            defer { store.close() }
+            return store.damagedRows.map(\.description)
+        } catch let error as StoreOpeningError {
+            return ["\(error)"]
+        } catch let error as StoreError where error.damage != nil {
+            return ["\(error)"]
+        }
+    }
+
+    private static func edits(of table: Table) -> [Edit] {
+        guard table.rowCount > 0 else { return [.copy] }
+        return table.columns.flatMap { [.flip($0), .zero($0), .null($0), .swap($0)] } + [.delete, .copy]
+    }
+
+    @Test func `whatever is altered, taken out or put in is named by its table when the store opens`()
         async throws
     {
         let base = try await filled()
-        let columns = try Self.columns(of: base.folder)
-        let tables = Set(columns.map(\.table))
-        // Marks of erasures last from a commit to the next start only.
-        #expect(Set(columns.filter { $0.rowCount == 0 }.map(\.table)) == ["erasure"])
-        func copy() throws -> String {
-            let path = NSTemporaryDirectory() + "sendgate-column-\(UUID().uuidString)"
-            try FileManager.default.copyItem(atPath: base.folder, toPath: path)
-            return path
+        let tables = try Self.tables(of: base.folder)
+        // Marks of erasures last from a commit to the next start only, and nothing is damaged yet.
+        #expect(Set(tables.filter { $0.rowCount == 0 }.map(\.name)) == ["damage", "erasure"])
+        #expect(try Self.findings(base.folder, as: base).isEmpty)
+        var editCount = 0
+        for table in tables {
+            for edit in Self.edits(of: table) {
+                let path = try copy(of: base.folder)
+                defer { try? FileManager.default.removeItem(atPath: path) }
+                guard try Self.tamper(path, table, edit) else { continue }
+                editCount += 1
+                let found = try Self.findings(path, as: base)
+                #expect(found.contains { $0.contains("`\(table.name)`") }, "\(table.name): \(edit): \(found)")
+                // It stays named until somebody accepts it, unless it was put right.
+                let again = try Self.findings(path, as: base)
+                #expect(
+                    again.contains { $0.contains("`\(table.name)`") }
+                        || found.contains { $0.contains("put right") || $0.contains("it counts") },
+                    "\(table.name): \(edit): first \(found), then \(again)")
+            }
         }
-        let sound = try GatewayHarness(after: base, in: copy())
-        let expected = try await replies(of: sound)
-        #expect(expected.allSatisfy { $0.status < 500 }, "\(expected)")
-        #expect(sound.store.damagedRows.isEmpty, "\(sound.store.damagedRows)")
+        let columnCount = tables.reduce(0) { $0 + ($1.rowCount > 0 ? $1.columns.count : 0) }
+        #expect(editCount > 2 * columnCount, "only \(editCount) edits of \(columnCount) columns")
+    }
 
-        var seed: UInt64 = 0x5EED_0012
-        for (position, column) in columns.enumerated() where column.rowCount > 0 {
-            for value in position.isMultiple(of: 2) ? [Value.emptied, .random] : [.zeroed, .overlong] {
-                seed += 1
-                let path = try copy()
-                let key = column.key.joined(separator: ", ")
-                let place = """
-                    (\(key)) = (SELECT \(key) FROM \(column.table) ORDER BY \(key)
-                    LIMIT 1 OFFSET \(seed % UInt64(column.rowCount)))
-                    """
-                let update =
-                    "UPDATE \(column.table) SET \(column.name) = \(value.sql(for: column, seed: seed)) WHERE \(place)"
-                let wasPut: Void? = try? Self.tamper("\(path)/\(column.file)") { try $0.script(update) }
-                guard wasPut != nil else {
-                    // The column's own constraints refuse it.
-                    try FileManager.default.removeItem(atPath: path)
-                    continue
+    @Test func `one pass while the store is open names what is altered, taken out or put in`() async throws {
+        let base = try await filled()
+        for table in try Self.tables(of: base.folder) {
+            let edits: [Edit] =
+                table.rowCount == 0 ? [.copy] : [.delete, .copy] + table.columns.map { .flip($0) }
+            for edit in edits.prefix(4) {
+                let path = try copy(of: base.folder)
+                defer { try? FileManager.default.removeItem(atPath: path) }
+                let store = try Self.open(path, as: base)
+                defer { store.close() }
+                guard try Self.tamper(path, table, edit) else { continue }
+                // In slices, and whatever else is written in between is no damage.
+                var isWhole = false
+                var number = 0
+                while !isWhole {
+                    isWhole = try store.checkRows(countMax: 7)
+                    number += 1
+                    do {
+                        try store.write { try $0.setSetting("other", to: "\(number)") }
+                    } catch let error as StoreError where error.damage?.table == table.name {
+                        // Nothing is written without the row that has the sums.
+                        #expect(["tail"].contains(table.name), "\(error)")
+                    }
                 }
-                try await expectHonesty(at: path, after: base, column, update, expected, tables)
+                let found = store.damagedRows
+                #expect(
+                    found.contains { $0.table == table.name }, "\(table.name): \(edit): \(found)")
+                #expect(
+                    found.allSatisfy { $0.table == table.name || $0.table.hasPrefix("outbox") },
+                    "\(table.name): \(edit): \(found)")
             }
         }
     }
 
-    private func expectHonesty(
-        at path: String, after base: GatewayHarness, _ column: Column, _ update: String, _ expected: [Reply],
-        _ tables: Set<String>
-    ) async throws {
-        let gate: GatewayHarness
-        do {
-            gate = try GatewayHarness(after: base, in: path)
-        } catch {
-            try? FileManager.default.removeItem(atPath: path)
-            let isOfStore = error is StoreOpeningError || (error as? StoreError)?.damage != nil
-            let isNamed = tables.contains { "\(error)".contains("`\($0)` row ") }
-            #expect(isOfStore && isNamed, "\(update): \(error)")
-            return
+    @Test func `what is put right leaves no difference`() async throws {
+        let base = try await filled()
+        let sound = try GatewayHarness(after: base, in: copy(of: base.folder))
+        let expected = try await replies(of: sound)
+        #expect(expected.allSatisfy { $0.status < 500 }, "\(expected)")
+        #expect(sound.store.damagedRows.isEmpty, "\(sound.store.damagedRows)")
+        var repairedCount = 0
+        for table in try Self.tables(of: base.folder) {
+            let edits: [Edit]
+            switch table.name {
+            case "device_key", "push_token", "outbox_tally": edits = Self.edits(of: table)
+            case "send":
+                edits = table.columns.filter { ["id_hash", "caller"].contains($0.name) }.map { .flip($0) }
+            case "outbox": edits = table.columns.filter { $0.name == "rank" }.map { .flip($0) }
+            default: continue
+            }
+            for edit in edits {
+                let path = try copy(of: base.folder)
+                guard try Self.tamper(path, table, edit) else {
+                    try FileManager.default.removeItem(atPath: path)
+                    continue
+                }
+                repairedCount += 1
+                let gate = try GatewayHarness(after: base, in: path)
+                let found = try await replies(of: gate)
+                #expect(gate.store.damagedRows.contains { $0.table == table.name }, "\(table.name): \(edit)")
+                for (was, now) in zip(expected, found) {
+                    #expect(
+                        was.status == now.status && was.text == now.text,
+                        "\(table.name): \(edit): \(now.route) was \(was.status) \(was.text), is \(now.status) \(now.text)"
+                    )
+                }
+            }
         }
-        let found = try await replies(of: gate)
-        let damaged = gate.store.damagedRows
-        for damage in damaged {
-            #expect(tables.contains(damage.table) && damage.row != nil, "\(update): \(damage)")
-        }
-        // A row that is not found is no different from one that never was; and these stand in clear beside a seal that
-        // is not bound to them.
-        let isUnbound = ["event.at", "event.destination", "outbox_tally.byte_count"].contains("\(column)")
-        guard damaged.isEmpty, !column.isLookedFor, !isUnbound else { return }
-        // Nothing is told, so nothing may be otherwise.
-        for (was, now) in zip(expected, found) {
-            #expect(
-                was.status == now.status && was.text == now.text,
-                "\(update): \(now.route) was \(was.status) \(was.text), is \(now.status) \(now.text)")
-        }
+        #expect(repairedCount > 20, "\(repairedCount)")
     }
 }

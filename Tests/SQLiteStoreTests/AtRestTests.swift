@@ -75,7 +75,7 @@ import Testing
 
     private func swap(_ table: String, _ left: String, _ right: String) -> String {
         """
-        CREATE TABLE kept AS SELECT sealed FROM \(table) WHERE \(left);
+        CREATE TEMP TABLE kept AS SELECT sealed FROM \(table) WHERE \(left);
         UPDATE \(table) SET sealed = (SELECT sealed FROM \(table) WHERE \(right)) WHERE \(left);
         UPDATE \(table) SET sealed = (SELECT sealed FROM kept) WHERE \(right);
         """
@@ -113,7 +113,7 @@ import Testing
         try expectDamaged("device_key", after: "UPDATE device_key SET person = 3 - person") {
             _ = try $0.deviceKey(.sample(1001))
         }
-        try expectDamaged("person", after: "UPDATE push_token SET person = 3") {
+        try expectDamaged("push_token", after: "UPDATE push_token SET person = 3") {
             _ = try $0.device(withToken: Canary.token)
         }
     }
@@ -170,7 +170,7 @@ import Testing
 
     @Test func `a mapping moved to another user is damage`() throws {
         let sql = """
-            CREATE TABLE kept AS SELECT user FROM subject WHERE number = 1;
+            CREATE TEMP TABLE kept AS SELECT user FROM subject WHERE number = 1;
             UPDATE subject SET user = zeroblob(32) WHERE number = 1;
             UPDATE subject SET user = (SELECT user FROM kept) WHERE number = 2
             """
@@ -184,7 +184,6 @@ import Testing
             _ = try $0.outbox(MessageID.sample(1))
         }
         try expectDamaged("send", after: "UPDATE send SET subject = x'01'") { _ = try $0.send(.sample(1)) }
-        try expectDamaged("word", after: "DELETE FROM word") { _ = try $0.send(.sample(1)) }
         try expectDamaged("outbox", after: "UPDATE outbox SET sealed = x''") {
             _ = try $0.outbox(MessageID.sample(1))
         }
@@ -301,7 +300,7 @@ import Testing
         #expect(left == never)
         // Each table that holds something of a person had it.
         let empty = never.filter { $0.value == "0" }.keys.sorted()
-        #expect(empty == ["gate.db erasure", "gate.db setting"])
+        #expect(empty == ["gate.db damage", "gate.db erasure", "gate.db setting"])
     }
 
     @Test func `an erasure that a crash interrupted is finished by the next start`() throws {

@@ -223,9 +223,9 @@ import Testing
 
     @Test func `a step of the schema that fails leaves the file at the step before`() throws {
         let folder = try TemporaryFolder()
-        let good = Schema(file: "some.db", applicationID: 7, steps: ["CREATE TABLE one (a)"])
+        let good = Schema(file: "some.db", applicationID: 7, anchor: "one", steps: ["CREATE TABLE one (a)"])
         let bad = Schema(
-            file: "some.db", applicationID: 7,
+            file: "some.db", applicationID: 7, anchor: "one",
             steps: good.steps + ["CREATE TABLE two (a)", "CREATE TABLE three (a); CREATE TABLE one (a)"])
         try tamper(folder.path + "/some.db") { connection in
             try good.prepare(connection)
@@ -348,7 +348,7 @@ import Testing
         ("gate.db", "key_check", "sealed = zeroblob(length(sealed))", "data-test-1"),
         ("subjects.db", "index_check", "code = x''", "1"),
         ("subjects.db", "index_check", "code = zeroblob(16)", "1"),
-        ("gate.db", "word", "text = text || 'x'", "1"), ("gate.db", "word", "code = x''", "1"),
+        ("gate.db", "word", "text = text || 'x'", "1"), ("gate.db", "word", "mac = x''", "1"),
     ])
     func `a row that a start hangs on is named by file, table and row`(
         _ file: String, _ table: String, _ change: String, _ row: String
@@ -375,9 +375,7 @@ import Testing
     @Test func `a data key seals two to the thirty-second rows and no more, and still reads them`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.state).close()
-        try tamper(folder.state + "/gate.db") {
-            try $0.script("UPDATE key_check SET seal_count = \((1 << 32) - 1000)")
-        }
+        try rewrite(folder.state, "UPDATE key_check SET seal_count = \((1 << 32) - 1000)")
         let store = try openStore(folder.state)
         var sealed = 0
         var failure: StoreError?
@@ -407,9 +405,7 @@ import Testing
         let folder = try TemporaryFolder()
         try openStore(folder.state).close()
         for (count, mustRotate) in [((1 << 31) - 1, false), (1 << 31, true)] {
-            try tamper(folder.state + "/gate.db") {
-                try $0.script("UPDATE key_check SET seal_count = \(count)")
-            }
+            try rewrite(folder.state, "UPDATE key_check SET seal_count = \(count)")
             let store = try openStore(folder.state)
             #expect(store.dataKeyUse.mustRotate == mustRotate)
             store.close()

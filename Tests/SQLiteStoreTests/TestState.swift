@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
@@ -46,11 +47,27 @@ func openStore(
 }
 
 /// A connection to one file of a closed store, past everything that protects it.
-func tamper<Result>(_ path: String, _ body: (Connection) throws -> Result) throws -> Result {
+func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws -> Value {
     let connection = try Connection(
         path: path, file: "tampered", role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
         busyTimeoutMilliseconds: 100)
-    return try connection.exclusively { try body(connection) }
+    return try connection.exclusively {
+        try connection.script(StoreTampering.begin)
+        let result = Result { try body(connection) }
+        try connection.script(StoreTampering.end)
+        return try result.get()
+    }
+}
+
+/// Changes `gate.db` of a closed store as the gateway itself does.
+func rewrite(_ folder: String, _ sql: String) throws {
+    let connection = try Connection(
+        path: folder + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
+        cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, index: .test())
+    try connection.exclusively {
+        try connection.keepSums(of: Schema.gate.shapes(heldAgainst: connection, index: .test()))
+        _ = try connection.writing { try connection.change(StatementText("rewritten", sql)) }
+    }
 }
 
 extension RandomIdentifier {

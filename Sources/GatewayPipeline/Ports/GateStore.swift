@@ -30,6 +30,12 @@ package protocol GateStore: AnyObject, Sendable {
     /// Adds a row to them that was found unusable outside of a `read` or `write`; inside, a thrown `StoreError` does.
     func note(_ damage: StoredDamage)
 
+    /// Holds the next rows, so many at most, against what authenticates them, and all of a table against their sum; what
+    /// is found is in ``damagedRows``. Beside reads and writes; blocks its thread.
+    ///
+    /// - Returns: Whether a pass over all rows has ended.
+    func checkRows(countMax: Int) throws -> Bool
+
     /// How much the key that seals rows has been used.
     var dataKeyUse: DataKeyUse { get }
 }

@@ -3,9 +3,6 @@ import CanonicalJSON
 import Foundation
 import GateVocabulary
 import GatewayPipeline
-import KeyFiles
-import KeyLifecycle
-import OpenSSLCrypto
 import SQLiteStore
 
 /// `sendgate clock …`: what an operator decides about the time.
@@ -31,13 +28,8 @@ struct ClockAccept: GateCommand {
 
     static let example = "sendgate clock accept --config /etc/sendgate/sendgate.yaml"
 
-    @Option(help: ArgumentHelp("The gateway's configuration.", valueName: "file")) var config: String?
-    @Option(help: ArgumentHelp("The directory of `serve --dev`.", valueName: "dir")) var dev: String?
+    @OptionGroup var state: StateOptions
     @OptionGroup var output: OutputOptions
-
-    func validate() throws {
-        if (config == nil) == (dev == nil) { throw ValidationError("give either `--config` or `--dev`") }
-    }
 
     func run() async throws {
         let accepted = try accept()
@@ -56,26 +48,11 @@ struct ClockAccept: GateCommand {
         }
     }
 
-    /// Takes the state directory's lock, so no gateway runs beside it.
     private func accept() throws -> ClockGuard.Acceptance {
-        let (state, keysPath, rootPath, limits) = try places()
-        try WritePermissions.demand(state: state, trail: nil)
-        let keys = try PrivateKeyDirectory(at: keysPath, rootPath: rootPath, acceptsThrowaway: dev != nil)
-        let store = try SQLiteStore(
-            directory: state, cipher: Wiring.rowCipher(keys), indexKey: HMACKey(keys.current(.index).secret))
+        let (store, limits) = try state.open()
         defer { store.close() }
         return try store.write {
             try ClockGuard(limits: limits).accept(SystemClock().reading(), by: getuid(), in: $0)
         }
-    }
-
-    private func places() throws -> (state: String, keys: String, root: String?, limits: EngineLimits) {
-        if let dev { return ("\(dev)/state", "\(dev)/keys", nil, EngineLimits()) }
-        let configuration = try GatewayConfiguration.read(
-            flags: [:], environment: Console.current.environment, filePath: config)
-        return (
-            configuration.stateDirectory, configuration.keysDirectory, configuration.rootKeyPath,
-            configuration.limits
-        )
     }
 }

@@ -1,0 +1,113 @@
+import ArgumentParser
+import CanonicalJSON
+import Foundation
+import GatewayPipeline
+import KeyFiles
+import KeyLifecycle
+import OpenSSLCrypto
+import SQLiteStore
+
+/// Which state directory a command works on. The gateway has to be stopped: a directory has one owner.
+struct StateOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The gateway's configuration.", valueName: "file")) var config: String?
+    @Option(help: ArgumentHelp("The directory of `serve --dev`.", valueName: "dir")) var dev: String?
+
+    func validate() throws {
+        if (config == nil) == (dev == nil) { throw ValidationError("give either `--config` or `--dev`") }
+    }
+
+    /// Takes the state directory's lock, so no gateway runs beside it. The caller closes the store.
+    func open() throws -> (store: SQLiteStore, limits: EngineLimits) {
+        let (state, keysPath, rootPath, limits) = try places()
+        try WritePermissions.demand(state: state, trail: nil)
+        let keys = try PrivateKeyDirectory(at: keysPath, rootPath: rootPath, acceptsThrowaway: dev != nil)
+        let store = try SQLiteStore(
+            directory: state, cipher: Wiring.rowCipher(keys), indexKey: HMACKey(keys.current(.index).secret))
+        return (store, limits)
+    }
+
+    private func places() throws -> (state: String, keys: String, root: String?, limits: EngineLimits) {
+        if let dev { return ("\(dev)/state", "\(dev)/keys", nil, EngineLimits()) }
+        let configuration = try GatewayConfiguration.read(
+            flags: [:], environment: Console.current.environment, filePath: config)
+        return (
+            configuration.stateDirectory, configuration.keysDirectory, configuration.rootKeyPath,
+            configuration.limits
+        )
+    }
+}
+
+/// `sendgate store …`: whether the rows of a state directory are as they were written.
+struct StoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "store", abstract: "Checks the rows of the databases, and accepts damage.",
+        subcommands: [StoreCheck.self, StoreAccept.self])
+
+    static func printed(_ damage: [StoredDamage], _ output: OutputOptions) {
+        if output.json {
+            let rows = damage.map { damage -> JSONValue in
+                [
+                    "table": .string(damage.table), "row": damage.row.map { .string($0) } ?? .null,
+                    "what": .string(damage.what),
+                ]
+            }
+            return Terminal.print(["damaged": .array(rows)])
+        }
+        for damage in damage { Terminal.print(damage.description) }
+        if damage.isEmpty { Terminal.note("every row is as it was written") }
+    }
+}
+
+/// `sendgate store check`: holds every row against what authenticates it.
+struct StoreCheck: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check", abstract: "Holds every row against what authenticates it.",
+        usage: """
+            sendgate store check --config FILE [--json]
+            sendgate store check --dev DIR [--json]
+            """,
+        discussion: """
+            Names table and row of everything that is not as the gateway wrote it, and tables with rows missing. What \
+            can be computed from elsewhere is put right. Stop the gateway first; while it runs it checks by itself, \
+            and `sendgate status` says what it has found. Exit status 3 when something is damaged.
+            """)
+
+    static let example = "sendgate store check --config /etc/sendgate/sendgate.yaml"
+
+    @OptionGroup var state: StateOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let store = try state.open().store
+        defer { store.close() }
+        while try !store.checkRows(countMax: 1_000_000) {}
+        StoreCommand.printed(store.damagedRows, output)
+        if !store.damagedRows.isEmpty { throw ExitStatus.foundDifference }
+    }
+}
+
+/// `sendgate store accept`: an operator's word that what is lost is lost.
+struct StoreAccept: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "accept", abstract: "Goes on without the rows that are damaged or missing.",
+        usage: """
+            sendgate store accept --config FILE [--json]
+            sendgate store accept --dev DIR [--json]
+            """,
+        discussion: """
+            While rows of a table are damaged or missing, a look-up in it that finds nothing is answered 503: what is \
+            not found may be what is damaged, such as a person with their "no". This ends that, for what is damaged \
+            now. A backup of both databases is the better remedy: what is accepted stays lost. Stop the gateway first.
+            """)
+
+    static let example = "sendgate store accept --config /etc/sendgate/sendgate.yaml"
+
+    @OptionGroup var state: StateOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let store = try state.open().store
+        defer { store.close() }
+        StoreCommand.printed(try store.acceptDamage(), output)
+    }
+}
