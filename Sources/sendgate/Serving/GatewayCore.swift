@@ -28,7 +28,7 @@ struct GatewayCore: Service {
     private static let housekeepingInterval = Duration.seconds(60)
     /// How many of these pass between two looks for rows past their retention and reviews past their day: an hour.
     private static let intervalsPerHour = 60
-    /// Rows checked in a second: some 10 ms of one core. Ten million rows take 35 minutes, and then it begins anew.
+    /// Rows checked in a second. Ten million rows take 35 minutes, and then it begins anew.
     private static let checkedRowCountPerSecond = 5_000
 
     /// Runs what writes, and records that the gateway started.
