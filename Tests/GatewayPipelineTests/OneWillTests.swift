@@ -183,6 +183,22 @@ import Testing
         }
     }
 
+    @Test func `nobody consents to what is asked for no more, under whatever text it once was`() async throws
+    {
+        try await gate.register("u_1")
+        let hash = String(repeating: "ab", count: 32)
+        try gate.store.write { try $0.setSetting("notice \(hash) as gone 1 en", to: "leaflets push") }
+        let reply = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents",
+            [
+                "id": "c1", "purpose": "leaflets", "channel": "push", "state": "given",
+                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "DE",
+                "notice": ["id": "gone", "version": "1", "language": "en", "sha256": .string(hash)],
+            ])
+        #expect(reply["type"] == "urn:sendgate:problem:unknown_purpose", "\(reply.json)")
+    }
+
     @Test func `only what is signed is written consent under the text to be signed`() async throws {
         try await gate.register("u_1", region: "US")
         try await address("n", "sms", "+12125550100")

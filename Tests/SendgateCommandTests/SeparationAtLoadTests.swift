@@ -23,7 +23,7 @@ import Testing
         (.sendCritical, .refusedByProof), (.recipientsWrite, .refused), (.consentsWrite, .refused),
         (.consentsImport, .refused), (.preferencesWrite, .refused), (.preferencesStepUp, .refused),
         (.devicesWrite, .refused), (.receiptsWrite, .refused), (.keysRotate, .refused),
-        (.trailRead, .taken), (.subjectsRead, .taken), (.subjectsErase, .refused),
+        (.trailRead, .refused), (.subjectsRead, .refused), (.subjectsErase, .refused),
         (.policyActivate, .refused), (.metricsRead, .taken),
     ]
 
