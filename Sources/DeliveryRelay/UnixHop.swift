@@ -16,6 +16,8 @@ package final class UnixHop: Hop {
     private let answerMilliseconds: Int64
     /// Whether the last try failed before anything was written, so that the socket is looked at first.
     private let mayBeDown = Mutex(true)
+    /// The look under way, which both lanes wait for: at a start they would make the same connection twice.
+    private let looking = Mutex<Task<String?, Never>?>(nil)
 
     /// - Parameter serverUserIDs: Who may listen there; `nil` accepts anybody, for `--dev`.
     package init(
@@ -27,6 +29,17 @@ package final class UnixHop: Hop {
 
     package func obstacle() async -> String? {
         guard mayBeDown.withLock({ $0 }) else { return nil }
+        let look = looking.withLock { looking in
+            let look = looking ?? Task { await self.look() }
+            looking = look
+            return look
+        }
+        let obstacle = await look.value
+        looking.withLock { if $0 == look { $0 = nil } }
+        return obstacle
+    }
+
+    private func look() async -> String? {
         do {
             await (try UnixHTTPConnection.connect(configuration)).close()
         } catch {

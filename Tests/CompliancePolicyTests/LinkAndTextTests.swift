@@ -229,6 +229,12 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
             #expect(references.violation(in: text) != nil, "\(text)")
         }
         #expect(PlainTextRule(allowing: [.phoneNumbers]).violation(in: "call +44 20 7946 0000") == nil)
+        for model in ["Xiaomi 2201116SG", "Xiaomi 22101316G", "SM-G991B", "MTP131PL 2024"] {
+            #expect(PlainTextRule().violation(in: model) == nil, "\(model)")
+        }
+        for number in ["call08001234567", "0800 123 4567x", "x22101316 22101316"] {
+            #expect(PlainTextRule().violation(in: number) != nil, "\(number)")
+        }
         #expect(PlainTextRule(allowing: [.phoneNumbers]).violation(in: "tel:+442079460000") != nil)
     }
 

@@ -131,6 +131,16 @@ import WireProtocol
         #expect(try await gate.call("auditor", "GET", "/v1/recipients/u_2/decisions").status == 200)
     }
 
+    @Test func `events go on past a send that cannot be read`() async throws {
+        let gate = try await gate(sending: ["a", "b"])
+        for delivery in try await gate.claim() {
+            try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        }
+        try tamper(gate, "UPDATE send SET sealed = x'00' WHERE number = 1")
+        let events = try await gate.call("payments", "GET", "/v1/events?after=0")
+        #expect(events.status == 200 && events.json["events"]?.arrayValue?.count == 2, "\(events.json)")
+    }
+
     @Test func `a send that leads to another send's entry answers nothing`() async throws {
         let gate = try await gate(sending: ["a", "b"])
         try tamper(

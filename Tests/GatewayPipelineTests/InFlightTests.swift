@@ -89,6 +89,16 @@ import Testing
         #expect(try gate.entries("delivery").isEmpty)
     }
 
+    @Test func `nothing of an erased person goes from memory`() async throws {
+        let gate = try await gate()
+        for id in ["a", "b"] { #expect(try await gate.remit(id).status == 202) }
+        #expect(try await gate.remit("c", to: "u_2").status == 202)
+        #expect(try await gate.gateway.claim(lane: .general, limit: 1).count == 1)
+        #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        let left = try await gate.claim()
+        #expect(left.count == 1 && left.first?.token.hasPrefix("token-of-u_2") == true)
+    }
+
     @Test func `what the relay has taken is gone, and a withdrawal is known at its next try`() async throws {
         let gate = try await gate()
         let promo = try await gate.promo("p", to: "u_1")

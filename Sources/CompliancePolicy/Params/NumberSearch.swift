@@ -5,15 +5,21 @@
 /// them that are no letters. Dates, times of day, years and amounts with their thousands apart are left out of the count.
 /// Account and card numbers are found with them, which belong into no text either.
 ///
+/// Up to ``modelDigitCountMax`` digits in one word with letters are a model of something (`2201116SG`), and found only where
+/// there are more: who is told of a login must be told on which device.
+///
 /// Numbers of six digits and fewer, which an operator assigns, and numbers in words are not found.
 struct NumberSearch {
     static let digitCountMin = 7
     private static let gapMax = 3
+    private static let modelDigitCountMax = 8
 
     /// Digits, and what stands between them and the digits before.
     private struct Group {
         var gap: String
         var digits: String
+        /// Whether a letter stands right before or behind the digits.
+        var isInWord: Bool
         var value: Int { Int(digits) ?? Int.max }
 
         /// Whether it reads as a part of a date or a time that has so many digits.
@@ -35,16 +41,21 @@ struct NumberSearch {
         var runs: [[Group]] = []
         var gap: String? = nil
         var wasDigit = false
+        var wasLetter = false
         for scalar in scalars {
             if Self.isDigit(scalar) {
                 if wasDigit {
                     runs[runs.count - 1][runs[runs.count - 1].count - 1].digits.unicodeScalars.append(scalar)
                 } else {
-                    let group = Group(gap: gap ?? "", digits: String(scalar))
+                    let group = Group(gap: gap ?? "", digits: String(scalar), isInWord: wasLetter)
                     if gap == nil { runs.append([group]) } else { runs[runs.count - 1].append(group) }
                 }
-                (gap, wasDigit) = ("", true)
+                (gap, wasDigit, wasLetter) = ("", true, false)
             } else {
+                wasLetter = scalar.properties.isAlphabetic
+                if wasDigit, wasLetter {
+                    runs[runs.count - 1][runs[runs.count - 1].count - 1].isInWord = true
+                }
                 let breaks = scalar == "\n" || scalar.properties.isAlphabetic
                 gap = gap.flatMap { gap in
                     breaks || gap.unicodeScalars.count == Self.gapMax ? nil : gap + String(scalar)
@@ -61,6 +72,7 @@ struct NumberSearch {
 
     /// Digits of a run that belong to no date, time or amount.
     private static func digitCount(of run: [Group]) -> Int {
+        if run.count == 1, run[0].isInWord, run[0].digits.utf8.count <= modelDigitCountMax { return 0 }
         var (count, rest) = (0, run[...])
         while let first = rest.first {
             let read = max(dateLength(rest), timeLength(rest), amountLength(rest))

@@ -161,20 +161,30 @@ package final class BatchContext {
     /// A waiting row as it may be decided about: one that was offered, and that the relay has not taken yet, waits in the
     /// store again.
     func callBack(_ row: OutboxRecord) throws -> OutboxRecord {
-        guard row.attemptedAt != nil, !row.mayHaveArrived else { return row }
-        if let index = offers.firstIndex(where: { $0.delivery.message == row.message }) {
-            offers.remove(at: index)
-        } else if let offer = inFlight.callBack(row.message) {
-            calledBack.append(offer)
-        } else {
-            return row
-        }
+        guard row.attemptedAt != nil, !row.mayHaveArrived, takeBackOffer(of: row.message) else { return row }
         var row = row
         row.attemptedAt = nil
         row.attemptCount = 0
         // One that cannot be read can only be withdrawn, which needs no more than its id.
         if !row.isDamaged { try update(row) }
         return row
+    }
+
+    /// - Returns: Whether it was offered. Whatever was, and is not taken yet, never goes from memory any more.
+    private func takeBackOffer(of message: MessageID) -> Bool {
+        if let index = offers.firstIndex(where: { $0.delivery.message == message }) {
+            offers.remove(at: index)
+            return true
+        }
+        guard let offer = inFlight.callBack(message) else { return false }
+        calledBack.append(offer)
+        return true
+    }
+
+    /// Takes a row out for good. One that is offered does not go either.
+    func remove(_ message: MessageID) throws {
+        _ = takeBackOffer(of: message)
+        try store.removeOutbox(message)
     }
 
     /// After the commit: the relay may take what this batch offers.

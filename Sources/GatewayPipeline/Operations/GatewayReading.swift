@@ -59,7 +59,12 @@ struct GatewayReading {
             if let known = namesOfSend[event.send] {
                 names = known
             } else {
-                names = try store.send(event.send)?.destinationNames ?? [:]
+                do {
+                    names = try store.send(event.send)?.destinationNames ?? [:]
+                } catch let error as StoreError where error.damage != nil {
+                    // What became of it is known all the same, and what comes after it must not wait for a backup.
+                    names = [:]
+                }
                 namesOfSend[event.send] = names
             }
             events.append(SendEvent(event, names: names))

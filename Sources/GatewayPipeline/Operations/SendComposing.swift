@@ -237,7 +237,7 @@ extension BatchContext {
     func settle(
         _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
     ) throws {
-        try store.removeOutbox(row.message)
+        try remove(row.message)
         guard draft.decision.outcome.isPromise else {
             try store.appendEvent(
                 EventRecord(.withdrawn, of: row, at: now, reason: draft.decision.reason.rawValue))

@@ -174,7 +174,7 @@ extension BatchContext {
             return
         }
         let (event, status) = result.outcome(of: row)
-        try store.removeOutbox(message)
+        try remove(message)
         var members: JSONObject = [
             "send_id": .string(row.send.uuidText), "message_id": .string(message.uuidText),
             "subject": .string(row.subject.hexadecimal), "destination": .string(row.destination.hexadecimal),
@@ -322,7 +322,7 @@ extension BatchContext {
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             return false
         case .falls:
-            try store.removeOutbox(row.message)
+            try remove(row.message)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             try store.appendEvent(
                 EventRecord(.withdrawn, of: row, at: now, reason: again.decision.reason.rawValue))
@@ -377,7 +377,7 @@ extension BatchContext {
 
     /// Takes one row out for good, with an entry and an event.
     func withdraw(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
-        try store.removeOutbox(row.message)
+        try remove(row.message)
         try record(
             .unsent, at: now,
             [

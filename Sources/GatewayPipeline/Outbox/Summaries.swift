@@ -144,7 +144,7 @@ extension BatchContext {
     private func close(_ member: Member, into summary: SendID, at now: Instant) throws {
         let row = member.row
         try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
-        try store.removeOutbox(row.message)
+        try remove(row.message)
         try store.appendEvent(EventRecord(.summarised, of: row, at: now, reason: summary.uuidText))
     }
 
