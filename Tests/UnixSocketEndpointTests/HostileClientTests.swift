@@ -435,25 +435,6 @@ import Testing
         }
     }
 
-    @Test func `a stream that waits behind another request gives back its room when its client goes`()
-        async throws
-    {
-        let handler = HoldingHandler()
-        try await withEndpoint(handler) { path, endpoint in
-            let client = try RawClient(path)
-            let lines = String(repeating: "x\n", count: 50_000)
-            try client.send(
-                get("/first")
-                    + "POST /v1/sends/stream HTTP/1.1\r\nHost: a\r\nContent-Length: \(lines.utf8.count)\r\n\r\n"
-                    + lines)
-            _ = await handler.next(1)
-            await eventually { endpoint.metrics().bufferedByteCount >= lines.utf8.count }
-            client.close()
-            await eventually { endpoint.metrics().bufferedByteCount == 0 }
-            #expect(handler.count == 1)
-        }
-    }
-
     /// That it is given back is looked at where the endpoint ends.
     @Test func `a stop gives back the room of a body that was half sent`() async throws {
         var limits = EndpointLimits.test
