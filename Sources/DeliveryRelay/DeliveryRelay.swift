@@ -44,7 +44,7 @@ package struct DeliveryRelay: Service {
                     group.addTask { await run(lane) }
                 }
             }
-            // What nobody took goes after the next start, as if it had only waited.
+            // Offers that the relay did not take wait in the store, and go after the next start.
             await feed.hop(isUsable: false)
         }
     }

@@ -83,7 +83,7 @@ class GateReading: StoreReading {
         "person", "SELECT number, sealed FROM person WHERE subject = ?")
     static let stateColumn = SealedColumn(RecipientState.table, "sealed")
 
-    /// Highest number of a person: what leaves room for a kind and a position in eight bytes is far from any overflow.
+    /// Highest number that a person is given, far from any overflow.
     static let personMax = Int64(1) << 39 - 1
 
     /// The number of a pseudonym in this snapshot; `nil` when nothing was ever held of it.

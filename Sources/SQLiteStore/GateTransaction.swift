@@ -74,17 +74,17 @@ final class GateTransaction: GateReading, StoreTransaction {
 
     // MARK: People
 
+    /// The person as this transaction has them already, without a look into the file.
+    private func kept(_ subject: SubjectID) -> StoredPerson? {
+        changed[subject]?.person ?? read[subject] ?? writer.cache.people[subject]
+    }
+
     override func person(_ subject: SubjectID) throws -> Int64? {
-        if let known = changed[subject]?.person ?? read[subject] ?? writer.cache.people[subject] {
-            return known.number
-        }
-        return try super.person(subject)
+        try kept(subject)?.number ?? super.person(subject)
     }
 
     override func state(of subject: SubjectID) throws -> RecipientState? {
-        if let known = changed[subject]?.person ?? read[subject] ?? writer.cache.people[subject] {
-            return known.state
-        }
+        if let kept = kept(subject) { return kept.state }
         let stored = try storedPerson(subject)
         read[subject] = stored
         return stored?.state

@@ -141,7 +141,7 @@ package final class BatchContext {
                 decidedAt: record.decidedAt))
     }
 
-    /// Leaves messages that were claimed to the relay, which takes them when it has room.
+    /// Offers claimed messages that the relay has no room for yet.
     func offer(_ claimed: some Sequence<MessagesInFlight.Offer>) { offers.append(contentsOf: claimed) }
 
     /// Replaces a row that goes on waiting.

@@ -12,7 +12,7 @@ extension Gateway: OutboxFeed {
         let offers = inFlight.take(limit, of: lane)
         guard offers.isEmpty else { return await deliveries(of: offers, at: now) }
         // A look into the store is a commit, so it is for what is due only.
-        guard let due = inFlight.nextDue(in: lane), due <= now else { return [] }
+        guard let due = inFlight.due[lane], due <= now else { return [] }
         return try await withCheckedThrowingContinuation { continuation in
             engine.submit(
                 ClaimOperation(deliveryLane: lane, limit: limit, inFlight: inFlight) { result in
@@ -74,7 +74,7 @@ extension Gateway: OutboxFeed {
 
     package func waitForWork(lane: DeliveryLane, after version: UInt64) async {
         // The next row that waits for a moment is due at that moment, whatever else happens.
-        let alarm = inFlight.nextDue(in: lane).map { due in
+        let alarm = inFlight.due[lane].map { due in
             let now = surroundings.clock.now()
             let milliseconds = max(due.milliseconds - now.milliseconds, 1)
             return Task {

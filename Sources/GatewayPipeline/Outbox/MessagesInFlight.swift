@@ -47,10 +47,8 @@ final class MessagesInFlight: Sendable {
     func insert(_ claimed: [MessageID]) { state.withLock { $0.messages.formUnion(claimed) } }
     func remove(_ messages: [MessageID]) { state.withLock { $0.messages.subtract(messages) } }
 
-    /// When the store has to be looked into for the next message of a lane, at the latest; `nil` when none waits.
-    func nextDue(in lane: DeliveryLane) -> Instant? { state.withLock { $0.due[lane] } }
-
-    /// The same for all lanes. Changed by the engine alone, with the commit that makes it so.
+    /// When the store has to be looked into for the next message of each lane, at the latest; a lane that is missing has
+    /// none. Changed by the engine alone, with the commit that makes it so.
     var due: [DeliveryLane: Instant] {
         get { state.withLock { $0.due } }
         set { state.withLock { $0.due = newValue } }
