@@ -99,8 +99,41 @@ class Mutation:
         ]
         return (found[0] if len(found) == 1 else None), len(found)
 
+    def changed(self, start):
+        """The hunk without the lines that only say where it is, and where it begins when the whole begins at `start`."""
+        marks = [mark for mark, _ in self.hunk]
+        first = next(place for place, mark in enumerate(marks) if mark != "=")
+        last = next(place for place in reversed(range(len(marks))) if marks[place] != "=")
+        return start + first, self.hunk[first:last + 1]
+
     def text(self, lines, start, weave=None):
         """The lines that replace the original ones. `weave` is the mutation's number, or None for the plain mutation."""
+        return self.replaced(lines, start, self.hunk, weave)
+
+    def woven_text(self, lines, start, weave, others=()):
+        """Where lines that change begin, how many, and what replaces them: this mutation, or one of `others` (each a
+        number and a mutation of just that one line), or the original."""
+        start, hunk = self.changed(start)
+        count = sum(mark in "=-" for mark, _ in hunk)
+        if not others:
+            return start, count, self.replaced(lines, start, hunk, weave)
+        if [mark for mark, _ in hunk] not in (["-"], ["-", "+"]):
+            raise NotWoven
+        news = [(weave, [text.strip() for mark, text in hunk if mark == "+"])]
+        for number, other in others:
+            place, theirs = other.changed(other.place(lines)[0])
+            if place != start or [mark for mark, _ in theirs] not in (["-"], ["-", "+"]):
+                raise NotWoven
+            news.append((number, [text.strip() for mark, text in theirs if mark == "+"]))
+        if "\n".join(lines[:start]).count('"""') % 2:
+            raise NotWoven
+        body = woven_choice([hunk[0][1].strip()], news)
+        if body is None:
+            raise NotWoven
+        indent = re.match(r"\s*", lines[start])[0]
+        return start, count, [indent + text for text in body]
+
+    def replaced(self, lines, start, hunk, weave):
         if weave is not None and "\n".join(lines[:start]).count('"""') % 2:
             raise NotWoven
         indent = re.match(r"\s*", lines[start])[0]
@@ -115,7 +148,7 @@ class Mutation:
                 old.clear()
                 new.clear()
 
-        for mark, text in self.hunk:
+        for mark, text in hunk:
             if mark == "=":
                 flush()
                 result.append(lines[position])
@@ -181,8 +214,8 @@ def check(tree):
 # Weaving.
 
 # What an expression may begin behind and end before, within a line.
-BEGINS = re.compile(r"(^|[(\[{]|[,:?] |(?<![=!<>])= |&& |\|\| |\{ |\b(guard|if|return|where|while|throw|in) )$")
-ENDS = re.compile(r",| &&| \|\|| else \{|\)|\]| \}| where |:?$| [?:] ")
+BEGINS = re.compile(r"(^|[(\[{]|[,:?] |[^+] \+ |(?<![=!<>])= |&& |\|\| |\{ |\b(guard|if|return|where|while|throw|in) )$")
+ENDS = re.compile(r",|: return\b| \+ | &&| \|\|| else \{|\)|\]| \}| where |:?$| [?:] ")
 BLOCK = re.compile(r"(\} else )?(if|while|for|switch|where)\b")
 NO_EXPRESSION = re.compile(
     r"(let|var|case|throw|return|break|continue|guard|if|for|package|private|fileprivate|static|func)\b|\w+: |$")
@@ -222,7 +255,8 @@ def stays_together(before, text, after):
     beside_and = before.endswith("&& ") or after.startswith(" &&")
     beside_or = before.endswith("|| ") or after.startswith(" ||")
     is_condition = after.startswith(" ? ")
-    return not (has_choice and (beside_and or beside_or or is_condition) or has_or and beside_and)
+    beside_plus = before.endswith(" + ") or after.startswith(" + ")
+    return not (beside_plus and " " in text or has_choice and (beside_and or beside_or or is_condition) or has_or and beside_and)
 
 
 def woven(old, new, number):
@@ -248,31 +282,119 @@ def woven(old, new, number):
     ['if !mutantIsOn(7) {', 'try sync()', '}']
     >>> woven(["case 1...2: a"], ["case 1...3: a"], 7)
     """
-    on = f"mutantIsOn({number})"
-    if len(old) == len(new) == 1:
-        line = woven_expression(old[0], new[0], on)
-        if line:
-            return [line]
+    return woven_choice(old, [(number, new)])
+
+
+def woven_choice(old, news):
+    """As `woven`, for several mutations (numbers and lines) of the same lines.
+
+    >>> woven_choice(["a(b)"], [(7, ["a(c)"]), (8, ["a(d)"])])
+    ['a((mutantIsOn(7) ? (c) : (mutantIsOn(8) ? (d) : (b))))']
+    >>> woven_choice(["f()"], [(7, []), (8, ["g(", ")"])])
+    ['if mutantIsOn(7) {', '} else if mutantIsOn(8) {', 'g(', ')', '} else {', 'f()', '}']
+    """
+    choices = [(f"mutantIsOn({number})", new) for number, new in news]
+    if len(old) == 1:
+        same_length = [(on, same_conditions(old[0], new[0] if new else "")) for on, new in choices if len(new) < 2]
+        if len(same_length) == len(choices):
+            olds = {pair[0] for _, pair in same_length}
+            if len(olds) == 1 and all(pair[1] for _, pair in same_length):
+                line = woven_line(olds.pop(), [(on, pair[1]) for on, pair in same_length])
+                if line:
+                    return [line]
         label = re.match(r"case [^:]*: ", old[0])
-        if label and new[0].startswith(label[0]):
+        if label and len(choices) == 1 and choices[0][1] and choices[0][1][0].startswith(label[0]):
+            on, new = choices[0]
             old, new = old[0][label.end():], new[0][label.end():]
             return [f"{label[0]}if {on} {{ {new} }} else {{ {old} }}"]
-    for lines in (old, new):
+    for lines in [old] + [new for _, new in choices]:
         text = "\n".join(lines)
         if NO_STATEMENT.match(text) or any(text.count(pair[0]) != text.count(pair[1]) for pair in ("()", "[]", "{}")):
             return None
-    if not old:
-        return [f"if {on} {{", *new, "}"]
+    if len(choices) == 1:
+        on, new = choices[0]
+        if not old:
+            return [f"if {on} {{", *new, "}"]
+        if not new:
+            return [f"if !{on} {{", *old, "}"]
+    branches = [line for on, new in choices for line in (f"}} else if {on} {{", *new)]
+    return [branches[0].removeprefix("} else "), *branches[1:], "} else {", *old, "}"]
+
+
+# The head, the conditions and the end of a line of conditions.
+CONDITIONS = re.compile(r"(guard |if |while |\} else if |)(.*?)( else \{.*| \{.*|,|)$")
+IS_TRUE_OR_FALSE = re.compile(r"[^\"]*( [=!<>]=? |\.isEmpty\b)|!?[\w.]+(\(.*\))?$")
+
+
+def at_commas(text):
+    """The parts of a line between the commas outside of brackets.
+
+    >>> at_commas("a(b, c), let d, e")
+    ['a(b, c)', 'let d', 'e']
+    """
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def same_conditions(old, new):
+    """Both lines with `true` for the condition that only one of them has.
+
+    >>> same_conditions("guard a == b, let c else {", "guard let c else {")
+    ('guard a == b, let c else {', 'guard true, let c else {')
+    >>> same_conditions("if case .a = b {", "if case .a = b, c == d {")
+    ('if case .a = b, true {', 'if case .a = b, c == d {')
+    >>> same_conditions("&& a", "")
+    ('&& a', '&& true')
+    >>> same_conditions("f(a, b)", "f(a)")
+    ('f(a, b)', 'f(a)')
+    """
     if not new:
-        return [f"if !{on} {{", *old, "}"]
-    return [f"if {on} {{", *new, "} else {", *old, "}"]
+        return (old, old[:3] + ("true" if old[0] == "&" else "false")) if re.match(r"(&&|\|\|) ", old) else (old, "")
+    first, second = CONDITIONS.match(old), CONDITIONS.match(new)
+    if not first or not second or first[1] != second[1] or first[3] != second[3]:
+        return old, new
+    ones, others = at_commas(first[2]), at_commas(second[2])
+    for more, less, is_old in ((ones, others, True), (others, ones, False)):
+        for place, part in enumerate(more if len(more) == len(less) + 1 else []):
+            if more[:place] + more[place + 1:] == less and IS_TRUE_OR_FALSE.match(part):
+                line = f"{first[1]}{', '.join(less[:place] + ['true'] + less[place:])}{first[3]}"
+                return (old, line) if is_old else (line, new)
+    return old, new
 
 
-def woven_expression(old, new, on):
-    """The line with the smallest differing expression made a choice, or None when there is no such expression."""
-    prefix = os.path.commonprefix([old, new])
+def woven_line(old, choices):
+    """The line with a choice for each mutation of its own part, or one for all.
+
+    >>> woven_line("f(.a, .b)", [("x", "f(.c, .b)"), ("y", "f(.a, .d)")])
+    'f((x ? (.c) : (.a)), (y ? (.d) : (.b)))'
+    """
+    single = [woven_expression(old, [choice]) for choice in choices]
+    if all(single):
+        parts = sorted(single)
+        if all(one[1] <= other[0] for one, other in zip(parts, parts[1:])):
+            for begin, end, text in reversed(parts):
+                old = old[:begin] + text + old[end:]
+            return old
+    # The compiler takes long for many choices in one expression.
+    if re.match(r"return |[\w.]+ = ", old):
+        return None
+    if found := woven_expression(old, choices):
+        return old[:found[0]] + found[2] + old[found[1]:]
+    return None
+
+
+def woven_expression(old, choices):
+    """Where the smallest expression that differs begins and ends, and the choice in its place; None if there is none."""
+    lines = [old] + [new for _, new in choices]
+    prefix = os.path.commonprefix(lines)
     start = len(prefix.rstrip())
-    end = len(os.path.commonprefix([old[start:][::-1], new[start:][::-1]]))
+    end = len(os.path.commonprefix([line[start:][::-1] for line in lines]))
     ends = BLOCK.match(old)
     for begin in range(len(prefix), -1, -1):
         if not BEGINS.search(old[:begin]) or old[:begin].count('"') % 2:
@@ -281,12 +403,14 @@ def woven_expression(old, new, on):
             rest = old[len(old) - tail:]
             if not (ENDS.match(rest) or ends and rest.startswith(" {")):
                 continue
-            one, other = old[begin:len(old) - tail], new[begin:len(new) - tail]
-            if is_expression(one) and is_expression(other) and all(
-                    stays_together(old[:begin], part, rest) for part in (one, other)):
-                throws = "try " if one.startswith("try ") or other.startswith("try ") else ""
-                one, other = one.removeprefix("try "), other.removeprefix("try ")
-                return f"{old[:begin]}{throws}({on} ? ({other}) : ({one})){rest}"
+            parts = [line[begin:len(line) - tail] for line in lines]
+            if all(is_expression(part) and stays_together(old[:begin], part, rest) for part in parts):
+                throws = "try " if any(part.startswith("try ") for part in parts) else ""
+                parts = [part.removeprefix("try ") for part in parts]
+                choice = f"({parts[0]})"
+                for (on, _), part in reversed(list(zip(choices, parts[1:]))):
+                    choice = f"({on} ? ({part}) : {choice})"
+                return begin, len(old) - tail, throws + choice
     return None
 
 
@@ -401,25 +525,31 @@ class Tree:
 
 
 def weaves(tree, mutations):
-    """Splits mutations into as few groups as possible without two that change one line."""
+    """Splits mutations into as few groups as possible without two that change one line and cannot share it."""
     groups = []
     for number, mutation in enumerate(mutations, 1):
-        start, _ = mutation.place(tree.read(mutation.file))
+        lines = tree.read(mutation.file)
+        start, _ = mutation.place(lines)
         if start is None:
             tree.record(mutation, "stale")
             continue
         try:
-            mutation.text(tree.read(mutation.file), start, weave=number)
+            first, count, _ = mutation.woven_text(lines, start, number)
         except NotWoven:
             continue
-        lines = {(mutation.file, start + offset) for offset in range(len(mutation.original))}
+        changed = {(mutation.file, first + offset) for offset in range(count)}
         for group in groups:
-            if not group["lines"] & lines:
+            beside = {id(item): item for line in changed for item in group["lines"].get(line, [])}.values()
+            try:
+                mutation.woven_text(lines, start, number, beside)
                 break
+            except NotWoven:
+                pass
         else:
-            group = {"lines": set(), "members": []}
+            group = {"lines": collections.defaultdict(list), "members": []}
             groups.append(group)
-        group["lines"] |= lines
+        for line in changed:
+            group["lines"][line].append((number, mutation))
         group["members"].append((number, mutation))
     return [group["members"] for group in groups]
 
@@ -444,18 +574,19 @@ def in_turn(mutations):
 
 def weave(tree, members):
     """The woven texts of every file, and for each file the lines of each mutation."""
-    files = collections.defaultdict(list)
+    files = collections.defaultdict(lambda: collections.defaultdict(list))
     for number, mutation in members:
-        files[mutation.file].append((mutation.place(tree.read(mutation.file))[0], number, mutation))
+        start, _ = mutation.changed(mutation.place(tree.read(mutation.file))[0])
+        files[mutation.file][start, not any(mark == "-" for mark, _ in mutation.hunk)].append((number, mutation))
     texts, places = {}, {}
     for name, found in files.items():
         lines, result, spots, position = tree.read(name), [], [], 0
-        for start, number, mutation in sorted(found, key=lambda item: item[0]):
+        for _, ((number, mutation), *others) in sorted(found.items(), key=lambda item: (item[0][0], not item[0][1])):
+            start, count, text = mutation.woven_text(lines, mutation.place(lines)[0], number, others)
             result += lines[position:start]
-            text = mutation.text(lines, start, weave=number)
-            spots.append((len(result) + 1, len(result) + len(text), mutation))
+            spots.append((len(result) + 1, len(result) + len(text), others[-1][1] if others else mutation))
             result += text
-            position = start + len(mutation.original)
+            position = start + count
         texts[name] = "\n".join(result + lines[position:])
         places[name] = spots
         module = "/".join(name.split("/")[:2])
@@ -645,7 +776,10 @@ class Baseline:
         first = [id for id in first if id in reaching or not reaching]
         rest = (quick, suites, slow + self.failing)
         groups = [(first, named(first), []), (reaching, named(reaching), []) if reaching else rest]
-        last = ([rest] if reaching else []) + [(slow, named(slow), [])]
+        # Each slow test by itself, so that what kills comes soon: those that killed another first, then the quicker ones.
+        with self.lock:
+            slow.sort(key=lambda id: (id not in self.killers[suites], found[id]))
+        last = ([rest] if reaching else []) + [([id], named([id]), []) for id in slow]
         for tests, filter, skipped in last if are_last else groups:
             if tests:
                 yield filtered(self.folder, filter) + (["--skip", named(skipped)] if skipped else []), max(
