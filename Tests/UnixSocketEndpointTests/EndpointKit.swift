@@ -113,10 +113,12 @@ final class SteppedClock: Sendable {
     }
 
     private let pace = Mutex(Pace.stands(at: .now()))
+    private let readingCount = Atomic<Int>(0)
 
     var clock: EndpointClock {
         EndpointClock {
-            self.pace.withLock { pace in
+            self.readingCount.add(1, ordering: .relaxed)
+            return self.pace.withLock { pace in
                 switch pace {
                 case .stands(let time): time
                 case .runs(let ahead): .now() + ahead
@@ -132,6 +134,12 @@ final class SteppedClock: Sendable {
             case .runs(let ahead): pace = .runs(ahead: ahead + .milliseconds(milliseconds))
             }
         }
+    }
+
+    /// Returns when every loop of an endpoint on which nothing else happens has looked at its deadlines.
+    func isSeen(by endpoint: UnixSocketEndpoint) async {
+        let seen = readingCount.load(ordering: .relaxed) + 4 * endpoint.eventLoops.count
+        await eventually { readingCount.load(ordering: .relaxed) >= seen }
     }
 
     /// From now on it goes by itself.

@@ -304,6 +304,29 @@ import Testing
         }
     }
 
+    @Test func `a client that leaves its answer has the time allowed, and no more`() async throws {
+        var limits = EndpointLimits.test
+        limits.writeStallMilliseconds = 200
+        let answer = [UInt8](repeating: UInt8(ascii: "x"), count: 8_000_000)
+        let clock = SteppedClock()
+        try await withEndpoint(
+            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: answer)) }, limits: limits,
+            clock: clock
+        ) { path, endpoint in
+            let client = try RawClient(path)
+            try client.send(get())
+            await eventually { endpoint.metrics().bytesWritten > 8_000_000 }
+            await clock.isSeen(by: endpoint)
+            clock.advance(milliseconds: 199)
+            await clock.isSeen(by: endpoint)
+            #expect(endpoint.metrics().writeStalls == 0)
+            clock.advance(milliseconds: 1)
+            await clock.isSeen(by: endpoint)
+            #expect(endpoint.metrics().writeStalls == 1)
+            withExtendedLifetime(client) {}
+        }
+    }
+
     @Test func `connections over the bound are told so and closed`() async throws {
         var limits = EndpointLimits.test
         limits.connections = SharedBound(total: 10, perUser: 3, reserved: 1)
@@ -432,6 +455,25 @@ import Testing
             #expect(try await second.receiveResponse().status == 429)
             first.close()
             await eventually { endpoint.metrics().bufferedByteCount == 0 }
+        }
+    }
+
+    @Test func `a client that leaves amid its batch gives back the room of its body`() async throws {
+        var limits = EndpointLimits.test
+        limits.streamLinesInFlightMax = 8
+        let handler = HoldingHandler()
+        try await withEndpoint(handler, limits: limits) { path, endpoint in
+            let client = try RawClient(path)
+            let line = String(repeating: "x", count: 10_000)
+            try client.send(post("/v1/sends/stream", (0..<32).map { _ in line }.joined(separator: "\n")))
+            let held = await handler.next(8)
+            #expect(endpoint.metrics().bufferedByteCount > 0)
+            client.close()
+            // With its first answer the client is found to be gone.
+            held[0].echo()
+            await eventually { endpoint.metrics().connectionsOpen == 0 }
+            #expect(endpoint.metrics().bufferedByteCount == 0)
+            for one in held.dropFirst() { one.echo() }
         }
     }
 
