@@ -50,6 +50,14 @@ import Testing
         #expect(try key.open(Array(sealed[(1 + id.count)...]), aad: context) == plain)
     }
 
+    @Test func `a state and a record are sealed for whose they are and where they stand`() {
+        let subject = SubjectID.sample(7)
+        let number: [UInt8] = [0, 0, 0, 0, 0, 0, 1, 2]
+        #expect(GateReading.stateRow(subject, 258) == subject.bytes + number)
+        let kind: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 1]
+        #expect(LedgerKind.choice.row(subject, 258) == subject.bytes + kind + number)
+    }
+
     @Test func `the stored form names its key and starts with it`() throws {
         let sealed = try RowCipher(current: try .test(1)).seal(plain, in: column, row: [1])
         let id = Array("data-test-1".utf8)
