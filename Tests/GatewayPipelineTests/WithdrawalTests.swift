@@ -196,6 +196,28 @@ import Testing
         #expect(try await verdict() == "allowed")
     }
 
+    @Test(arguments: ["withdrawn", "link", "off", "refused"])
+    func `a no that ends a yes goes along to the next value of the address`(_ no: String) async throws {
+        try await gate.register("u_1", region: "US", device: nil)
+        try await address("a0", "ada@example.org")
+        try await request("POST", "/consents", try consent("yes"))
+        switch no {
+        case "withdrawn": try await request("POST", "/consents/yes/withdraw", [:])
+        case "link": try await choose("user_off", at: "a0", source: "unsubscribe_link")
+        case "off": try await choose("user_off", at: "a0")
+        default:
+            var refusal = try consent("no")
+            refusal["state"] = "refused"
+            try await request("POST", "/consents", refusal)
+        }
+        // What the phone says is no word to this consent.
+        try await choose("user_on", at: "a0")
+        try #require(try await verdict().hasPrefix("no_marketing_opt_in"))
+        try await address("a0", "ada@example.com")
+        #expect(try await standing()["marketing email a0"] == "withdrawn")
+        #expect(try await verdict() == "no_marketing_opt_in withdrawn")
+    }
+
     @Test func `a late grant does not outlive a withdrawal whose time was wrong, and the answer says so`()
         async throws
     {

@@ -79,6 +79,8 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { _ = try $0.putCanaries(1) }
         let user = UserID(Canary.user + "-1")
+        // Found by an earlier transaction, whose commit keeps it.
+        #expect(try store.write { try $0.subject(of: user) } != nil)
         try store.write { (transaction: any StoreTransaction) throws in
             #expect(try transaction.subject(of: user) != nil && transaction.state(of: .sample(1)) != nil)
             try transaction.eraseSubject(.sample(1))
