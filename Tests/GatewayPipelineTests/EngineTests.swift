@@ -21,6 +21,18 @@ private struct ActOperation: EngineOperation {
     func refuse(_ failure: EngineFailure) { Issue.record("the act was refused: \(failure)") }
 }
 
+/// Raises an alarm, and comes to nothing.
+private struct AlarmedFailure: EngineOperation {
+    let refused: @Sendable () -> Void
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .general }
+    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        batch.alarms.append("of an operation that was undone")
+        throw EngineFailure.outboxFull
+    }
+    func refuse(_ failure: EngineFailure) { refused() }
+}
+
 extension GatewayHarness {
     /// What the closures ask waits for the engine at once, in their order, or is refused at its door.
     ///
@@ -211,6 +223,16 @@ extension GatewayHarness {
     }
 
     // MARK: Seals
+
+    @Test func `an operation that is undone raises no alarm`() async throws {
+        let gate = try GatewayHarness()
+        await withCheckedContinuation { done in
+            gate.engine.submit(AlarmedFailure { done.resume() })
+        }
+        // A batch is answered before its alarms are raised, and the next one begins after.
+        await withCheckedContinuation { done in gate.engine.submit(PassOperation { done.resume() }) }
+        #expect(gate.alarms.all == [])
+    }
 
     @Test func `a send that cannot be sealed is refused alone and leaves nothing`() async throws {
         let gate = try GatewayHarness()
