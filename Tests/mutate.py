@@ -773,6 +773,8 @@ class Baseline:
             id for id in self.reached.get(str(number), []) if re.search(suites, id) and id not in slow + self.failing]
         if len(reaching) > REACHING_MAX:
             reaching = []
+        elif reaching:
+            reaching += [id for id in quick if not re.search(TRACED, id)]
         first = [id for id in first if id in reaching or not reaching]
         rest = (quick, suites, slow + self.failing)
         groups = [(first, named(first), []), (reaching, named(reaching), []) if reaching else rest]

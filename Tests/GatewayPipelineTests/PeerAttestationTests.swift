@@ -1,3 +1,5 @@
+import CanonicalJSON
+import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
 import Testing
@@ -140,6 +142,18 @@ import Testing
             }
         }
         #expect(!gate.gateway.mayUseReserve(peer(user: 4242)))
+        // Who may send something else besides would fill it with that.
+        let wider = try GatewayHarness.policy(isChecked: false) { pages in
+            guard case .object(var page)? = pages["callers.yaml"]?.json,
+                case .object(var callers)? = page["callers"], case .object(var rule)? = callers["security"]
+            else { return }
+            rule["types"] = ["categories": ["security", "transactional"]]
+            callers["security"] = .object(rule)
+            page["callers"] = .object(callers)
+            pages["callers.yaml"] = PolicyNode(json: .object(page))
+        }
+        gate.inForce.replace(with: wider)
+        #expect(!gate.gateway.mayUseReserve(peer(user: try #require(GatewayHarness.users["security"]))))
     }
 
     @Test func `root is a caller only where development allows it`() throws {
