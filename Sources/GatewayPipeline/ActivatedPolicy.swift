@@ -32,7 +32,7 @@ package struct ActivatedPolicy: Hashable, Sendable {
     }
 }
 
-extension StoreReading {
+extension RecordReading {
     /// - Returns: `nil` before the first start.
     package func activatedPolicy() throws -> ActivatedPolicy? {
         guard let text = try setting(ActivatedPolicy.settingName) else { return nil }
@@ -46,7 +46,7 @@ extension StoreReading {
     }
 }
 
-extension StoreTransaction {
+extension StepView {
     package func setActivatedPolicy(_ policy: ActivatedPolicy) throws {
         try setSetting(ActivatedPolicy.settingName, to: "\(policy.version) \(policy.digest.text)")
     }

@@ -4,10 +4,10 @@ import CanonicalJSON
 import GateVocabulary
 import WireProtocol
 
-extension BatchContext {
+extension StepContext {
     /// Writes one entry of a kind other than a send; its members are the closed table's (handbook, "Audit format").
     @discardableResult
-    func record(_ kind: EntryKind, at time: Instant, _ members: JSONObject) throws -> TrailReference {
+    func record(_ kind: EntryKind, at time: Instant, _ members: JSONObject) throws -> EntryReference {
         try record(at: time) { index, time in
             try TrailEntry(kind: kind, index: index, time: time, members: members).encoded().bytes
         }

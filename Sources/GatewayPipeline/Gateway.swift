@@ -128,6 +128,7 @@ package final class Gateway: RequestHandler {
                     idHash: surroundings.keys.idHash(request.id, of: caller),
                     contentMAC: surroundings.keys.contentMAC(read.canonicalContent),
                     lane: lane, isStreamLine: isStreamLine, readers: readers,
+                    entryBytes: { [store, surroundings] in try surroundings.entry($0, in: store) },
                     noteDamage: { [store] in store.note($0) }, reply: reply))
         }
     }

@@ -119,7 +119,7 @@ extension Gateway {
                 caller: caller, lane: .security,
                 edit: { batch, now in
                     try batch.recordRefusedPolicy(refusal, by: caller, at: now)
-                    return problem.answer
+                    return { _ in problem.answer }
                 }, reply: answer))
     }
 
@@ -143,23 +143,28 @@ extension Gateway {
                 caller: caller, lane: .security,
                 edit: { batch, now in
                     // Inside the transaction that would activate it: of two that race, the later sees the earlier.
-                    var problems = try batch.store.editedNotices(of: next.bundle)
+                    var problems = try batch.view.editedNotices(of: next.bundle)
                     if source.versionsOnlyRise,
-                        let problem = try batch.store.activatedPolicy()?.refusal(of: ActivatedPolicy(next))
+                        let problem = try batch.view.activatedPolicy()?.refusal(of: ActivatedPolicy(next))
                     {
                         problems.insert(problem, at: 0)
                     }
                     if !problems.isEmpty {
                         let refusal = PolicySource.Refusal(PolicyProblems(problems))
                         try batch.recordRefusedPolicy(refusal, next.digest, by: caller, at: now)
-                        source.refused(refusal)
-                        return Problem(.policyRefused, detail: refusal.detail).answer
+                        return { _ in
+                            source.refused(refusal)
+                            return Problem(.policyRefused, detail: refusal.detail).answer
+                        }
                     }
                     let previous = batch.policy.digest
                     let trail = try batch.recordPolicy(next, by: caller, at: now)
-                    return Answer(
-                        json: PolicyActivatedAnswer(policy: next.digest, previous: previous, trail: trail)
-                            .json)
+                    return { places in
+                        Answer(
+                            json: PolicyActivatedAnswer(
+                                policy: next.digest, previous: previous, trail: places[trail]
+                            ).json)
+                    }
                 },
                 reply: { reply in
                     if reply.status < 300 {
@@ -181,11 +186,11 @@ extension PolicySource.Refusal {
     }
 }
 
-extension BatchContext {
+extension StepContext {
     /// The gateway starts, under this bundle.
     package func recordStart(_ policy: CompiledPolicy, version: String, at now: Instant) throws {
-        try store.setActivatedPolicy(ActivatedPolicy(policy))
-        try store.archiveNotices(of: policy)
+        try view.setActivatedPolicy(ActivatedPolicy(policy))
+        try view.archiveNotices(of: policy)
         try record(
             .start, at: now,
             [
@@ -196,9 +201,9 @@ extension BatchContext {
 
     func recordPolicy(
         _ policy: CompiledPolicy, by caller: CallerName?, at now: Instant
-    ) throws -> TrailReference {
-        try store.setActivatedPolicy(ActivatedPolicy(policy))
-        try store.archiveNotices(of: policy)
+    ) throws -> EntryReference {
+        try view.setActivatedPolicy(ActivatedPolicy(policy))
+        try view.archiveNotices(of: policy)
         var members: JSONObject = [
             "approvals": approvals(of: policy), "policy": .string(policy.digest.text),
             "version": .integer(Int64(policy.bundle.version)),

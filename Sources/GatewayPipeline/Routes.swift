@@ -16,15 +16,19 @@ extension Gateway {
             context.reading(ExplainBody.self) { explain($0, context) }
         case .acknowledgeEvent:
             context.reading(AcknowledgeBody.self) { body in
-                edit(context) { batch, now in
-                    Answer(json: try batch.acknowledge(body, by: caller, at: now).json)
+                edit(context) { step, now in
+                    let answer = try step.acknowledge(body, by: caller, at: now)
+                    return { Answer(json: answer($0).json) }
                 }
             }
         case .getSend(let id):
             read(context) { try $0.sendStatus(id, caller, context.grants) }
         case .cancelSend(let id):
             context.readingOptional(EmptyBody.self) { _ in
-                edit(context) { batch, now in Answer(json: try batch.cancel(id, by: caller, at: now).json) }
+                edit(context) { step, now in
+                    let answer = try step.cancel(id, by: caller, at: now)
+                    return { Answer(json: answer($0).json) }
+                }
             }
         case .listTypes:
             let types = policy.current.types.map { TypeAnswer($0, for: caller, under: policy.current) }
@@ -60,18 +64,20 @@ extension Gateway {
             edit(context) { try $0.removeAddress(address, of: user, by: caller, at: $1).answer }
         case .addDeviceKey(let user, let device):
             context.reading(DeviceKeyBody.self) { body in
-                edit(context) { batch, now in
-                    let answer = try batch.addDeviceKey(body, to: device, of: user, by: caller, at: now)
-                    return Answer(status: 201, json: answer.json)
+                edit(context) { step, now in
+                    let answer = try step.addDeviceKey(body, to: device, of: user, by: caller, at: now)
+                    return { Answer(status: 201, json: answer($0).json) }
                 }
             }
         case .confirmDeviceKey(let user, let device, let key):
             context.reading(KeyConfirmBody.self) { body in
-                edit(context) { batch, now in
-                    Answer(
-                        json: try batch.confirmDeviceKey(
-                            key, body, of: device, user: user, by: caller, at: now
-                        ).json)
+                edit(context) { step, now in
+                    switch try step.confirmDeviceKey(
+                        key, body, of: device, user: user, by: caller, at: now)
+                    {
+                    case .right(let answer): return { Answer(json: answer($0).json) }
+                    case .wrong(let refusal): return { _ in Problem(refusal).answer }
+                    }
                 }
             }
         case .addConsent(let user):
@@ -139,10 +145,10 @@ extension Gateway {
         }
     }
 
-    /// Changes something: through the engine, in one savepoint, answered after the commit.
+    /// Changes something: through the engine, as one step, answered after the commit.
     func edit(
         _ context: RouteContext, lane: EngineLane = .general,
-        _ change: @escaping @Sendable (BatchContext, Instant) throws -> Answer
+        _ change: @escaping @Sendable (StepContext, Instant) throws -> Citing<Answer>
     ) {
         engine.submit(EditOperation(caller: context.caller, lane: lane, edit: change, reply: context.answer))
     }
@@ -206,8 +212,9 @@ extension Gateway {
                         "no device key `\(key)`; the gateway's own keys change with `sendgate keys` and a restart"
                 ).answer)
         }
-        edit(context, lane: .security) { batch, now in
-            Answer(json: try batch.changeDeviceKey(id, event, by: caller, at: now).json)
+        edit(context, lane: .security) { step, now in
+            let answer = try step.changeDeviceKey(id, event, by: caller, at: now)
+            return { Answer(json: answer($0).json) }
         }
     }
 
@@ -237,6 +244,11 @@ extension Problem {
     }
 }
 
-extension RecordedAnswer {
-    var answer: Answer { Answer(json: json) }
+extension Recorded {
+    var answer: Citing<Answer> {
+        { [entry, isReplayed, noEffect] places in
+            Answer(
+                json: RecordedAnswer(trail: places[entry], isReplayed: isReplayed, noEffect: noEffect).json)
+        }
+    }
 }

@@ -21,15 +21,15 @@ struct UnknownPeerOperation: EngineOperation {
 
     var caller: CallerName? { nil }
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+    func perform(in batch: Batch) throws -> Completion {
         var members: JSONObject = ["uid": .integer(Int64(count.key)), "count": .integer(Int64(count.count))]
         if let peer {
             members["gid"] = .integer(Int64(peer.credentials.groupID))
             members["pid"] = .integer(Int64(peer.credentials.processID))
             members["listener"] = .integer(Int64(peer.listener))
         }
-        try batch.record(.unknownPeer, at: batch.now(), members)
-        return { meter.committed(count) }
+        try batch.step { try $0.record(.unknownPeer, at: $0.now(), members) }
+        return { _ in meter.committed(count) }
     }
 
     func refuse(_ failure: EngineFailure) { meter.refused(count) }

@@ -203,9 +203,6 @@ final class Connection: @unchecked Sendable {
     private static let beginWriting = StatementText("transaction", "BEGIN IMMEDIATE")
     private static let commitText = StatementText("transaction", "COMMIT")
     private static let rollbackText = StatementText("transaction", "ROLLBACK")
-    private static let savepointText = StatementText("transaction", "SAVEPOINT item")
-    private static let releaseText = StatementText("transaction", "RELEASE item")
-    private static let rollbackToText = StatementText("transaction", "ROLLBACK TO item")
 
     func begin(writing: Bool) throws {
         lostTransaction = false
@@ -234,7 +231,7 @@ final class Connection: @unchecked Sendable {
     func rollBack() {
         isInTransaction = false
         lostTransaction = false
-        sums?.goBackToStart()
+        sums?.goBack()
         // Nothing to do when SQLite has rolled back by itself. A rollback in memory cannot fail in another
         // way that would leave a transaction open, and the next `begin` would say so.
         if !isClosed, sqlite3_get_autocommit(handle) == 0 { _ = try? change(Self.rollbackText) }
@@ -251,20 +248,6 @@ final class Connection: @unchecked Sendable {
             rollBack()
             throw error
         }
-    }
-
-    func setSavepoint() throws {
-        try change(Self.savepointText)
-        sums?.mark()
-    }
-    func releaseSavepoint() throws {
-        try change(Self.releaseText)
-        sums?.release()
-    }
-    func rollBackToSavepoint() throws {
-        sums?.goBack()
-        try change(Self.rollbackToText)
-        try change(Self.releaseText)
     }
 
     // MARK: Statements

@@ -60,6 +60,7 @@ extension GateReading {
         record.facts = content.facts
         record.event = content.event
         record.mayHaveArrived = content.mayHaveArrived
+        record.isCancelled = content.isCancelled
         return record
     }
 

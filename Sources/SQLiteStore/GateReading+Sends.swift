@@ -151,49 +151,12 @@ extension GateReading {
 
     // MARK: Counters
 
-    private static let forwardsSince = StatementText(
-        "history", key: 4,
-        """
-        SELECT person, kind, at, number, type, category FROM history
-        WHERE person = ? AND kind = 1 AND at >= ?
-        """)
-
-    /// Looks at every forward of the person inside the longer of the two windows: a handful for a person,
-    /// because these are the very forwards the caps bound.
-    final func forwardCounts(
-        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
-        categorySince: Instant?, besides: SendID?
-    ) throws -> (type: Int, category: Int) {
-        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min(),
-            let person = try person(subject)
-        else { return (0, 0) }
-        // A type that was never forwarded has no number, and so no count.
-        let typeNumber = try words.number(of: type.text, in: gate)
-        let own = try besides.flatMap { try number(of: $0) }
-        var counts = (type: 0, category: 0)
-        try gate.scan(Self.forwardsSince) {
-            $0.add(person)
-            $0.add(earliest)
-        } read: { row in
-            for _ in 0..<2 { _ = row.integer() }
-            let at = try row.instant()
-            if row.integer() == own { return true }
-            let forwardedType = row.integer()
-            let forwardedCategory = row.integer()
-            if let typeSince, at >= typeSince, forwardedType == typeNumber { counts.type += 1 }
-            if let categorySince, at >= categorySince, forwardedCategory == category.code {
-                counts.category += 1
-            }
-            return true
-        }
-        return counts
-    }
-
     private static let newestForwards = StatementText(
         "history", key: 4,
         """
-        SELECT person, kind, at, number, type, category FROM history WHERE person = ? AND kind = 1 AND at >= ?
-        ORDER BY at DESC, number DESC LIMIT ?
+        SELECT h.person, h.kind, h.at, h.number, h.type, h.category, s.id
+        FROM history AS h LEFT JOIN send AS s ON s.number = h.number
+        WHERE h.person = ? AND h.kind = 1 AND h.at >= ? ORDER BY h.at DESC, h.number DESC LIMIT ?
         """)
 
     final func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
@@ -208,7 +171,7 @@ extension GateReading {
             _ = row.integer()
             return ForwardRecord(
                 at: at, type: TypeID(try words.text(of: row.integer(), in: gate)),
-                category: try row.code(Category.self))
+                category: try row.code(Category.self), send: try row.optionalID())
         }
     }
 

@@ -274,14 +274,11 @@ final class Words {
         texts[number] = text
     }
 
-    /// A point to go back to.
-    var mark: Int { uncommitted.count }
-
-    func rollBack(to mark: Int) {
-        for text in uncommitted[mark...] {
+    func rollBack() {
+        for text in uncommitted {
             if let number = numbers.removeValue(forKey: text) { texts[number] = nil }
         }
-        uncommitted.removeSubrange(mark...)
+        uncommitted = []
     }
 
     func commit() { uncommitted = [] }

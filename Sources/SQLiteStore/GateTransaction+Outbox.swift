@@ -58,7 +58,7 @@ extension GateTransaction {
     private func write(_ record: OutboxRecord, number: Int64, with statement: StatementText) throws {
         let content = OutboxRecord.Content(
             headers: record.headers, body: record.body, facts: record.facts, event: record.event,
-            mayHaveArrived: record.mayHaveArrived)
+            mayHaveArrived: record.mayHaveArrived, isCancelled: record.isCancelled)
         let sealed = try cipher.seal(
             content.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
         let caller = try words.makeNumber(of: record.request.caller.text, in: gate)

@@ -116,7 +116,7 @@ extension GateTransaction {
 
     private static let appendLedger = StatementText("ledger", "INSERT INTO ledger VALUES (?, ?, ?, ?)")
 
-    private func append(
+    func append(
         _ fields: [UInt8], to kind: LedgerKind, at position: Int64, of subject: SubjectID
     ) throws {
         let person = try makePerson(subject)
@@ -127,22 +127,6 @@ extension GateTransaction {
             $0.add(position)
             $0.add(sealed)
         }
-    }
-
-    @discardableResult
-    func appendConsent(_ event: ConsentEvent) throws -> Int64 {
-        let earlier = event.withdraws == nil ? [] : try consentEvents(of: event.subject)
-        let moment = ConsentLedger.moment(of: event, in: earlier)
-        var position: Int64 = 0
-        try change(event.subject) { position = $0.hear(event, moment: moment) }
-        try append(event.sealedFields, to: .consent, at: position, of: event.subject)
-        return position
-    }
-
-    func appendPreference(_ record: PreferenceRecord) throws {
-        var position: Int64 = 0
-        try change(record.subject) { position = $0.choose(record) }
-        try append(record.sealedFields, to: .choice, at: position, of: record.subject)
     }
 
     // MARK: Forgetting

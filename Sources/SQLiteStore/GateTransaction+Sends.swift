@@ -11,7 +11,6 @@ extension GateTransaction {
         """)
     private static let insertHistory = StatementText(
         "history", "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)")
-    private static let setEntry = StatementText("send", "UPDATE send SET entry_index = ? WHERE number = ?")
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
@@ -70,27 +69,19 @@ extension GateTransaction {
         return number
     }
 
-    func setSendEntry(_ id: SendID, index: UInt64) throws {
-        let number = try requiredNumber(of: id)
-        try gate.change(Self.setEntry) {
-            $0.add(Int64(bitPattern: index))
-            $0.add(number)
-        }
-    }
-
     /// A send counts once, at its first forward, however many destinations it has.
-    func countForward(
-        of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID
-    ) throws {
+    func countForward(of subject: SubjectID, _ forward: ForwardRecord) throws {
+        guard let send = forward.send else { return }
         let number = try requiredNumber(of: send)
         let isFirst = try gate.change(Self.setForwarded) {
-            $0.add(at)
+            $0.add(forward.at)
             $0.add(number)
         }
         guard isFirst > 0 else { return }
-        let typeNumber = try words.makeNumber(of: type.text, in: gate)
+        let typeNumber = try words.makeNumber(of: forward.type.text, in: gate)
         try note(
-            HistoryKind.forward, of: subject, at: at, number: number, type: typeNumber, category: category)
+            HistoryKind.forward, of: subject, at: forward.at, number: number, type: typeNumber,
+            category: forward.category)
     }
 
     private static let replaceTold = StatementText("told", "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)")
@@ -106,11 +97,11 @@ extension GateTransaction {
         }
     }
 
-    func removeTold(_ event: Tag, to subject: SubjectID) throws {
-        guard let person = try person(subject) else { return }
+    func removeTold(_ key: EventKey) throws {
+        guard let person = try person(key.subject) else { return }
         try gate.change(Self.deleteTold) {
             $0.add(person)
-            $0.add(event)
+            $0.add(key.event)
         }
     }
 

@@ -13,11 +13,7 @@ extension GateTransaction {
     /// Entries of one full bundle of the trail's directory (C2SP tlog-tiles).
     static let bundleEntryCount: UInt64 = 256
 
-    func appendEntry(_ entry: StoredEntry) throws {
-        precondition(
-            entry.index == tail.entryCount,
-            "entry \(entry.index) appended to a trail of \(tail.entryCount) entries")
-        precondition(entry.leaf.count == 32, "a leaf hash of \(entry.leaf.count) bytes")
+    func append(_ entry: StoredEntry) throws {
         try gate.change(Self.insertEntry) {
             $0.add(Int64(bitPattern: entry.index))
             $0.add(entry.time)
@@ -29,8 +25,6 @@ extension GateTransaction {
         if let newest = tail.newestEntryTime, entry.time < newest { try addTimeStep() }
         tail.newestEntryTime = entry.time
     }
-
-    func setNewestEntryClock(_ reading: ClockReading) throws { tail.newestEntryClock = reading }
 
     /// Lets go of the entries whose full bundle the tree now holds durably; those of the bundle that is still
     /// filling stay, because that file will be written again.

@@ -34,11 +34,12 @@ final class SubjectsWriter: Sendable {
     func giveBack() { lock.signal() }
 }
 
-/// One open transaction: `gate.db` always, `subjects.db` from the first new pseudonym on.
+/// What the writer of `gate.db` reads and changes, over what is kept in memory of it: look-ups for a batch, each by itself;
+/// or one open transaction, of `gate.db` always and of `subjects.db` from the first new pseudonym on.
 ///
 /// Order of commits: the mapping first, then everything that refers to it. A crash between the two leaves a
 /// mapping that nothing refers to, which the next registration of the same user takes up.
-final class GateTransaction: GateReading, StoreTransaction {
+final class GateTransaction: GateReading {
     let writer: GateWriter
     private let subjectsWriter: SubjectsWriter
     var tail: Tail
@@ -46,7 +47,6 @@ final class GateTransaction: GateReading, StoreTransaction {
     /// The send inserted last, whose number the statements about it need.
     var newestSend: (id: SendID, number: Int64)?
     let prunedRowCountMax: Int
-    private var savepointDepth = 0
     /// States as this transaction has them so far; their rows are written once, at its end.
     private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
     /// What was read, for the cache, once it is known that it was committed.
@@ -118,16 +118,10 @@ final class GateTransaction: GateReading, StoreTransaction {
         return try subjectsWriter.connection.exclusively { try body(subjectsWriter.connection) }
     }
 
-    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
+    /// Gives a user a pseudonym that they had not before; one that is marked for destruction is not taken up again.
+    private func make(_ subject: Subject, for user: UserID) throws {
         try beginMappings()
-        return try withMappings { connection in
-            // A pseudonym that is marked for destruction is not taken up again: erasing is final, and the
-            // same user starts as somebody new.
-            if let known = try known(mappings.find(user, in: connection)), try !isErased(known.id) {
-                return known
-            }
-            return try mappings.make(subject, for: user, in: connection)
-        }
+        try withMappings { try mappings.put(subject, for: user, in: $0) }
     }
 
     private func beginMappings() throws {
@@ -139,12 +133,6 @@ final class GateTransaction: GateReading, StoreTransaction {
         do {
             try subjectsWriter.connection.exclusively {
                 try subjectsWriter.connection.begin(writing: true)
-                do {
-                    for _ in 0..<savepointDepth { try subjectsWriter.connection.setSavepoint() }
-                } catch {
-                    subjectsWriter.connection.rollBack()
-                    throw error
-                }
             }
         } catch {
             subjectsWriter.giveBack()
@@ -153,34 +141,60 @@ final class GateTransaction: GateReading, StoreTransaction {
         writesMappings = true
     }
 
-    // MARK: Undoing
+    // MARK: Writing
 
-    func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
-        try gate.setSavepoint()
-        if writesMappings { try withMappings { try $0.setSavepoint() } }
-        savepointDepth += 1
-        let before = (tail: tail, tally: tally, words: words.mark, changed: changed)
-        let result: Result
-        do {
-            // Whoever runs the savepoint may go on after it.
-            result = try damages.noting(body)
-        } catch {
-            savepointDepth -= 1
-            (tail, tally) = (before.tail, before.tally)
-            words.rollBack(to: before.words)
-            newestSend = nil
-            changed = before.changed
-            // What was read since may have been made since.
-            (read, readSubjects) = ([:], [:])
-            forgetPerson()
-            try gate.rollBackToSavepoint()
-            if writesMappings { try withMappings { try $0.rollBackToSavepoint() } }
-            throw error
+    /// Writes what one step did.
+    ///
+    /// - Returns: Its entries with their places, and how many rows went because their time was over.
+    func write(_ change: Change) throws -> (entries: [StoredEntry], prunedRowCount: Int) {
+        // First: a step of the clock begins in front of the rows that come with its entry.
+        var entries: [StoredEntry] = []
+        for entry in change.entries {
+            let stored = try entry.stored(at: tail.entryCount, entry.time)
+            try append(stored)
+            entries.append(stored)
         }
-        savepointDepth -= 1
-        try gate.releaseSavepoint()
-        if writesMappings { try withMappings { try $0.releaseSavepoint() } }
-        return result
+        if let clock = change.clock { tail.newestEntryClock = clock }
+        for (user, subject) in change.newSubjects { try make(subject, for: user) }
+        for (_, state) in change.states.pairs { try put(state) }
+        for event in change.consents {
+            try append(event.sealedFields, to: .consent, at: event.sequence, of: event.subject)
+        }
+        for (record, position) in change.choices {
+            try append(record.sealedFields, to: .choice, at: position, of: record.subject)
+        }
+        for send in change.sends { try insertSend(send) }
+        for (subject, record) in change.forwards { try countForward(of: subject, record) }
+        for (key, record) in change.told.pairs {
+            if let record { try putTold(record, to: key.subject) } else { try removeTold(key) }
+        }
+        for write in change.duties {
+            switch write {
+            case .put(let record): try putDuty(record)
+            case .remove(let key): try removeDuty(key.event, of: key.subject)
+            case .removeOf(let send, let subject): try removeDuties(of: send, to: subject)
+            }
+        }
+        for write in change.messages {
+            switch write {
+            case .insert(let record): try insertOutbox(record)
+            case .update(let record): try updateOutbox(record)
+            case .attempt(let message, let moment): try markAttempt(message, at: moment)
+            case .postpone(let message, let moment): try postponeOutbox(message, until: moment)
+            case .remove(let message): try removeOutbox(message)
+            }
+        }
+        for event in change.events { try appendEvent(event) }
+        for (name, value) in change.settings.pairs { try setSetting(name, to: value) }
+        for subject in change.erased { try eraseSubject(subject) }
+        if let size = change.publishedSize { try setPublishedSize(size) }
+        return (entries, try change.prunedBefore.map { try prune(before: $0) } ?? 0)
+    }
+
+    /// Keeps in memory what was looked up outside of a transaction.
+    func keepRead() {
+        for (subject, person) in read { writer.cache.people[subject] = person }
+        for (user, subject) in readSubjects { writer.cache.subjects[user] = subject }
     }
 
     /// Writes what was kept in memory and commits: subjects first, then the gate.
@@ -197,9 +211,8 @@ final class GateTransaction: GateReading, StoreTransaction {
         words.commit()
         writer.tail = tail
         writer.tally = tally
-        for (subject, person) in read { writer.cache.people[subject] = person }
+        keepRead()
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
-        for (user, subject) in readSubjects { writer.cache.subjects[user] = subject }
         writer.coveredSealCount = sealCount
     }
 
@@ -237,7 +250,7 @@ final class GateTransaction: GateReading, StoreTransaction {
             endMappings()
         }
         gate.rollBack()
-        words.rollBack(to: 0)
+        words.rollBack()
     }
 
     private func endMappings() {

@@ -194,8 +194,8 @@ final class RowSums {
     private let positions: [String: Int]
     private let codes: RowCodes
     private(set) var sums: [TableSum]
-    /// What the open transaction began with, then each open savepoint.
-    private var marks: [(sums: [TableSum], changeCount: Int)] = []
+    /// What the open transaction began with.
+    private var start: (sums: [TableSum], changeCount: Int)?
     /// Of the statement that runs.
     private var pending: [(table: Int, added: TableSum?, removed: TableSum?)] = []
     private var pendingChanges: [Change] = []
@@ -258,25 +258,19 @@ final class RowSums {
 
     // MARK: Transactions
 
-    func mark() { marks.append((sums, changes.count)) }
+    func mark() { start = (sums, changes.count) }
 
-    /// Goes back to the newest mark and forgets it.
+    /// Goes back to where the open transaction began.
     func goBack() {
-        guard let mark = marks.popLast() else { return }
-        sums = mark.sums
-        if changes.count > mark.changeCount { changes.removeSubrange(mark.changeCount...) }
-        if marks.isEmpty { isWritten = true }
+        guard let start else { return }
+        self.start = nil
+        sums = start.sums
+        if changes.count > start.changeCount { changes.removeSubrange(start.changeCount...) }
+        isWritten = true
     }
-
-    func goBackToStart() {
-        if marks.count > 1 { marks.removeSubrange(1...) }
-        goBack()
-    }
-
-    func release() { if marks.count > 1 { marks.removeLast() } }
 
     func didCommit() {
-        marks = []
+        start = nil
         isWritten = true
     }
 

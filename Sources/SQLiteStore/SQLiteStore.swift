@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: who is who. Both in WAL mode with
 ///   `synchronous=FULL`, read back when the connection opens.
-/// - One writer: `write` runs one `BEGIN IMMEDIATE … COMMIT` at a time; `read` uses a small pool of
+/// - One writer: `commit` runs one `BEGIN IMMEDIATE … COMMIT` at a time; `read` uses a small pool of
 ///   read-only connections beside it.
 /// - A failed synchronization is remembered: from then on every call throws
 ///   `StoreError.lostDurability`, because nothing this process sees is known to be on disk. A restart reads
@@ -177,7 +177,7 @@ package final class SQLiteStore: GateStore {
     deinit { close() }
 
     /// Waits for what is under way, closes the files and lets go of the directory. Every later call throws
-    /// `StoreError.unavailable`. Not from inside a `read` or `write`.
+    /// `StoreError.unavailable`. Not from inside a `read` or `commit`.
     package func close() {
         stopped.withLock { $0 = $0 ?? .unavailable("the store is closed") }
         // Connections that only read close first, so that the writing ones, closing last, can fold their logs
@@ -192,26 +192,54 @@ package final class SQLiteStore: GateStore {
 
     // MARK: Reading and writing
 
-    package func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
-        try watchingDurability {
-            try writer.connection.exclusively {
-                try refuseWhenStopped()
-                return try subjectsForWriting.exclusively { try transact(body) }
+    package func load(_ asks: [Ask], into state: BatchState) throws {
+        try writer.connection.exclusively {
+            try refuseWhenStopped()
+            // One after the other rather than in one snapshot: nobody else changes `gate.db`, and an erasure, which
+            // changes `subjects.db`, waits for this connection.
+            try subjectsForWriting.exclusively {
+                let reading = transaction()
+                defer { reading.close() }
+                state.begin(at: try reading.trailTail())
+                try damages.noting { try reading.answer(asks, into: state) }
+                reading.keepRead()
             }
         }
     }
 
-    private func transact<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
-        let gate = writer.connection
-        try gate.begin(writing: true)
-        let transaction = GateTransaction(
+    package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+        try watchingDurability {
+            try writer.connection.exclusively {
+                try refuseWhenStopped()
+                return try subjectsForWriting.exclusively {
+                    try write(changes, expecting: state.tail?.entryCount ?? 0)
+                }
+            }
+        }
+    }
+
+    private func transaction() -> GateTransaction {
+        GateTransaction(
             writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
             prunedRowCountMax: limits.prunedRowCountMax, damages: damages)
-        let result: Result
+    }
+
+    private func write(_ changes: [Change], expecting index: UInt64) throws -> CommitOutcome {
+        var receipt = CommitReceipt(entries: [], expectedIndex: index)
+        try writer.connection.begin(writing: true)
+        let transaction = transaction()
         do {
-            defer { subjectsForWriting.rollBack() }
-            try subjectsForWriting.begin(writing: false)
-            result = try damages.noting { try body(transaction) }
+            for (position, change) in changes.enumerated() {
+                do {
+                    let (entries, prunedRowCount) = try damages.noting { try transaction.write(change) }
+                    receipt.entries += entries
+                    receipt.prunedRowCount += prunedRowCount
+                } catch let error where StoreFailure.isOfOneRow(error) {
+                    transaction.rollBack()
+                    transaction.close()
+                    return .refused(change: position, error)
+                }
+            }
             try damages.noting { try transaction.commit() }
         } catch {
             transaction.rollBack()
@@ -220,7 +248,7 @@ package final class SQLiteStore: GateStore {
         }
         defer { transaction.close() }
         try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
-        return result
+        return .done(receipt)
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {

@@ -100,29 +100,35 @@ extension OutboxRecord {
         var facts: [UInt8]
         var event: Tag?
         var mayHaveArrived: Bool
+        var isCancelled: Bool
 
         var byteCount: Int { headers.count + body.count + facts.count }
 
         var sealedFields: [UInt8] {
-            var fields = FieldWriter(version: 2, capacity: 40 + byteCount)
+            var fields = FieldWriter(version: 3, capacity: 40 + byteCount)
             fields.put(headers)
             fields.put(body)
             fields.put(facts)
             fields.put(event?.bytes ?? [])
             fields.put(mayHaveArrived)
+            fields.put(isCancelled)
             return fields.bytes
         }
 
-        init(headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag?, mayHaveArrived: Bool) {
+        init(
+            headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag?, mayHaveArrived: Bool,
+            isCancelled: Bool
+        ) {
             self.headers = headers
             self.body = body
             self.facts = facts
             self.event = event
             self.mayHaveArrived = mayHaveArrived
+            self.isCancelled = isCancelled
         }
 
         init(sealedFields: [UInt8]) throws {
-            var fields = try FieldReader(sealedFields, versions: 1...2, table: "outbox")
+            var fields = try FieldReader(sealedFields, versions: 1...3, table: "outbox")
             headers = try fields.byteArray()
             body = try fields.byteArray()
             facts = try fields.byteArray()
@@ -132,6 +138,7 @@ extension OutboxRecord {
                 throw StoreError.damaged(table: "outbox", "a sealed row holds a tag of \(tag.count) bytes")
             }
             mayHaveArrived = fields.version >= 2 ? try fields.flag() : false
+            isCancelled = fields.version >= 3 ? try fields.flag() : false
             try fields.finish()
         }
     }

@@ -13,6 +13,11 @@ package struct StoreConflict: Error, Equatable, Sendable, CustomStringConvertibl
 
 /// Translates SQLite's result codes into what the gate can act on.
 enum StoreFailure {
+    /// Whether it is the matter of one row, so that what is about others can still be written.
+    static func isOfOneRow(_ error: any Error) -> Bool {
+        error is StoreConflict || (error as? StoreError)?.damage?.row != nil
+    }
+
     /// - Parameters:
     ///   - code: An extended result code (sqlite.org/rescode.html).
     ///   - file: The database's file name.

@@ -12,7 +12,6 @@ struct SubjectMappings: Sendable {
     let index: HMACKey
 
     private static let tagKey = SealedColumn("subject", "tag_key")
-    static let tagKeyByteCount = 32
 
     private static let columns = "number, user, subject, tag_key"
     private static let byUser = StatementText("subject", "SELECT \(columns) FROM subject WHERE user = ?")
@@ -50,25 +49,23 @@ struct SubjectMappings: Sendable {
         let id = try row.id(SubjectID.self)
         var tagKey = try cipher.open(row.byteArray(), in: Self.tagKey, row: key + id.bytes)
         defer { tagKey.withUnsafeMutableBytes { Self.zero($0) } }
-        guard tagKey.count == Self.tagKeyByteCount else {
+        guard tagKey.count == Subject.tagKeyByteCount else {
             throw StoreError.damaged(table: "subject", "a tag key has \(tagKey.count) bytes")
         }
         return Subject(id: id, tagKey: SecretBytes(copying: tagKey))
     }
 
-    /// Gives `user` a new pseudonym with a new key, whatever the row held before.
-    func make(_ subject: SubjectID, for user: UserID, in connection: Connection) throws -> Subject {
+    /// Gives `user` a pseudonym and a key, whatever the row held before.
+    func put(_ subject: Subject, for user: UserID, in connection: Connection) throws {
         let key = key(of: user)
-        let tagKey = try SecretBytes.random(byteCount: Self.tagKeyByteCount)
-        var plain = tagKey.withUnsafeBytes { Array($0) }
+        var plain = subject.tagKey.withUnsafeBytes { Array($0) }
         defer { plain.withUnsafeMutableBytes { Self.zero($0) } }
-        let sealed = try cipher.seal(plain, in: Self.tagKey, row: key + subject.bytes)
+        let sealed = try cipher.seal(plain, in: Self.tagKey, row: key + subject.id.bytes)
         try connection.change(Self.put) {
             $0.add(key)
-            $0.add(subject)
+            $0.add(subject.id)
             $0.add(sealed)
         }
-        return Subject(id: subject, tagKey: tagKey)
     }
 
     /// The copy outside `SecretBytes` ends here; `explicit_bzero` is never optimised away.

@@ -25,9 +25,7 @@ import Testing
         "GatewayPipelineTests/StoredColumnTests.swift": 1,
         "KeyLifecycleTests/KeyStateTests.swift": 1,
         "SQLiteStoreTests/DamageTests.swift": 1,
-        "SQLiteStoreTests/FaultTests.swift": 1,
         "SQLiteStoreTests/FaultyFiles.swift": 1,
-        "SQLiteStoreTests/IntegrityTests.swift": 2,
         "SQLiteStoreTests/OpeningTests.swift": 1,
         "SealedPushTests/SealedPushOpenerTests.swift": 1,
         "SendPlanningTests/DamagedEntryTests.swift": 1,
@@ -35,7 +33,6 @@ import Testing
         "SendgateEndToEndTests/DurabilityTests.swift": 1,
         // A body that is not JSON has no members.
         "SendgateEndToEndTests/Harness/RawConnection.swift": 1,
-        "StoreConformanceTests/OutboxPromises.swift": 2,
         "TrailDirectoryTests/WriterTests.swift": 4,
         "UnixHTTPClientTests/UnixHTTPClientTests.swift": 1,
         "UnixSocketEndpointTests/EndpointKit.swift": 1,

@@ -13,7 +13,7 @@ import Testing
 private struct IdleOperation: EngineOperation {
     let caller: CallerName?
     let lane: EngineLane
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void { {} }
+    func perform(in batch: Batch) throws -> Completion { { _ in } }
     func refuse(_ failure: EngineFailure) {}
 }
 

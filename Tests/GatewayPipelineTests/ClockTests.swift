@@ -143,9 +143,8 @@ import Testing
         }
         await gate.settle()
         #expect(gate.alarms.all.count == 1, "\(gate.alarms.all)")
-        let accepted = try gate.store.write {
-            try ClockGuard(limits: EngineLimits()).accept(gate.clock.reading(), by: 1000, in: $0)
-        }
+        let accepted = try ClockGuard(limits: EngineLimits()).accept(
+            gate.clock.reading(), by: 1000, in: gate.store)
         guard case .recorded = accepted else {
             Issue.record("\(accepted)")
             return
@@ -160,10 +159,8 @@ import Testing
         let entryCount = try gate.entries().count
         for wall in [Instant(milliseconds: -1), Instant(milliseconds: Instant.storable.upperBound + 1)] {
             #expect(throws: EngineFailure.self) {
-                try gate.store.write {
-                    try ClockGuard(limits: EngineLimits()).accept(
-                        ClockReading(wall: wall, uptime: 1, boot: "first"), by: 1000, in: $0)
-                }
+                try ClockGuard(limits: EngineLimits()).accept(
+                    ClockReading(wall: wall, uptime: 1, boot: "first"), by: 1000, in: gate.store)
             }
         }
         #expect(try gate.entries().count == entryCount)
@@ -216,7 +213,7 @@ import Testing
         let gate = try await gate()
         let clockGuard = ClockGuard(limits: EngineLimits())
         func accept() throws -> ClockGuard.Acceptance {
-            try gate.store.write { try clockGuard.accept(gate.clock.reading(), by: 1000, in: $0) }
+            try clockGuard.accept(gate.clock.reading(), by: 1000, in: gate.store)
         }
         // Nothing is wrong: nothing is written.
         #expect(try accept() == .unnecessary)

@@ -183,11 +183,11 @@ import Testing
         // Whose it is and what its caller calls it are in its tag; where its entry lies is not known before it is written.
         let fields = Mirror(reflecting: whole).children.compactMap(\.label)
         #expect(Set(edits.map(\.0)) == Set(fields).subtracting(["subject", "id", "entryIndex"]))
-        var hashes: Set<String> = [BatchContext.hash(whole)]
+        var hashes: Set<String> = [StepContext.hash(whole)]
         for (_, edit) in edits {
             var changed = whole
             edit(&changed)
-            hashes.insert(BatchContext.hash(changed))
+            hashes.insert(StepContext.hash(changed))
         }
         #expect(hashes.count == edits.count + 1)
     }

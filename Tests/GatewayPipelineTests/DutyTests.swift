@@ -14,9 +14,10 @@ import WireProtocol
         let finished: @Sendable () -> Void
         var caller: CallerName? { nil }
         var lane: EngineLane { .security }
-        func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-            _ = try batch.raiseOverdueDuties(at: batch.now())
-            return finished
+        var scans: Bool { true }
+        func perform(in batch: Batch) throws -> Completion {
+            _ = try batch.raiseOverdueDuties()
+            return { [finished] _ in finished() }
         }
         func refuse(_ failure: EngineFailure) { Issue.record("refused: \(failure)") }
     }

@@ -14,9 +14,9 @@ private struct ActOperation: EngineOperation {
     let act: @Sendable () -> Void
     var caller: CallerName? { nil }
     var lane: EngineLane { .general }
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+    func perform(in batch: Batch) throws -> Completion {
         act()
-        return {}
+        return { _ in }
     }
     func refuse(_ failure: EngineFailure) { Issue.record("the act was refused: \(failure)") }
 }
@@ -360,21 +360,20 @@ private final class FailingStore: GateStore {
 
     init(_ store: SQLiteStore) { self.store = store }
 
-    /// Every write from here on throws, after its body has run.
+    /// Every commit from here on throws.
     func fail(_ failure: StoreError?) { state.withLock { $0 = (failure, $0.erasureFailure, 0) } }
     func failErasures(_ failure: StoreError?) { state.withLock { $0.erasureFailure = failure } }
     var writeCount: Int { state.withLock { $0.writeCount } }
 
-    func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
+    func load(_ asks: [Ask], into state: BatchState) throws { try store.load(asks, into: state) }
+
+    func commit(_ changes: [Change], against loaded: BatchState) throws -> CommitOutcome {
         let failure = state.withLock { state in
             state.writeCount += 1
             return state.failure
         }
-        return try store.write { transaction in
-            let result = try body(transaction)
-            if let failure { throw failure }
-            return result
-        }
+        if let failure { throw failure }
+        return try store.commit(changes, against: loaded)
     }
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result { try store.read(body) }
     func finishErasures() throws {

@@ -69,10 +69,10 @@ struct HoldOperation: EngineOperation {
     let release = DispatchSemaphore(value: 0)
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+    func perform(in batch: Batch) throws -> Completion {
         entered.signal()
         release.wait()
-        return {}
+        return { _ in }
     }
     func refuse(_ failure: EngineFailure) { Issue.record("the hold was refused: \(failure)") }
 }
@@ -82,7 +82,7 @@ struct PassOperation: EngineOperation {
     let passed: @Sendable () -> Void
     var caller: CallerName? { nil }
     var lane: EngineLane { .general }
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void { passed }
+    func perform(in batch: Batch) throws -> Completion { { [passed] _ in passed() } }
     func refuse(_ failure: EngineFailure) { Issue.record("the pass was refused: \(failure)") }
 }
 

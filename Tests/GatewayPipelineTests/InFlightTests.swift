@@ -265,13 +265,15 @@ import Testing
 
 /// Does something and then fails, so that all of it is undone.
 private struct FailingOperation: EngineOperation {
-    let body: @Sendable (BatchContext) throws -> Void
+    let body: @Sendable (StepContext) throws -> Void
     let done: @Sendable () -> Void
     var caller: CallerName? { nil }
     var lane: EngineLane { .general }
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        try body(batch)
-        throw EngineFailure.overloaded
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.step { step in
+            try body(step)
+            throw EngineFailure.overloaded
+        }
     }
     func refuse(_ failure: EngineFailure) { done() }
 }

@@ -149,9 +149,9 @@ import Testing
         let seconds: Int64
         var caller: CallerName? { nil }
         var lane: EngineLane { .general }
-        func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
+        func perform(in batch: Batch) throws -> Completion {
             clock.step(seconds: seconds)
-            return {}
+            return { _ in }
         }
         func refuse(_ failure: EngineFailure) { Issue.record("the step was refused: \(failure)") }
     }

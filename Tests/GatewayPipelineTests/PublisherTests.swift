@@ -1,10 +1,12 @@
 import AuditTrail
 import Dispatch
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import SQLiteStore
 import Synchronization
 import Testing
+
+@testable import SQLiteStore
 
 /// A tree that notes what is done with it, and fails or waits as it is told to.
 private final class ScriptedLibrary: TrailLibrary {
@@ -139,17 +141,19 @@ private final class ScriptedLibrary: TrailLibrary {
     @Test func `an entry whose bytes are not those that were answered is never published`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
-        try gate.store.write { transaction in
-            let entry = try #require(try transaction.entry(1))
-            try transaction.appendEntry(
-                StoredEntry(
-                    index: 2, time: entry.time, bytes: entry.bytes, leaf: Array(entry.leaf.reversed())))
+        let connection = try Connection(
+            path: gate.folder + "/gate.db", file: "tampered", role: .writer(byteCountMax: nil),
+            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 1_000)
+        try connection.exclusively {
+            try connection.script(StoreTampering.begin)
+            try connection.script("UPDATE entry SET bytes = CAST(replace(bytes, 'a', 'b') AS BLOB)")
+            try connection.script(StoreTampering.end)
         }
         let publisher = publisher(of: gate)
         publisher.start()
         publisher.drain()
         #expect(library.steps == [])
-        #expect(publisher.failure?.contains("`entry` row 2") == true, "\(publisher.failure ?? "none")")
+        #expect(publisher.failure?.contains("`entry` row 0") == true, "\(publisher.failure ?? "none")")
     }
 
     @Test func `what was left when it stops is published first`() async throws {

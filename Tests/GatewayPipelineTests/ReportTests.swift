@@ -106,6 +106,57 @@ import Testing
         #expect(try await events(gate) == [row.end])
     }
 
+    /// What comes of a message that is cancelled while it is under way: told as gone, and gone only if the hop has it.
+    @Test(arguments: rows, [false, true])
+    func `what is cancelled on its way is not tried again`(_ row: Row, _ isInDoubt: Bool) async throws {
+        let (gate, first, send) = try await gate()
+        var delivery = first
+        if isInDoubt {
+            try await gate.gateway.report(first.message, .ambiguous("reset"), retryAt: gate.clock.now())
+            delivery = try #require(try await gate.claim().first)
+        }
+        let cancelled = try await gate.call("payments", "POST", "/v1/sends/\(send)/cancel")
+        #expect(cancelled.json["withdrawn"] == [] && cancelled.json["gone"] == ["d_1"])
+        let isFinal = row.isOurs == nil
+        try await gate.gateway.report(
+            delivery.message, row.result,
+            retryAt: isFinal ? nil : gate.clock.now().advanced(bySeconds: 1))
+        let end = isFinal ? row.end : isInDoubt || row.isOurs == false ? "ambiguous" : "withdrawn"
+        #expect(try await events(gate) == [end])
+        #expect(try self.row(gate, delivery) == nil)
+        if end == "withdrawn" {
+            #expect(try gate.entries("unsent").map { $0["cause"]?.stringValue } == ["cancelled"])
+        }
+        gate.clock.advance(seconds: 120)
+        #expect(try await gate.claim().isEmpty)
+    }
+
+    @Test func `what may have arrived is not said to be withdrawn when its destination or its time is gone`()
+        async throws
+    {
+        for cause in ["removed", "expired", "cancelled"] {
+            let (gate, delivery, send) = try await gate()
+            try await gate.gateway.report(
+                delivery.message, .ambiguous("reset"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+            switch cause {
+            case "removed":
+                let path = "/v1/recipients/u_1/devices/d_1"
+                #expect(try await gate.call("product", "DELETE", path).status == 200)
+                gate.clock.advance(seconds: 1)
+            case "expired":
+                gate.clock.advance(
+                    milliseconds: delivery.expiresAt.milliseconds - gate.clock.now().milliseconds + 1)
+            default:
+                let path = "/v1/sends/\(send)/cancel"
+                #expect(try await gate.call("payments", "POST", path).json["gone"] == ["d_1"])
+                gate.clock.advance(seconds: 1)
+            }
+            #expect(try await gate.claim().isEmpty)
+            #expect(try await events(gate) == ["ambiguous"], "\(cause)")
+            #expect(try self.row(gate, delivery) == nil)
+        }
+    }
+
     @Test(arguments: [(-1, true), (0, true), (1, false)] as [(Int64, Bool)])
     func `a message goes until the millisecond it ends, and then says that it ended`(
         _ milliseconds: Int64, _ goes: Bool

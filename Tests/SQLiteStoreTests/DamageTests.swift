@@ -71,7 +71,8 @@ import Testing
             ),
             (
                 OutboxRecord.Content(
-                    headers: [1], body: [2, 3], facts: [4], event: .sample(5), mayHaveArrived: true
+                    headers: [1], body: [2, 3], facts: [4], event: .sample(5), mayHaveArrived: true,
+                    isCancelled: false
                 ).sealedFields, { _ = try OutboxRecord.Content(sealedFields: $0) }
             ),
         ]
@@ -140,7 +141,7 @@ import Testing
             { _ = try $0.newestEntryClock() }, { _ = try $0.setting("some") },
         ]
         for read in reads { try attempt { try store.read(read) } }
-        let changes: [(any StoreTransaction) throws -> Void] = [
+        let changes: [(StepView) throws -> Void] = [
             { transaction in
                 if let row = try transaction.outbox(message) { try transaction.updateOutbox(row) }
             }, { try $0.markAttempt(message, at: .sample) },
@@ -157,11 +158,11 @@ import Testing
         for change in changes {
             try attempt {
                 do {
-                    try store.write { (transaction: any StoreTransaction) throws -> Void in
+                    try store.write { (transaction: StepView) throws -> Void in
                         try change(transaction)
-                        throw Interrupted()
+                        try transaction.cannotBeWritten()
                     }
-                } catch is Interrupted {
+                } catch is StoreConflict {
                 }
             }
         }

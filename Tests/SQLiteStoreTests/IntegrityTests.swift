@@ -85,17 +85,17 @@ import Testing
                 let subject = try transaction.putCanaries(round + 1)
                 try transaction.putTold(
                     ToldRecord(event: .sample(round), send: nil, at: .sample), to: subject)
-                try? transaction.savepoint {
-                    try transaction.setSetting("undone", to: "\(round)")
-                    try transaction.removeOutbox(.sample(round + 1))
-                    throw Interrupted()
-                }
                 if round % 3 == 2 { try transaction.eraseSubject(.sample(round - 1)) }
                 if round % 4 == 3 { try transaction.removeDevice(.sample(1), of: subject) }
             }
-            _ = try? store.write { (transaction: any StoreTransaction) throws -> Void in
-                try transaction.eraseSubject(.sample(round + 1))
-                throw Interrupted()
+            #expect(throws: StoreConflict.self) {
+                try store.write { (transaction: StepView) throws -> Void in
+                    try transaction.setSetting("undone", to: "\(round)")
+                    try transaction.removeOutbox(.sample(round + 1))
+                    let key = EventKey(.sample(round), of: .sample(round + 1))
+                    try transaction.removeTold(key.event, to: key.subject)
+                    try transaction.cannotBeWritten()
+                }
             }
             try store.finishErasures()
             _ = try store.checkRows(countMax: 5)
@@ -116,7 +116,13 @@ import Testing
             )
         }
         let store = try openStore(folder.state, limits: Self.large)
-        #expect(throws: StoreError.self) { try store.write { try $0.setSendEntry(.sample(1), index: 7) } }
+        #expect(throws: StoreError.self) {
+            try store.write {
+                try $0.countForward(
+                    of: .sample(1), type: TypeID("t"), category: .transactional, at: .sample,
+                    send: .sample(1))
+            }
+        }
         #expect(throws: StoreError.self) { try store.write { try $0.markAttempt(.sample(1), at: .sample) } }
         // It can be put off, and stays what it is.
         try store.write { try $0.postponeOutbox(.sample(1), until: .sample) }

@@ -324,9 +324,9 @@ import Testing
         // A person's key and state, a record in either ledger, one send, one message, one event; and the state that the
         // person had before the first of them.
         #expect(used >= start.sealCount + 8)
-        try? first.write { (transaction: any StoreTransaction) throws -> Void in
+        try? first.write { (transaction: StepView) throws -> Void in
             _ = try transaction.putCanaries(2)
-            throw Interrupted()
+            try transaction.cannotBeWritten()
         }
         #expect(first.dataKeyUse.sealCount > used)
         let last = first.dataKeyUse.sealCount

@@ -103,7 +103,7 @@ enum Canary {
     ]
 }
 
-extension StoreTransaction {
+extension StepView {
     /// Puts every canary where it belongs: one person, one send, one waiting message.
     @discardableResult
     func putCanaries(_ number: Int = 1) throws -> SubjectID {
@@ -163,7 +163,7 @@ extension StoreTransaction {
                 caller: CallerName("payments"), send: .sample(number), subject: subject, event: .failed,
                 destination: .sample(1), at: .sample, reason: Canary.reason))
         try appendEntry(
-            StoredEntry(index: try entryCount(), time: .sample, bytes: Array("{}".utf8)))
+            StoredEntry(index: upcomingIndex, time: .sample, bytes: Array("{}".utf8)))
         return subject
     }
 }
@@ -175,4 +175,29 @@ func files(in folder: String, containing needle: [UInt8]) throws -> [String] {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
         return bytes.range(of: Data(needle)) != nil
     }
+}
+
+extension StepView {
+    /// The pseudonym of a user, or a new one of the test's choice.
+    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
+        if let known = try self.subject(of: user) { return known }
+        let made = Subject(
+            id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
+        add(made, for: user)
+        return made
+    }
+
+    /// An entry of any bytes, at the index that is next.
+    func appendEntry(_ entry: StoredEntry) throws {
+        append(
+            try NewEntry(at: entry.time, expectedIndex: upcomingIndex) { index, _ in
+                precondition(index == entry.index, "entry \(entry.index) appended as \(index)")
+                return entry.bytes
+            })
+    }
+}
+
+extension StepView {
+    /// A write that no store takes, which undoes everything beside it: there is no such message.
+    func cannotBeWritten() throws { try markAttempt(.sample(999_999), at: .sample) }
 }

@@ -19,12 +19,14 @@ import Testing
         let failure = await withCheckedContinuation {
             (continuation: CheckedContinuation<EngineFailure?, Never>) in
             engine.submit(
-                HouseOperation(finished: { continuation.resume(returning: $0) }) { batch, now in
+                HouseOperation(finished: { continuation.resume(returning: $0) }) { batch in
                     let policy = batch.policy.digest.text
-                    try batch.record(at: now.advanced(bySeconds: 86_400)) { index, time in
-                        try TrailEntry(
-                            kind: .stop, index: index, time: time, members: ["policy": .string(policy)]
-                        ).encoded().bytes
+                    try batch.step { step in
+                        try step.record(at: step.now().advanced(bySeconds: 86_400)) { index, time in
+                            try TrailEntry(
+                                kind: .stop, index: index, time: time, members: ["policy": .string(policy)]
+                            ).encoded().bytes
+                        }
                     }
                 })
         }

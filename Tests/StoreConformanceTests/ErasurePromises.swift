@@ -92,14 +92,8 @@ import Testing
                 throw Interrupted()
             }
         }
-        try opened.write { (transaction) throws in
-            _ = #expect(throws: Interrupted.self) {
-                try transaction.savepoint {
-                    try transaction.eraseSubject(.sample(1))
-                    throw Interrupted()
-                }
-            }
-        }
+        let outcome = try opened.commit([{ try $0.eraseSubject(.sample(1)) }, { try $0.cannotBeWritten() }])
+        #expect(outcome.refusedChange == 1)
         try opened.store.finishErasures()
         #expect(try opened.read { try $0.subject(of: UserID("u_1"))?.id } == .sample(1))
         #expect(try opened.read { try $0.recipient(.sample(1)) } == .sample(.sample(1)))

@@ -38,13 +38,12 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `a message id can be taken once`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
-            try transaction.insertOutbox(.sample(1))
-            #expect(throws: (any Error).self) {
-                try transaction.savepoint { try transaction.insertOutbox(.sample(1)) }
-            }
-            #expect(try transaction.outboxDepth().rowCount == 1)
-        }
+        try opened.write { try $0.insertOutbox(.sample(1)) }
+        let again = try opened.commit([
+            { try $0.insertOutbox(.sample(2)) }, { try $0.insertOutbox(.sample(1)) },
+        ])
+        #expect(again.refusedChange == 1)
+        #expect(try opened.read { try $0.outboxDepth().rowCount } == 1)
     }
 
     @Test(arguments: StoreUnderTest.all)
@@ -85,8 +84,12 @@ import Testing
         try opened.write { (transaction) throws in
             for number in 1...3 { try transaction.insertOutbox(.sample(number)) }
             #expect(try transaction.outboxCount(of: .sample(1), limit: 9) == 3)
-            #expect(try transaction.outboxCount(of: .sample(1), limit: 2) == 2)
             #expect(try transaction.outboxCount(of: .sample(2), limit: 9) == 0)
+        }
+        try opened.read { (store) throws in
+            #expect(try store.outboxCount(of: .sample(1), limit: 9) == 3)
+            #expect(try store.outboxCount(of: .sample(1), limit: 2) == 2)
+            #expect(try store.outboxCount(of: .sample(2), limit: 9) == 0)
         }
     }
 
@@ -100,10 +103,10 @@ import Testing
         try opened.write { (transaction) throws in
             try transaction.insertOutbox(.sample(1))
             try transaction.updateOutbox(changed)
-            let depth = try transaction.outboxDepth()
-            #expect(depth.rowCount == 1 && depth.securityRowCount == 1)
-            #expect(depth.rowCountByCaller == [CallerName("fraud"): 1])
         }
+        let depth = try opened.read { try $0.outboxDepth() }
+        #expect(depth.rowCount == 1 && depth.securityRowCount == 1)
+        #expect(depth.rowCountByCaller == [CallerName("fraud"): 1])
         #expect(try opened.read { try $0.outbox(MessageID.sample(1)) } == changed)
         #expect(throws: (any Error).self) { try opened.write { try $0.updateOutbox(.sample(2)) } }
     }
@@ -211,36 +214,31 @@ import Testing
         for round in 0..<30 {
             let before = waiting
             let fails = round % 7 == 3
-            try? opened.write { transaction in
-                for _ in 0..<20 {
-                    let number = Int.random(in: 1...60, using: &generator)
-                    let record = OutboxRecord.sample(
-                        number, subject: .sample(number % 5), caller: "caller-\(number % 4)",
-                        category: Category.allCases[Int.random(in: 0..<4, using: &generator)],
-                        tier: Tier.allCases[Int.random(in: 0..<4, using: &generator)],
-                        body: [UInt8](repeating: 1, count: Int.random(in: 0..<200, using: &generator)))
-                    switch Int.random(in: 0..<10, using: &generator) {
-                    case 0..<5 where waiting[number] == nil:
-                        try transaction.insertOutbox(record)
-                        waiting[number] = record
-                    case 5..<7 where waiting[number] != nil:
-                        try transaction.updateOutbox(record)
-                        waiting[number] = record
-                    case 7:
-                        try? transaction.savepoint {
-                            try transaction.removeOutbox(.sample(number))
-                            throw Interrupted()
-                        }
-                    case 8 where round % 10 == 9:
-                        try transaction.eraseSubject(.sample(number % 5))
-                        waiting = waiting.filter { $0.key % 5 != number % 5 }
-                    default:
-                        try transaction.removeOutbox(.sample(number))
-                        waiting[number] = nil
-                    }
+            var steps: [(StepView) throws -> Void] = []
+            for _ in 0..<20 {
+                let number = Int.random(in: 1...60, using: &generator)
+                let record = OutboxRecord.sample(
+                    number, subject: .sample(number % 5), caller: "caller-\(number % 4)",
+                    category: Category.allCases[Int.random(in: 0..<4, using: &generator)],
+                    tier: Tier.allCases[Int.random(in: 0..<4, using: &generator)],
+                    body: [UInt8](repeating: 1, count: Int.random(in: 0..<200, using: &generator)))
+                switch Int.random(in: 0..<10, using: &generator) {
+                case 0..<5 where waiting[number] == nil:
+                    steps.append { try $0.insertOutbox(record) }
+                    waiting[number] = record
+                case 5..<7 where waiting[number] != nil:
+                    steps.append { try $0.updateOutbox(record) }
+                    waiting[number] = record
+                case 8 where round % 10 == 9:
+                    steps.append { try $0.eraseSubject(.sample(number % 5)) }
+                    waiting = waiting.filter { $0.key % 5 != number % 5 }
+                default:
+                    steps.append { try $0.removeOutbox(.sample(number)) }
+                    waiting[number] = nil
                 }
-                if fails { throw Interrupted() }
             }
+            if fails { steps.append { try $0.cannotBeWritten() } }
+            #expect(try opened.commit(steps).refusedChange == (fails ? 20 : nil))
             if fails { waiting = before }
             if round % 10 == 5 { try opened.reopen() }
             let depth = try opened.read { try $0.outboxDepth() }

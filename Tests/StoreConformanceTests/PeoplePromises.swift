@@ -204,11 +204,9 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `a key id belongs to one device for ever`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
-            try transaction.putDeviceKey(.sample(.sample(1)))
-            #expect(throws: (any Error).self) {
-                try transaction.savepoint { try transaction.putDeviceKey(.sample(.sample(2))) }
-            }
+        try opened.write { try $0.putDeviceKey(.sample(.sample(1))) }
+        #expect(throws: (any Error).self) {
+            try opened.write { try $0.putDeviceKey(.sample(.sample(2))) }
         }
         #expect(try opened.read { try $0.deviceKey(.sample(201))?.subject } == .sample(1))
     }
@@ -263,19 +261,16 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `a key stays with its device and its person`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
-            let subject = try transaction.register("u_1", 1)
-            let other = try transaction.register("u_2", 2)
-            let key = try #require(try transaction.deviceKeys(of: subject, device: .sample(1)).first)
-            var (elsewhere, another) = (key, key)
-            elsewhere.device = .sample(2)
-            another.subject = other
-            for moved in [elsewhere, another] {
-                #expect(throws: (any Error).self) {
-                    try transaction.savepoint { try transaction.putDeviceKey(moved) }
-                }
-            }
-            #expect(try transaction.deviceKey(key.key) == key)
+        let subject = try opened.write { try $0.register("u_1", 1) }
+        let other = try opened.write { try $0.register("u_2", 2) }
+        let key = try #require(
+            try opened.read { try $0.deviceKeys(of: subject, device: .sample(1)).first })
+        var (elsewhere, another) = (key, key)
+        elsewhere.device = .sample(2)
+        another.subject = other
+        for moved in [elsewhere, another] {
+            #expect(throws: (any Error).self) { try opened.write { try $0.putDeviceKey(moved) } }
         }
+        #expect(try opened.read { try $0.deviceKey(key.key) } == key)
     }
 }

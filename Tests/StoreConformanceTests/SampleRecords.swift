@@ -1,5 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 
 // Records with every field set, told apart by a number.
 
@@ -147,7 +148,7 @@ extension DutyRecord {
     }
 }
 
-extension StoreTransaction {
+extension StepView {
     /// A registered person with one of everything.
     func register(_ user: String, _ number: Int = 1) throws -> SubjectID {
         let subject = try makeSubject(for: UserID(user), subject: .sample(number)).id
@@ -162,5 +163,37 @@ extension StoreTransaction {
         try putPermissionPrompt(
             PermissionPrompt(subject: subject, device: .sample(1), shownAt: .sample(), answer: "granted"))
         return subject
+    }
+}
+
+extension StepView {
+    /// The pseudonym of a user, or a new one of the test's choice.
+    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
+        if let known = try self.subject(of: user) { return known }
+        let made = Subject(
+            id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
+        add(made, for: user)
+        return made
+    }
+
+    /// An entry of any bytes, at the index that is next.
+    func appendEntry(_ entry: StoredEntry) throws {
+        append(
+            try NewEntry(at: entry.time, expectedIndex: upcomingIndex) { index, _ in
+                precondition(index == entry.index, "entry \(entry.index) appended as \(index)")
+                return entry.bytes
+            })
+    }
+}
+
+extension StepView {
+    /// A write that no store takes: there is no such message.
+    func cannotBeWritten() throws { try markAttempt(.sample(999_999), at: .sample()) }
+}
+
+extension CommitOutcome {
+    /// Which change could not be written; `nil` where all were.
+    var refusedChange: Int? {
+        if case .refused(let change, _) = self { change } else { nil }
     }
 }

@@ -49,8 +49,29 @@ final class OpenStore {
 
     var store: any GateStore { current! }
 
-    func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result {
+    @discardableResult
+    func write<Result>(_ body: (StepView) throws -> Result) throws -> Result {
         try store.write(body)
+    }
+
+    /// Runs steps one after the other over one state, and commits them together.
+    ///
+    /// - Parameter steps: What they look at is loaded as they ask for it.
+    func commit(_ steps: [(StepView) throws -> Void]) throws -> CommitOutcome {
+        let state = BatchState()
+        try store.load([], into: state)
+        var changes: [Change] = []
+        for step in steps {
+            let change = try store.step(step, over: state).view.change
+            state.apply(change)
+            changes.append(change)
+        }
+        return try store.commit(changes, against: state)
+    }
+
+    /// How many rows a prune took.
+    func prune(before moment: Instant) throws -> Int {
+        try store.committing { try $0.prune(before: moment) }.receipt.prunedRowCount
     }
 
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {

@@ -54,11 +54,9 @@ import Testing
             #expect(try transaction.send(.sample(1)) == .sample(1, subject: subject))
             try transaction.insertOutbox(.sample(1, subject: subject))
             #expect(try transaction.outboxDepth().rowCount == 1)
-            #expect(
-                try transaction.dueOutbox(at: .sample(), limit: 9, lane: .general, excluding: []).count == 1)
-            #expect(try transaction.nextOutboxDue(lane: .general, excluding: []) == .sample())
+            #expect(try transaction.outbox(of: subject) == [.sample(1, subject: subject)])
             try transaction.appendEntry(.sample(0))
-            #expect(try transaction.entryCount() == 1)
+            #expect(transaction.upcomingIndex == 1)
             #expect(try transaction.newestEntryTime() == .sample())
         }
     }
@@ -94,30 +92,44 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
-    func `a savepoint that throws undoes only itself`(_ kind: StoreUnderTest) throws {
+    func `a commit writes all its changes, in their order, or none and names the one that cannot be written`(
+        _ kind: StoreUnderTest
+    ) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
-            let subject = try transaction.register("u_1")
-            try transaction.insertSend(.sample(1, subject: subject))
-            try transaction.appendEntry(.sample(0))
-            #expect(throws: Interrupted()) {
-                try transaction.savepoint {
-                    _ = try transaction.makeSubject(for: UserID("u_2"), subject: .sample(2))
-                    try transaction.insertSend(.sample(2, subject: subject, caller: "nobody-else"))
-                    try transaction.insertOutbox(.sample(2, subject: subject, caller: "nobody-else"))
-                    try transaction.appendEntry(.sample(1))
-                    try transaction.appendEvent(.sample(2))
-                    throw Interrupted()
-                }
-            }
-            #expect(try transaction.send(.sample(2)) == nil)
-            #expect(try transaction.subject(of: UserID("u_2")) == nil)
-            #expect(try transaction.entryCount() == 1)
-            #expect(try transaction.outboxDepth().rowCount == 0)
-            // And the transaction goes on as if that item had never been.
-            try transaction.insertSend(.sample(3, subject: subject, caller: "nobody-else"))
-            try transaction.appendEntry(.sample(1))
+        func register(_ view: StepView) throws {
+            let subject = try view.register("u_1")
+            try view.insertSend(.sample(1, subject: subject))
+            try view.appendEntry(.sample(0))
         }
+        func send(_ view: StepView) throws {
+            // The step before it is seen before anything is written.
+            let subject = try #require(try view.subject(of: UserID("u_1"))).id
+            try view.insertSend(.sample(3, subject: subject, caller: "nobody-else"))
+            try view.appendEntry(.sample(1))
+        }
+        let refused = try opened.commit([
+            register,
+            { view in
+                _ = try view.makeSubject(for: UserID("u_2"), subject: .sample(2))
+                try view.insertSend(.sample(2, subject: .sample(1), caller: "nobody-else"))
+                try view.insertOutbox(.sample(2, subject: .sample(1), caller: "nobody-else"))
+                try view.appendEvent(.sample(2))
+                try view.cannotBeWritten()
+            }, send,
+        ])
+        #expect(refused.refusedChange == 1)
+        try opened.read { (store) throws in
+            #expect(try store.subject(of: UserID("u_1")) == nil)
+            #expect(try store.subject(of: UserID("u_2")) == nil)
+            #expect(try store.send(.sample(1)) == nil)
+            #expect(try store.outboxDepth().rowCount == 0)
+            #expect(try store.entryCount() == 0)
+        }
+        guard case .done(let receipt) = try opened.commit([register, send]) else {
+            Issue.record("two changes that can be written were not")
+            return
+        }
+        #expect(receipt.entries == [.sample(0), .sample(1)])
         try opened.reopen()
         try opened.read { (store) throws in
             #expect(try store.send(.sample(1)) != nil)
@@ -130,49 +142,15 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
-    func `savepoints nest, and the outer one undoes what the inner one kept`(_ kind: StoreUnderTest) throws {
+    func `an idempotency key can be taken once`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
-            try transaction.savepoint {
-                try transaction.setSetting("a", to: "1")
-                #expect(throws: Interrupted()) {
-                    try transaction.savepoint {
-                        try transaction.setSetting("a", to: "2")
-                        throw Interrupted()
-                    }
-                }
-                #expect(try transaction.setting("a") == "1")
-            }
-            #expect(throws: Interrupted()) {
-                try transaction.savepoint {
-                    try transaction.savepoint {
-                        try transaction.setSetting("a", to: "3")
-                        _ = try transaction.register("u_1")
-                    }
-                    throw Interrupted()
-                }
-            }
-            #expect(try transaction.setting("a") == "1")
-            #expect(try transaction.subject(of: UserID("u_1")) == nil)
-        }
-        #expect(try opened.read { try $0.setting("a") } == "1")
-    }
-
-    @Test(arguments: StoreUnderTest.all)
-    func `an idempotency key can be taken once, and the loser is undone alone`(_ kind: StoreUnderTest) throws
-    {
-        let opened = try OpenStore(kind)
-        try opened.write { (transaction) throws in
-            try transaction.insertSend(.sample(1))
-            var again = SendRecord.sample(2)
-            again.idHash = SendRecord.sample(1).idHash
-            #expect(throws: (any Error).self) {
-                try transaction.savepoint { try transaction.insertSend(again) }
-            }
-            // The same id of another caller is another key.
-            again.caller = CallerName("marketing")
-            try transaction.insertSend(again)
-        }
+        try opened.write { try $0.insertSend(.sample(1)) }
+        var again = SendRecord.sample(2)
+        again.idHash = SendRecord.sample(1).idHash
+        #expect(throws: (any Error).self) { try opened.write { try $0.insertSend(again) } }
+        // The same id of another caller is another key.
+        again.caller = CallerName("marketing")
+        try opened.write { try $0.insertSend(again) }
         try opened.read { (store) throws in
             let hash = SendRecord.sample(1).idHash
             #expect(try store.send(caller: CallerName("payments"), idHash: hash)?.id == .sample(1))
@@ -186,20 +164,28 @@ import Testing
         let opened = try OpenStore(kind)
         let store = opened.store
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<8 {
+            for writer in 0..<8 {
                 group.addTask {
-                    for _ in 0..<10 {
-                        try store.write { transaction in
-                            let before = try transaction.setting("count").flatMap(Int.init) ?? 0
-                            try transaction.setSetting("count", to: "\(before + 1)")
+                    for number in 0..<10 {
+                        let name = "\(writer)-\(number)"
+                        try store.write { view in
+                            try view.setSetting(name, to: name)
+                            view.append(
+                                try NewEntry(at: .sample(), expectedIndex: view.upcomingIndex) { index, _ in
+                                    Array("\(index) \(name)".utf8)
+                                })
                         }
-                        _ = try store.read { try $0.setting("count") }
+                        #expect(try store.read { try $0.setting(name) } == name)
                     }
                 }
             }
             try await group.waitForAll()
         }
-        #expect(try opened.read { try $0.setting("count") } == "80")
+        // Each entry is told the index that it has in the end.
+        let texts = try opened.read { try $0.entries(from: 0, limit: 99) }
+            .map { String(decoding: $0.bytes, as: UTF8.self) }
+        #expect(texts.enumerated().allSatisfy { $1.hasPrefix("\($0) ") })
+        #expect(Set(texts.map { $0.split(separator: " ")[1] }).count == 80)
     }
 
     @Test(arguments: StoreUnderTest.all)

@@ -59,23 +59,27 @@ extension ClockGuard {
     ///
     /// - Parameter user: The Unix user who asked.
     package func accept(
-        _ reading: ClockReading, by user: UInt32, in store: any StoreTransaction
+        _ reading: ClockReading, by user: UInt32, in store: any GateStore
     ) throws -> Acceptance {
-        guard let newest = try store.newestEntryTime() else { return .unnecessary }
-        let last = try store.newestEntryClock()
+        let tail = try store.read { try $0.trailTail() }
+        guard let newest = tail.newestTime else { return .unnecessary }
+        let last = tail.newestClock
         do throws(EngineFailure) {
             _ = try time(reading, after: newest, recordedAt: last)
             return .unnecessary
         } catch {
             guard error.isOfClock else { throw error }
         }
-        let index = try store.entryCount()
-        let entry = TrailEntry(
-            kind: .clock, index: index, time: reading.wall,
-            members: ["previous": .integer(newest.milliseconds), "uid": .integer(Int64(user))])
-        let bytes = try entry.encoded().bytes
-        try store.appendEntry(StoredEntry(index: index, time: reading.wall, bytes: bytes))
-        try store.setNewestEntryClock(reading)
-        return .recorded(index: index, from: newest, to: reading.wall)
+        try store.write { view in
+            view.append(
+                try NewEntry(at: reading.wall, expectedIndex: view.upcomingIndex) { index, time in
+                    try TrailEntry(
+                        kind: .clock, index: index, time: time,
+                        members: ["previous": .integer(newest.milliseconds), "uid": .integer(Int64(user))]
+                    ).encoded().bytes
+                })
+            try view.setNewestEntryClock(reading)
+        }
+        return .recorded(index: tail.entryCount, from: newest, to: reading.wall)
     }
 }

@@ -63,16 +63,17 @@ struct ProbeOperation: EngineOperation {
 
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
-    var looksAtWhatWaits: Bool { false }
 
     private static let setting = "probe"
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        let now = try batch.now()
-        try batch.requireRoom(isSecurity: false)
-        try batch.store.setSetting(Self.setting, to: "\(now.milliseconds)")
-        batch.provedTheWay()
-        return { health.probed(nil) }
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.step { step in
+            let now = try step.now()
+            try step.requireRoom(isSecurity: false)
+            try step.view.setSetting(Self.setting, to: "\(now.milliseconds)")
+            step.provedTheWay()
+        }
+        return { _ in health.probed(nil) }
     }
 
     func refuse(_ failure: EngineFailure) { health.probed(failure) }

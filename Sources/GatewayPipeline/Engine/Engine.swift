@@ -7,15 +7,15 @@ import WireProtocol
 
 /// The one writer.
 ///
-/// Takes whatever has queued up as a micro-batch and runs it in one transaction: every operation reads
-/// its facts through the open transaction, and so sees what its predecessors wrote; sealing runs on
-/// the pool meanwhile; one commit makes everything durable; only then are the answers given. Batches
-/// form by themselves under load; nobody waits for a timer.
+/// Takes whatever has queued up as a micro-batch: asks the store once for everything the operations name, runs their steps
+/// in the order they came over what it got and what the steps before them did; sealing runs on the pool meanwhile; one
+/// commit makes everything durable; only then are the answers given. Batches form by themselves under load; nobody waits
+/// for a timer.
 ///
-///     queue → BEGIN IMMEDIATE → operation 1 … operation n → seals are ready → COMMIT → answers
+///     queue → load → step 1 … step n → seals are ready → commit → answers
 ///
-/// Crash points. Before COMMIT returns nothing happened and nobody was answered: a restart knows
-/// nothing of the batch, and callers repeat their requests. After COMMIT everything happened, some may
+/// Crash points. Before the commit returns nothing happened and nobody was answered: a restart knows
+/// nothing of the batch, and callers repeat their requests. After it everything happened, some may
 /// not have been answered: a repeated id gets the first answer.
 package final class Engine: Sendable {
     private let queue: OperationQueue
@@ -29,7 +29,7 @@ package final class Engine: Sendable {
     /// Recorded in front of everything else; `nil` once it is durable.
     private let opening = Mutex<Opening?>(nil)
 
-    package typealias Opening = @Sendable (_ batch: BatchContext, _ now: Instant) throws -> Void
+    package typealias Opening = @Sendable (_ step: StepContext, _ now: Instant) throws -> Void
 
     package init(store: any GateStore, policy: PolicyInForce, surroundings: EngineSurroundings) {
         self.store = store
@@ -70,68 +70,77 @@ package final class Engine: Sendable {
     }
 
     private func run() {
+        let identifiers = IdentifierSupply(surroundings.identifiers)
         while true {
             let batch = queue.take(countMax: surroundings.limits.batchOperationCountMax)
             if batch.isEmpty { return }
-            commit(batch)
-        }
-    }
-
-    /// Commits a batch, without those of its operations that cannot be sealed.
-    private func commit(_ batch: [any EngineOperation]) {
-        var remaining = batch
-        while !remaining.isEmpty {
-            var begun: BatchContext?
-            do {
-                let (outcomes, batch) = try store.write { transaction in
-                    let batch = try BatchContext(
-                        store: transaction, policy: policy.current, surroundings: surroundings,
-                        inFlight: inFlight)
-                    begun = batch
-                    return (try perform(remaining, in: batch), batch)
-                }
-                begun = nil
-                opening.withLock { $0 = nil }
-                batch.release()
-                // Durable from here on. A crash now loses answers, never what they say.
-                if batch.provesTheWay { health.committed(at: surroundings.clock.reading().uptime) }
-                answer(remaining, outcomes)
-                for alarm in batch.alarms { surroundings.alarm(alarm) }
-                if batch.hasNews { surroundings.committed() }
-                return
-            } catch let failure as SealingFailure {
-                begun?.abandon()
-                // One body could not be sealed: that send is refused, the rest run again on a fresh transaction.
-                remaining[failure.operation].refuse(.sealingFailed(failure.reason))
-                remaining.remove(at: failure.operation)
-            } catch let error as StoreError {
-                begun?.abandon()
-                refuse(remaining, error)
-                return
-            } catch {
-                begun?.abandon()
-                refuse(remaining, EngineFailure(error))
-                return
+            // Who asks the store which rows there are begins a batch, so that the store knows of everything before.
+            var rest = batch[...]
+            while !rest.isEmpty {
+                let next = rest.dropFirst().firstIndex { $0.scans } ?? rest.endIndex
+                commit(Array(rest[..<next]), identifiers)
+                rest = rest[next...]
             }
         }
     }
 
+    /// Commits operations together, without those whose steps turn out to fail.
+    private func commit(_ operations: [any EngineOperation], _ identifiers: IdentifierSupply) {
+        var failures: [Batch.StepNumber: Batch.StepFailure] = [:]
+        for _ in 0..<Self.tryCountMax {
+            let batch = Batch(
+                store: store, policy: policy.current, surroundings: surroundings, inFlight: inFlight,
+                identifiers: identifiers, failures: failures)
+            do {
+                let outcomes = try perform(operations, in: batch)
+                guard let receipt = try batch.commit() else {
+                    batch.abandon()
+                    continue
+                }
+                opening.withLock { $0 = nil }
+                batch.release()
+                // Durable from here on. A crash now loses answers, never what they say.
+                if batch.provesTheWay { health.committed(at: surroundings.clock.reading().uptime) }
+                answer(operations, outcomes, EntryPlaces(receipt: receipt, origin: surroundings.trailOrigin))
+                for alarm in batch.alarms { surroundings.alarm(alarm) }
+                if batch.hasNews { surroundings.committed() }
+                return
+            } catch let failed as Batch.FailedStep {
+                batch.abandon()
+                // All run again, and the one that failed is told so.
+                failures[failed.step] = failed.failure
+            } catch let error as StoreError {
+                batch.abandon()
+                refuse(operations, error)
+                return
+            } catch {
+                batch.abandon()
+                refuse(operations, EngineFailure(error))
+                return
+            }
+        }
+        refuse(operations, EngineFailure.unavailable("others kept changing what it looked at"))
+    }
+
+    /// Times that one batch is begun at most: each that ends with a failed step refuses one more.
+    private static let tryCountMax = 2048
+
     private enum OperationOutcome {
-        case done(@Sendable () -> Void)
+        case done(@Sendable (EntryPlaces) -> Void)
         case refused(EngineFailure)
     }
 
     private func perform(
-        _ operations: [any EngineOperation], in batch: BatchContext
+        _ operations: [any EngineOperation], in batch: Batch
     ) throws -> [OperationOutcome] {
-        if let opening = opening.withLock({ $0 }) { try opening(batch, batch.now()) }
+        try batch.load(operations.flatMap(\.asks))
+        if let opening = opening.withLock({ $0 }) { try batch.step { try opening($0, $0.now()) } }
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
         for (position, operation) in operations.enumerated() {
-            batch.currentOperation = position
-            if operation.looksAtWhatWaits { try insertStaged(of: batch) }
+            batch.operation = position
             do {
-                outcomes.append(.done(try batch.isolating { try operation.perform(in: batch) }))
+                outcomes.append(.done(try operation.perform(in: batch)))
             } catch let failure as EngineFailure {
                 outcomes.append(.refused(failure))
             } catch let error as StoreError {
@@ -145,39 +154,19 @@ package final class Engine: Sendable {
                 outcomes.append(.refused(EngineFailure(error)))
             }
         }
-        try insertStaged(of: batch)
-        try batch.finish()
         return outcomes
     }
 
-    /// Waits for the seals and writes their messages: before whoever looks at what waits, and before the commit.
-    ///
-    /// A withdrawal must find the messages of a send that stands before it in the same batch.
-    private func insertStaged(of batch: BatchContext) throws {
-        for message in batch.takeStaged() {
-            var record = message.record
-            do {
-                record.body = try message.fill(message.ticket.wait())
-            } catch {
-                guard let waiting = message.waiting else {
-                    throw SealingFailure(operation: message.operation, reason: "\(error)")
-                }
-                record = try batch.puttingOff(waiting, because: "it could not be sealed: \(error)")
-                try batch.insert(record, offering: nil)
-                continue
-            }
-            try batch.insert(record, offering: message.delivery)
-        }
-    }
-
-    private func answer(_ operations: [any EngineOperation], _ outcomes: [OperationOutcome]) {
+    private func answer(
+        _ operations: [any EngineOperation], _ outcomes: [OperationOutcome], _ places: EntryPlaces
+    ) {
         counters.withLock {
             $0.batchCount += 1
             $0.operationCount += UInt64(operations.count)
         }
         for (operation, outcome) in zip(operations, outcomes) {
             switch outcome {
-            case .done(let complete): complete()
+            case .done(let complete): complete(places)
             case .refused(let failure):
                 doubt(failure)
                 operation.refuse(failure)
@@ -208,12 +197,6 @@ package final class Engine: Sendable {
         doubt(failure)
         for operation in operations { operation.refuse(failure) }
     }
-}
-
-/// A body that could not be sealed, and whose it was.
-private struct SealingFailure: Error {
-    var operation: Int
-    var reason: String
 }
 
 /// What the engine has done since it started.
@@ -270,6 +253,18 @@ package struct EngineSurroundings: Sendable {
         self.committed = committed
         self.alarm = alarm
         self.durabilityLost = durabilityLost
+    }
+}
+
+extension EngineSurroundings {
+    /// The bytes of an entry, from the store or, once it does not hold them any more, from the published tree.
+    func entry(_ index: UInt64, in store: any GateStore) throws -> [UInt8] {
+        if let held = try store.read({ try $0.entry(index) }) { return held.bytes }
+        guard let published = try publishedEntry(index) else {
+            throw StoreError.damaged(
+                table: "entry", row: "\(index)", "the entry is neither held nor published")
+        }
+        return published
     }
 }
 

@@ -10,25 +10,30 @@ package protocol EngineOperation: Sendable {
     var caller: CallerName? { get }
     var lane: EngineLane { get }
 
-    /// Whether it reads or changes messages that wait. Those of sends before it in the same batch are then put
-    /// where it finds them, which waits for their seals.
-    var looksAtWhatWaits: Bool { get }
+    /// What it certainly looks at; asked of the store for the whole batch at once.
+    var asks: [Ask] { get }
 
-    /// Reads, decides and writes, in a savepoint of its own: when it throws, only its own writes are
-    /// undone and ``refuse(_:)`` is called.
+    /// Whether it asks the store which rows there are: it then begins a batch of its own, so that the store knows all
+    /// that was done before.
+    var scans: Bool { get }
+
+    /// Runs its steps, most often one. When it throws, ``refuse(_:)`` is called.
     ///
-    /// May run a second time on a fresh transaction, when the batch it was in could not be committed
-    /// because of another operation; it must therefore keep nothing from the first time.
+    /// May run again, when the batch it was in could not be committed; it must therefore keep nothing from the first
+    /// time.
     ///
     /// - Returns: What to do once the batch is durable: usually, give the answer.
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void
+    func perform(in batch: Batch) throws -> Completion
 
     /// Called instead of the completion when nothing of this operation was committed.
     func refuse(_ failure: EngineFailure)
 }
 
 extension EngineOperation {
-    package var looksAtWhatWaits: Bool { true }
+    package typealias Completion = @Sendable (EntryPlaces) -> Void
+
+    package var asks: [Ask] { [] }
+    package var scans: Bool { false }
 }
 
 /// Which queue an operation waits in.

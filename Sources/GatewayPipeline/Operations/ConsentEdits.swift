@@ -6,23 +6,23 @@ import OpenSSLCrypto
 import WireProtocol
 
 /// Consent and preference are one will: whatever changes one changes the other in the same transaction.
-extension BatchContext {
+extension StepContext {
     /// Records that somebody gave, refused or withdrew consent.
     func addConsent(
         _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
-        guard let person = try RecipientWithLedger.load(user, from: store) else {
-            throw Problem(.notFound, detail: "register the recipient first")
+    ) throws -> Recorded {
+        guard let person = try RecipientWithLedger.load(user, from: view) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         let grants = policy.grants(of: caller)
         guard policy.caller(caller)?.methods.contains(body.method) == true else {
-            throw Problem(
+            throw StepRefusal(
                 .assertionNotPermitted,
                 detail: "caller `\(caller)` may not assert the method `\(body.method.rawValue)`")
         }
         let address = try body.address.map { id in
             guard let address = person.person.destination(id, on: body.channel) else {
-                throw Problem(
+                throw StepRefusal(
                     .notFound, detail: "the recipient has no \(body.channel.rawValue) address of this name")
             }
             return address.tag
@@ -41,19 +41,19 @@ extension BatchContext {
                 earlier.jurisdiction == jurisdiction, earlier.expiresAt == ends,
                 earlier.notice == shown
             else {
-                throw Problem(
+                throw StepRefusal(
                     .idConflict,
                     detail: "this consent id was used for a record of other content; use a new id")
             }
-            return RecordedAnswer(
-                trail: try reference(to: earlier), isReplayed: true, noEffect: .recordedBefore)
+            return Recorded(
+                try reference(toEntry: earlier.entryIndex), isReplayed: true, noEffect: .recordedBefore)
         }
         guard body.eventTime <= now else {
-            throw Problem(.eventInFuture, detail: "`event_time` is in the future")
+            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
         }
         if let expiry = body.expiresAt, expiry <= body.eventTime {
-            throw Problem(
-                .invalidRequest,
+            throw StepRefusal(
+                .invalid,
                 violations: [
                     Violation(.body(JSONPointer(["expires_at"])), "expected a time after `event_time`")
                 ])
@@ -61,13 +61,13 @@ extension BatchContext {
         if body.method == .existingCustomer { try requireSilence(of: person, about: body, at: address) }
         let age = now.milliseconds - body.eventTime.milliseconds
         guard age <= ConsentEvent.freshMilliseconds || grants.contains(.consentsImport) else {
-            throw Problem(
+            throw StepRefusal(
                 .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
         }
         let notice = Notice.Key(
             id: body.notice.id, version: body.notice.version, language: body.notice.language)
-        guard let scope = try store.scope(of: notice, sha256: body.notice.sha256, under: policy) else {
-            throw Problem(
+        guard let scope = try view.scope(of: notice, sha256: body.notice.sha256, under: policy) else {
+            throw StepRefusal(
                 .unknownNotice,
                 detail:
                     "no notice `\(body.notice.id)` version `\(body.notice.version)` in `\(body.notice.language)` has this SHA-256"
@@ -75,12 +75,12 @@ extension BatchContext {
         }
         guard policy.purposes.contains(body.purpose) else {
             let known = policy.purposes.map(\.text).joined(separator: ", ")
-            throw Problem(.unknownPurpose, detail: "`\(body.purpose)` is none of \(known)")
+            throw StepRefusal(.unknownPurpose, detail: "`\(body.purpose)` is none of \(known)")
         }
         guard scope.purposes.contains(body.purpose), scope.channels.contains(body.channel) else {
             let asked = scope.purposes.map(\.text).joined(separator: ", ")
             let channels = scope.channels.map(\.rawValue).joined(separator: ", ")
-            throw Problem(
+            throw StepRefusal(
                 .otherPurpose,
                 detail:
                     "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(body.purpose)` on \(body.channel.rawValue)"
@@ -88,8 +88,8 @@ extension BatchContext {
         }
         if body.state == .given, !scope.methods.contains(body.method) {
             let known = scope.methods.map { "`\($0.rawValue)`" }.joined(separator: ", ")
-            throw Problem(
-                .invalidRequest,
+            throw StepRefusal(
+                .invalid,
                 violations: [
                     Violation(
                         .body(JSONPointer(["method"])),
@@ -116,8 +116,8 @@ extension BatchContext {
         let latest = body.eventTime.advanced(bySeconds: Int64(days) * 86_400)
         guard let asked = body.expiresAt else { return latest }
         guard asked <= latest else {
-            throw Problem(
-                .invalidRequest,
+            throw StepRefusal(
+                .invalid,
                 violations: [
                     Violation(
                         .body(JSONPointer(["expires_at"])),
@@ -135,8 +135,8 @@ extension BatchContext {
         of person: RecipientWithLedger, about body: ConsentBody, at address: Tag?
     ) throws {
         guard body.purpose == .marketing, body.channel == .email, body.state.ledgerState == .given else {
-            throw Problem(
-                .invalidRequest,
+            throw StepRefusal(
+                .invalid,
                 violations: [
                     Violation(
                         .body(JSONPointer(["method"])),
@@ -155,7 +155,7 @@ extension BatchContext {
             case .neverAsked, .otherChannel, .otherAddress: false
             }
         guard !isOff, !hasSpoken else {
-            throw Problem(
+            throw StepRefusal(
                 .wrongState,
                 detail:
                     "the recipient has said themselves whether they want this; only they can say otherwise")
@@ -166,14 +166,14 @@ extension BatchContext {
     /// (GDPR Art. 7(3)): no notice, no proof.
     func withdrawConsent(
         _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
-        guard let person = try RecipientWithLedger.load(user, from: store),
+    ) throws -> Recorded {
+        guard let person = try RecipientWithLedger.load(user, from: view),
             let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
-        else { throw Problem(.notFound, detail: "no consent of this id is recorded") }
+        else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
         if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
             let words = policy.bundle.channels.smsRevocation?.words ?? []
-            throw Problem(
-                .invalidRequest,
+            throw StepRefusal(
+                .invalid,
                 violations: [
                     Violation(
                         .body(JSONPointer(["reply"])),
@@ -182,7 +182,9 @@ extension BatchContext {
                 ])
         }
         let eventTime = body.eventTime ?? now
-        guard eventTime <= now else { throw Problem(.eventInFuture, detail: "`event_time` is in the future") }
+        guard eventTime <= now else {
+            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+        }
         let withdrawal = self.withdrawal(
             of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
             receivedAt: now)
@@ -208,8 +210,8 @@ extension BatchContext {
         let isStillGiven = Channel.allCases.contains {
             !ConsentLedger.givenScopes(of: given.purpose, channel: $0, in: after.consents).isEmpty
         }
-        return RecordedAnswer(
-            trail: recorded.trail,
+        return Recorded(
+            recorded.entry,
             noEffect: Will(after) == Will(person) ? isStillGiven ? .newerWord : .alreadySo : nil)
     }
 
@@ -260,7 +262,7 @@ extension BatchContext {
         from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
         at now: Instant
     ) throws {
-        guard var person = try RecipientWithLedger.load(subject, from: store) else { return }
+        guard var person = try RecipientWithLedger.load(subject, from: view) else { return }
         let newest = ConsentLedger.newest(in: person.consents)
         let ended = newest.filter {
             $0.key.channel == channel && $0.key.address == old && $0.value.state != .given
@@ -278,33 +280,33 @@ extension BatchContext {
     /// Records a choice, and the consent that follows from it.
     func setPreference(
         _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
-        guard var person = try RecipientWithLedger.load(user, from: store) else {
-            throw Problem(.notFound, detail: "register the recipient first")
+    ) throws -> Recorded {
+        guard var person = try RecipientWithLedger.load(user, from: view) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         let source = body.source
         guard policy.caller(caller)?.sources.contains(source) == true else {
-            throw Problem(
+            throw StepRefusal(
                 .assertionNotPermitted,
                 detail: "caller `\(caller)` may not assert the source `\(source.rawValue)`")
         }
         let category = Category(rawValue: scope)
         guard category != nil || policy.type(TypeID(scope))?.isMutableAlone == true else {
-            throw Problem(
+            throw StepRefusal(
                 .unknownScope, detail: "`\(scope)` is neither a category nor a type that may be muted alone")
         }
         let needsStepUp =
             (category ?? policy.type(TypeID(scope))?.category)
             .map { policy.category($0).switchOff == .stepUp } ?? false
         guard needsStepUp || policy.grants(of: caller).contains(.preferencesWrite) else {
-            throw Problem(
+            throw StepRefusal(
                 .assertionNotPermitted,
                 detail:
                     "the grant `preferences.step_up` is for what only a step-up switches off, not for `\(scope)`"
             )
         }
         if body.storedState.isOff, category != nil, needsStepUp, body.storedState != .userOffStepUp {
-            throw Problem(
+            throw StepRefusal(
                 .assertionNotPermitted,
                 detail: "`\(scope)` can be switched off with the source `in_app_step_up` only")
         }
@@ -314,12 +316,12 @@ extension BatchContext {
                 // A link lives on in an inbox after its address or device is gone. Which number or mailbox that was is
                 // not known any more, so the no holds for the whole channel.
                 if source == .unsubscribeLink, body.storedState.isOff { return nil }
-                throw Problem(
+                throw StepRefusal(
                     .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
             }
         }
         let before = Will(person)
-        var trail: TrailReference?
+        var trail: EntryReference?
         // An objection names no channel and holds for all of them, in this one transaction.
         for channel in body.channel.map({ [$0] }) ?? Channel.allCases {
             let choice = PreferenceRecord(
@@ -340,34 +342,24 @@ extension BatchContext {
         guard let trail else { preconditionFailure("a preference was set on no channel") }
         person = try reloaded(person)
         try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
-        return RecordedAnswer(trail: trail, noEffect: Will(person) == before ? .alreadySo : nil)
-    }
-
-    private func reference(to event: ConsentEvent) throws -> TrailReference {
-        let bytes =
-            try store.entry(event.entryIndex)?.bytes ?? surroundings.publishedEntry(event.entryIndex)
-        guard let bytes else {
-            throw StoreError.damaged(
-                table: "entry", row: "\(event.entryIndex)", "the entry is neither held nor published")
-        }
-        return TrailReference(entry: bytes, index: event.entryIndex, origin: surroundings.trailOrigin)
+        return Recorded(trail, noEffect: Will(person) == before ? .alreadySo : nil)
     }
 
     private func append(
         _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
+    ) throws -> Recorded {
         let trail = try appendLedger(event, at: now)
         // A notice that was only shown is no will.
-        if event.state == .shown { return RecordedAnswer(trail: trail, noEffect: .shownOnly) }
+        if event.state == .shown { return Recorded(trail, noEffect: .shownOnly) }
         try follow(event, of: try reloaded(person), by: caller, at: now)
         try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
-        guard Will(after) == Will(person) else { return RecordedAnswer(trail: trail) }
+        guard Will(after) == Will(person) else { return Recorded(trail) }
         let fact = ConsentLedger.fact(
             purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
         let isSo = (fact.state == .given) == (event.state == .given)
-        return RecordedAnswer(trail: trail, noEffect: isSo ? .alreadySo : .newerWord)
+        return Recorded(trail, noEffect: isSo ? .alreadySo : .newerWord)
     }
 
     /// A no to marketing that holds ends what only marketing asks for besides and was given in the same place up to then.
@@ -438,7 +430,7 @@ extension BatchContext {
     private func choices(
         of scope: String, on channel: Channel, by person: RecipientWithLedger
     ) throws -> [PreferenceRecord] {
-        try store.preferences(of: person.subject.id).filter { $0.scope == scope && $0.channel == channel }
+        try view.preferences(of: person.subject.id).filter { $0.scope == scope && $0.channel == channel }
     }
 
     /// Records an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
@@ -473,11 +465,11 @@ extension BatchContext {
     }
 
     @discardableResult
-    private func appendLedger(_ event: ConsentEvent, at now: Instant) throws -> TrailReference {
+    private func appendLedger(_ event: ConsentEvent, at now: Instant) throws -> EntryReference {
         // The entry's own index is the ledger's way back to the trail.
         var event = event
         event.entryIndex = upcomingIndex
-        try store.appendConsent(event)
+        try view.appendConsent(event)
         var members: JSONObject = [
             "subject": .string(event.subject.hexadecimal), "consent": .string(event.idTag.hexadecimal),
             "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
@@ -501,8 +493,8 @@ extension BatchContext {
     @discardableResult
     private func appendPreference(
         _ preference: PreferenceRecord, receivedAt now: Instant
-    ) throws -> TrailReference {
-        try store.appendPreference(preference)
+    ) throws -> EntryReference {
+        try view.appendPreference(preference)
         var members: JSONObject = [
             "subject": .string(preference.subject.hexadecimal), "scope": .string(preference.scope),
             "channel": .string(preference.channel.rawValue), "state": .string(preference.state.rawValue),
@@ -543,7 +535,7 @@ extension BatchContext {
     }
 
     private func reloaded(_ person: RecipientWithLedger) throws -> RecipientWithLedger {
-        guard let again = try RecipientWithLedger.load(person.subject, from: store) else {
+        guard let again = try RecipientWithLedger.load(person.subject, from: view) else {
             preconditionFailure("a person vanished inside the transaction that changed them")
         }
         return again

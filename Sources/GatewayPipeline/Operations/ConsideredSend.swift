@@ -4,18 +4,17 @@ import SendPlanning
 
 /// What a decision is made in: one snapshot of the store, the rule book in force, and the time.
 struct DecidingContext {
-    let store: any StoreReading
+    let store: any RecordReading
     let policy: CompiledPolicy
-    let identifiers: any IdentifierSource
+    let identifiers: any IdentifierDrawing
     let unsubscribeURL: String
     let now: Instant
 }
 
-extension BatchContext {
+extension StepContext {
     func deciding(at now: Instant) -> DecidingContext {
         DecidingContext(
-            store: store, policy: policy, identifiers: surroundings.identifiers,
-            unsubscribeURL: surroundings.unsubscribeURL, now: now)
+            store: view, policy: policy, identifiers: identifiers, unsubscribeURL: unsubscribeURL, now: now)
     }
 }
 
@@ -99,7 +98,7 @@ struct ConsideredSend {
     /// Whether what this one replaces is a push of this caller's to this person, and its entry.
     private static func fallback(
         _ request: SendRequest, as attested: AttestedRequest, to person: RecipientSnapshot?,
-        in store: any StoreReading
+        in store: any RecordReading
     ) throws -> (FallbackFact, entry: UInt64?) {
         guard let replaced = request.fallbackFor else { return (.notFallback, nil) }
         guard let person, let send = try store.send(replaced), send.caller == attested.caller,

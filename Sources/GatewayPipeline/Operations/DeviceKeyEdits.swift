@@ -8,7 +8,7 @@ import SealedFormat
 import WireProtocol
 
 /// A device's keys: registered, proved, used, revoked.
-extension BatchContext {
+extension StepContext {
     /// How long a challenge waits for its answer: 5 minutes, in seconds.
     static let challengeSeconds: Int64 = 300
     /// Keys of one device that wait to be proved. One more takes the place of the oldest: whoever registers last holds the
@@ -19,11 +19,11 @@ extension BatchContext {
     func addDeviceKey(
         _ body: DeviceKeyBody, to deviceID: DestinationID, of user: UserID, by caller: CallerName,
         at now: Instant
-    ) throws -> KeyChallengeAnswer {
+    ) throws -> Citing<KeyChallengeAnswer> {
         let person = try person(user)
         let device = try self.device(deviceID, of: person)
         guard let suite = SealingSuite(rawValue: body.suite.rawValue) else {
-            throw Problem(
+            throw StepRefusal(
                 .invalidPublicKey, detail: "nothing is sealed for the suite `\(body.suite.rawValue)`")
         }
         let publicKey: DevicePublicKey
@@ -32,29 +32,33 @@ extension BatchContext {
             publicKey = try DevicePublicKey(validating: body.publicKey, suite: suite)
             sealingKey = try DeviceSealingKey(publicKey)
         } catch {
-            throw Problem(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
+            throw StepRefusal(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
         }
-        let known = try store.deviceKeys(of: person.subject.id, device: device.tag)
+        let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
         try requireUncompromised(body.publicKey, suite)
         let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
         for surplus in unproved.dropFirst(Self.unprovedKeyCountMax - 1) {
-            try store.removeDeviceKey(surplus.key, of: person.subject.id)
+            try view.removeDeviceKey(surplus.key, of: person.subject.id)
             try recordKey(
                 surplus.key, of: person, device: device.tag, by: caller, state: .destroyed,
                 suite: surplus.suite, at: now)
         }
-        let key = try surroundings.identifiers.newKeyID()
+        let key = try identifiers.newKeyID()
         let expiry = now.advanced(bySeconds: Self.challengeSeconds)
-        let fresh = try challenge(sealingKey, key: key, device: device, expiresAt: expiry)
+        let fresh = try view.challenge(
+            ChallengeOrder(
+                key: key, suite: suite, publicKey: sealingKey.publicKey.rawBytes, app: device.app,
+                device: device.id, message: try identifiers.newMessageID(), expiresAt: expiry))
         // Whoever steals a session must not be able to replace the key alone: the old key answers too.
         let active = known.first { KeyState(rawValue: $0.state) == .active }
         let old = try active.map { active in
-            try challenge(
-                DeviceSealingKey(
-                    DevicePublicKey(validatedBefore: active.publicKey, suite: active.sealingSuite)),
-                key: active.key, device: device, expiresAt: expiry)
+            try view.challenge(
+                ChallengeOrder(
+                    key: active.key, suite: try active.sealingSuite, publicKey: active.publicKey,
+                    app: device.app, device: device.id, message: try identifiers.newMessageID(),
+                    expiresAt: expiry))
         }
-        try store.putDeviceKey(
+        try view.putDeviceKey(
             DeviceKeyRecord(
                 key: key, subject: person.subject.id, device: device.tag, suite: suite.rawValue,
                 publicKey: body.publicKey, state: KeyState.preActivation.rawValue,
@@ -64,28 +68,30 @@ extension BatchContext {
         let trail = try recordKey(
             key, of: person, device: device.tag, by: caller, state: .preActivation, suite: suite.rawValue,
             at: now)
-        return KeyChallengeAnswer(
-            key: key, challenge: fresh.envelope, oldKeyChallenge: old?.envelope, expiresAt: expiry,
-            trail: trail)
+        return {
+            KeyChallengeAnswer(
+                key: key, challenge: fresh.envelope, oldKeyChallenge: old?.envelope, expiresAt: expiry,
+                trail: $0[trail])
+        }
     }
 
     /// Checks the proof and puts the key to use; the key before it stops sealing in the same step.
     func confirmDeviceKey(
         _ key: KeyID, _ body: KeyConfirmBody, of deviceID: DestinationID, user: UserID, by caller: CallerName,
         at now: Instant
-    ) throws -> KeyChangedAnswer {
+    ) throws -> KeyConfirmation {
         let person = try person(user)
         let device = try self.device(deviceID, of: person)
-        guard var record = try store.deviceKey(key), record.subject == person.subject.id,
+        guard var record = try view.deviceKey(key), record.subject == person.subject.id,
             record.device == device.tag
-        else { throw Problem(.notFound, detail: "the device has no key of this id") }
+        else { throw StepRefusal(.notFound, detail: "the device has no key of this id") }
         guard KeyState(rawValue: record.state) == .preActivation, let challenge = record.challenge else {
-            throw Problem(
+            throw StepRefusal(
                 .wrongState,
                 detail: "the key is `\(record.state)`, with no challenge open; register the key again")
         }
         guard now <= challenge.expiresAt else {
-            throw Problem(
+            throw StepRefusal(
                 .challengeExpired,
                 detail: "a challenge waits \(Self.challengeSeconds) s; register the key again")
         }
@@ -104,12 +110,12 @@ extension BatchContext {
                 record.challenge = challenge
                 record.challenge?.triesLeft = triesLeft
             }
-            try store.putDeviceKey(record)
+            try view.putDeviceKey(record)
             try recordKey(
                 key, of: person, device: device.tag, by: caller, state: .preActivation, suite: record.suite,
                 proof: "wrong", at: now)
-            throw ProofWrong(
-                problem: Problem(
+            return .wrong(
+                StepRefusal(
                     .proofWrong,
                     detail: (isProved
                         ? "the proof of the key before this one is wrong or missing" : "the proof is wrong")
@@ -118,49 +124,51 @@ extension BatchContext {
                             : "; register the key again for a new challenge")))
         }
         record.state = KeyState.active.rawValue
-        for var other in try store.deviceKeys(of: person.subject.id, device: device.tag)
+        for var other in try view.deviceKeys(of: person.subject.id, device: device.tag)
         where other.key != key && KeyState(rawValue: other.state) == .active {
             other.state = KeyState.deactivated.rawValue
             other.changedAt = now
-            try store.putDeviceKey(other)
+            try view.putDeviceKey(other)
             try recordKey(
                 other.key, of: person, device: device.tag, by: caller, state: .deactivated,
                 suite: other.suite, at: now)
         }
-        try store.putDeviceKey(record)
+        try view.putDeviceKey(record)
         let trail = try recordKey(
             key, of: person, device: device.tag, by: caller, state: .active, suite: record.suite,
             proof: "right", at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
-        return KeyChangedAnswer(key: key.hexadecimal, state: record.state, trail: trail)
+        return .right { [state = record.state] in
+            KeyChangedAnswer(key: key.hexadecimal, state: state, trail: $0[trail])
+        }
     }
 
     /// The security team's verbs on one device key.
     func changeDeviceKey(
         _ key: KeyID, _ event: KeyEvent, by caller: CallerName, at now: Instant
-    ) throws -> KeyChangedAnswer {
-        guard var record = try store.deviceKey(key), let state = KeyState(rawValue: record.state),
-            let subject = try store.subject(record.subject),
-            let person = try RecipientSnapshot.load(subject, from: store)
-        else { throw Problem(.notFound, detail: "no key of this id is known") }
+    ) throws -> Citing<KeyChangedAnswer> {
+        guard var record = try view.deviceKey(key), let state = KeyState(rawValue: record.state),
+            let subject = try view.subject(record.subject),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else { throw StepRefusal(.notFound, detail: "no key of this id is known") }
         let next: KeyState
         do {
             next = try state.after(event)
         } catch {
-            throw Problem(.wrongState, detail: error.message)
+            throw StepRefusal(.wrongState, detail: error.message)
         }
         if next == .compromised, !record.publicKey.isEmpty {
-            let mark = surroundings.keys.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
-            try store.setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
+            let mark = keys.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
+            try view.setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
             try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
         }
         if next == .active {
             try requireUncompromised(record.publicKey, record.sealingSuite)
-            for var other in try store.deviceKeys(of: record.subject, device: record.device)
+            for var other in try view.deviceKeys(of: record.subject, device: record.device)
             where other.key != key && KeyState(rawValue: other.state) == .active {
                 other.state = KeyState.deactivated.rawValue
                 other.changedAt = now
-                try store.putDeviceKey(other)
+                try view.putDeviceKey(other)
                 try recordKey(
                     other.key, of: person, device: record.device, by: caller, state: .deactivated,
                     suite: other.suite, at: now)
@@ -170,11 +178,11 @@ extension BatchContext {
         record.challenge = nil
         record.changedAt = now
         if next == .destroyed { record.publicKey = [] }
-        try store.putDeviceKey(record)
+        try view.putDeviceKey(record)
         let trail = try recordKey(
             key, of: person, device: record.device, by: caller, state: next, suite: record.suite, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
-        return KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: trail)
+        return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
     }
 
     /// The same public key under other ids of the person's.
@@ -183,15 +191,15 @@ extension BatchContext {
         at now: Instant
     ) throws {
         for device in person.devices {
-            for var other in try store.deviceKeys(of: person.subject.id, device: device.tag)
+            for var other in try view.deviceKeys(of: person.subject.id, device: device.tag)
             where other.key != key && !other.publicKey.isEmpty {
                 guard let state = KeyState(rawValue: other.state), let next = try? state.after(.revoke),
-                    surroundings.keys.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
+                    keys.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
                 else { continue }
                 other.state = next.rawValue
                 other.challenge = nil
                 other.changedAt = now
-                try store.putDeviceKey(other)
+                try view.putDeviceKey(other)
                 try recordKey(
                     other.key, of: person, device: device.tag, by: caller, state: next, suite: other.suite,
                     at: now)
@@ -203,9 +211,9 @@ extension BatchContext {
     /// after the person it was taken from was erased. What is kept is a MAC under the index key and the moment, which
     /// tell of nobody.
     private func requireUncompromised(_ publicKey: [UInt8], _ suite: SealingSuite) throws {
-        let mark = surroundings.keys.fingerprint(ofKey: publicKey, suite)
-        guard try store.setting(Self.compromisedSetting(mark)) == nil else {
-            throw Problem(
+        let mark = keys.fingerprint(ofKey: publicKey, suite)
+        guard try view.setting(Self.compromisedSetting(mark)) == nil else {
+            throw StepRefusal(
                 .wrongState,
                 detail: "this public key was revoked as compromised; make a new key pair on the device")
         }
@@ -220,17 +228,17 @@ extension BatchContext {
     private func requireUnchanged(
         since challenge: DeviceKeyRecord.PendingChallenge, of record: DeviceKeyRecord
     ) throws {
-        let others = try store.deviceKeys(of: record.subject, device: record.device)
+        let others = try view.deviceKeys(of: record.subject, device: record.device)
             .filter { $0.key != record.key }
         guard !others.contains(where: { KeyState(rawValue: $0.state) == .suspended }) else {
-            throw Problem(
+            throw StepRefusal(
                 .wrongState,
                 detail:
                     "a key of this device is suspended; the security team promotes this one, or revokes that one first"
             )
         }
         guard others.first(where: { KeyState(rawValue: $0.state) == .active })?.key == challenge.oldKey else {
-            throw Problem(
+            throw StepRefusal(
                 .wrongState,
                 detail: "the device's active key changed after the challenge; register the key again")
         }
@@ -240,39 +248,16 @@ extension BatchContext {
 
     private func device(_ id: DestinationID, of person: RecipientSnapshot) throws -> DeviceRecord {
         guard let device = person.devices.first(where: { $0.id == id }) else {
-            throw Problem(.notFound, detail: "the recipient has no device of this name")
+            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
         return device
-    }
-
-    /// A sealed nonce, and the one answer that proves it was opened. The nonce itself is forgotten here.
-    private func challenge(
-        _ sealingKey: DeviceSealingKey, key: KeyID, device: DeviceRecord, expiresAt: Instant
-    ) throws -> (envelope: JSONObject, proof: [UInt8]) {
-        let message = try surroundings.identifiers.newMessageID()
-        let nonce = try SecretBytes.random(byteCount: Possession.nonceByteCount)
-        let info = try SealedInfo(
-            purpose: .challenge, suite: sealingKey.publicKey.suite, app: device.app, device: device.id.text,
-            keyID: key.bytes, publicKeyDigest: sealingKey.publicKey.digest.bytes, messageID: message.bytes,
-            expiresAt: UInt64(expiresAt.seconds))
-        let origin = surroundings.keys.origin
-        let envelope = try surroundings.sealers.submit { sealer in
-            try sealer.challenge(
-                nonce: nonce, to: sealingKey, app: device.app, device: device.id, keyID: key,
-                messageID: message, expiresAt: UInt64(expiresAt.seconds), origin: origin
-            ).envelope
-        }.wait()
-        guard case .object(let object) = try CanonicalJSON.read(envelope) else {
-            preconditionFailure("an envelope is not a JSON object")
-        }
-        return (object, Possession.proof(nonce: nonce, info: info))
     }
 
     @discardableResult
     private func recordKey(
         _ key: KeyID, of person: RecipientSnapshot, device: Tag, by caller: CallerName, state: KeyState,
         suite: String, proof: String? = nil, at now: Instant
-    ) throws -> TrailReference {
+    ) throws -> EntryReference {
         var members: JSONObject = [
             "subject": .string(person.subject.id.hexadecimal), "device": .string(device.hexadecimal),
             "caller": .string(caller.text), "key_id": .string(key.hexadecimal),
@@ -294,7 +279,8 @@ extension DeviceKeyRecord {
     }
 }
 
-/// A wrong proof must be remembered, and still be answered as a problem: what was written stays.
-struct ProofWrong: Error {
-    var problem: Problem
+/// What comes of a proof. A wrong one is refused and remembered all the same.
+enum KeyConfirmation {
+    case right(Citing<KeyChangedAnswer>)
+    case wrong(StepRefusal)
 }

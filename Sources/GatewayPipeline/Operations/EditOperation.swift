@@ -1,35 +1,54 @@
 import GateVocabulary
 package import WireProtocol
 
-/// One change asked for over the socket: reads, checks, writes and answers in one savepoint.
+/// One change asked for over the socket: one step, and its answer.
 struct EditOperation: EngineOperation {
     let caller: CallerName?
     let lane: EngineLane
-    /// Throws a `Problem` to answer with it and leave nothing behind.
-    let edit: @Sendable (_ batch: BatchContext, _ now: Instant) throws -> Answer
+    /// Throws a ``StepRefusal`` to leave nothing behind.
+    let edit: @Sendable (_ step: StepContext, _ now: Instant) throws -> Citing<Answer>
     let reply: @Sendable (Answer) -> Void
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        let now = try batch.now()
-        let answer: Answer
+    func perform(in batch: Batch) throws -> Completion {
+        let answer: Citing<Answer>
         do {
-            answer = try batch.isolating {
-                do {
-                    return try edit(batch, now)
-                } catch let wrong as ProofWrong {
-                    return wrong.problem.answer
-                }
-            }
-        } catch let problem as Problem {
-            answer = problem.answer
+            answer = try batch.step { try edit($0, $0.now()) }
+        } catch let refusal as StepRefusal {
+            answer = { _ in Problem(refusal).answer }
         }
-        return { [answer] in reply(answer) }
+        return { [answer, reply] in reply(answer($0)) }
     }
 
     func refuse(_ failure: EngineFailure) { reply(Problem(failure).answer) }
 }
 
 extension Problem {
+    /// What a caller is told whose step was refused.
+    package init(_ refusal: StepRefusal) {
+        let name: ProblemName =
+            switch refusal.kind {
+            case .grantMissing: .grantMissing
+            case .assertionNotPermitted: .assertionNotPermitted
+            case .proofWrong: .proofWrong
+            case .notFound: .notFound
+            case .idConflict: .idConflict
+            case .wrongState: .wrongState
+            case .tooManyDestinations: .tooManyDestinations
+            case .challengeExpired: .challengeExpired
+            case .alreadyPrompted: .alreadyPrompted
+            case .invalid: .invalidRequest
+            case .unknownNotice: .unknownNotice
+            case .unknownPurpose: .unknownPurpose
+            case .otherPurpose: .otherPurpose
+            case .eventInFuture: .eventInFuture
+            case .unknownTimeZone: .unknownTimeZone
+            case .unknownScope: .unknownScope
+            case .unknownEvent: .unknownEvent
+            case .invalidPublicKey: .invalidPublicKey
+            }
+        self.init(name, detail: refusal.detail, violations: refusal.violations)
+    }
+
     /// What a caller is told when nothing was committed: 429 or 503, never a decision.
     package init(_ failure: EngineFailure) {
         switch failure {

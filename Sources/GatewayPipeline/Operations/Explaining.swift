@@ -130,11 +130,13 @@ struct ExplanationOperation: EngineOperation {
 
     var caller: CallerName? { count.key }
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        try batch.record(
-            .explain, at: batch.now(),
-            ["caller": .string(count.key.text), "count": .integer(Int64(count.count))])
-        return { meter.committed(count) }
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.step {
+            try $0.record(
+                .explain, at: $0.now(),
+                ["caller": .string(count.key.text), "count": .integer(Int64(count.count))])
+        }
+        return { _ in meter.committed(count) }
     }
 
     func refuse(_ failure: EngineFailure) { meter.refused(count) }

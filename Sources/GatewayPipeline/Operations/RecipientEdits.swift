@@ -9,25 +9,25 @@ import SealedFormat
 import WireProtocol
 
 /// Registering people, their devices and addresses.
-extension BatchContext {
+extension StepContext {
     func putRecipient(
         _ user: UserID, _ body: RecipientBody, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
+    ) throws -> Recorded {
         try requireKnown(zone: body.timeZone)
         let region = try body.region.map { code in
             try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
         }
         let subject =
-            try store.subject(of: user)
-            ?? store.makeSubject(for: user, subject: surroundings.identifiers.newSubjectID())
-        let earlier = try store.recipient(subject.id)
+            try view.subject(of: user)
+            ?? view.makeSubject(for: user)
+        let earlier = try view.recipient(subject.id)
         let recipient = RecipientRecord(
             subject: subject.id, region: region, age: body.age, locale: body.locale, timeZone: body.timeZone,
             privacy: body.privacy, pushEnabled: body.pushEnabled,
             quietHours: body.quietHours.map {
                 QuietHours(startMinute: $0.startMinute, endMinute: $0.endMinute)
             }, registeredAt: earlier?.registeredAt ?? now, updatedAt: now)
-        try store.putRecipient(recipient)
+        try view.putRecipient(recipient)
         var members: JSONObject = [
             "subject": .string(subject.id.hexadecimal), "caller": .string(caller.text),
             "action": earlier == nil ? "registered" : "updated",
@@ -37,27 +37,27 @@ extension BatchContext {
         if let age = recipient.age { members["age"] = .string(age.rawValue) }
         let trail = try record(.recipient, at: now, members)
         if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
-        return RecordedAnswer(trail: trail)
+        return Recorded(trail)
     }
 
     /// Forgets a person: everything held goes, what waits is taken out, and the trail keeps a pseudonym that
     /// nothing leads to any more (GDPR Art. 17).
-    func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> RecordedAnswer {
-        guard let subject = try store.subject(of: user), try isRegistered(subject.id) else {
-            throw Problem(.notFound, detail: "nobody of this name is registered")
+    func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> Recorded {
+        guard let subject = try view.subject(of: user), try isRegistered(subject.id) else {
+            throw StepRefusal(.notFound, detail: "nobody of this name is registered")
         }
-        for row in try store.outbox(of: subject.id) { try withdraw(row, because: .erased, at: now) }
-        try store.eraseSubject(subject.id)
+        for row in try view.outbox(of: subject.id) { try withdraw(row, because: .erased, at: now) }
+        try view.eraseSubject(subject.id)
         let trail = try record(
             .erasure, at: now,
             ["subject": .string(subject.id.hexadecimal), "caller": .string(caller.text)])
-        return RecordedAnswer(trail: trail)
+        return Recorded(trail)
     }
 
     /// A damaged row is somebody's, too: nothing may keep anybody from being forgotten.
     private func isRegistered(_ subject: SubjectID) throws -> Bool {
         do {
-            return try store.recipient(subject) != nil
+            return try view.recipient(subject) != nil
         } catch let error as StoreError where error.damage != nil {
             return true
         }
@@ -65,13 +65,13 @@ extension BatchContext {
 
     func putDevice(
         _ id: DestinationID, _ body: DeviceBody, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
+    ) throws -> Recorded {
         let person = try person(user)
         try requireKnown(zone: body.timeZone)
         let tag = person.subject.tag(.device, id.text)
         let earlier = person.devices.first { $0.tag == tag }
         guard earlier != nil || person.devices.count < WireLimits.destinationCountMax else {
-            throw Problem(
+            throw StepRefusal(
                 .tooManyDestinations,
                 detail: "\(WireLimits.destinationCountMax) devices are registered; remove one first")
         }
@@ -83,12 +83,12 @@ extension BatchContext {
             token: body.token, region: region, timeZone: body.timeZone, osPermission: body.osPermission,
             criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now)
         // A token is one app on one phone. Whoever had it registered, in this or another account, is not there any more.
-        if let other = try store.device(withToken: device.tokenIdentity),
+        if let other = try view.device(withToken: device.tokenIdentity),
             (other.subject, other.tag) != (device.subject, device.tag)
         {
             try deactivate(other, because: "token_taken", by: caller, at: now)
         }
-        try store.putDevice(device)
+        try view.putDevice(device)
         var members = deviceMembers(person.subject, tag, caller, earlier == nil ? "registered" : "updated")
         members["platform"] = .string(body.platform.rawValue)
         members["os_permission"] = .string(body.osPermission.rawValue)
@@ -96,44 +96,44 @@ extension BatchContext {
         if let region { members["region"] = .object(region.json) }
         let trail = try record(.device, at: now, members)
         try reconsider(person.subject, because: .recipientChanged, at: now)
-        return RecordedAnswer(trail: trail)
+        return Recorded(trail)
     }
 
     func removeDevice(
         _ id: DestinationID, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
+    ) throws -> Recorded {
         let person = try person(user)
         let tag = person.subject.tag(.device, id.text)
         guard person.devices.contains(where: { $0.tag == tag }) else {
-            throw Problem(.notFound, detail: "the recipient has no device of this name")
+            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
         try withdrawWaiting(for: tag, of: person, at: now)
-        try store.removeDevice(tag, of: person.subject.id)
-        return RecordedAnswer(
-            trail: try record(.device, at: now, deviceMembers(person.subject, tag, caller, "removed")))
+        try view.removeDevice(tag, of: person.subject.id)
+        return Recorded(
+            try record(.device, at: now, deviceMembers(person.subject, tag, caller, "removed")))
     }
 
     func putAddress(
         _ id: DestinationID, _ body: AddressBody, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
+    ) throws -> Recorded {
         let person = try person(user)
         if let verifiedAt = body.verifiedAt, verifiedAt > now {
-            throw Problem(.eventInFuture, detail: "`verified_at` is in the future")
+            throw StepRefusal(.eventInFuture, detail: "`verified_at` is in the future")
         }
         let tag = person.subject.addressTag(body.channel, body.value)
         if let other = person.addresses.first(where: { $0.tag == tag && $0.id != id }) {
-            throw Problem(
+            throw StepRefusal(
                 .wrongState, detail: "this address is registered as `\(other.id)`; remove that one first")
         }
         let earlier = person.addresses.first { $0.id == id }
         guard earlier != nil || person.addresses.count < WireLimits.destinationCountMax else {
-            throw Problem(
+            throw StepRefusal(
                 .tooManyDestinations,
                 detail: "\(WireLimits.destinationCountMax) addresses are registered; remove one first")
         }
         // Another value is another address, under the same name: what was agreed for the one is not for the other.
         if let earlier, earlier.tag != tag { try drop(earlier.tag, of: person, at: now) }
-        try store.putAddress(
+        try view.putAddress(
             AddressRecord(
                 subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
                 verifiedAt: body.verifiedAt, updatedAt: now))
@@ -146,29 +146,29 @@ extension BatchContext {
                 from: earlier.tag, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
         }
         try reconsider(person.subject, because: .recipientChanged, at: now)
-        return RecordedAnswer(trail: trail)
+        return Recorded(trail)
     }
 
     func removeAddress(
         _ id: DestinationID, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
+    ) throws -> Recorded {
         let person = try person(user)
         guard let address = person.addresses.first(where: { $0.id == id }) else {
-            throw Problem(.notFound, detail: "the recipient has no address of this name")
+            throw StepRefusal(.notFound, detail: "the recipient has no address of this name")
         }
         try drop(address.tag, of: person, at: now)
-        return RecordedAnswer(
-            trail: try record(.address, at: now, addressMembers(person, address.tag, caller, "removed")))
+        return Recorded(
+            try record(.address, at: now, addressMembers(person, address.tag, caller, "removed")))
     }
 
     private func drop(_ address: Tag, of person: RecipientSnapshot, at now: Instant) throws {
         try withdrawWaiting(for: address, of: person, at: now)
-        try store.removeAddress(address, of: person.subject.id)
+        try view.removeAddress(address, of: person.subject.id)
     }
 
     /// What waits for a destination that is no more. What is being handed over right now cannot be called back.
     private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
-        for row in try store.outbox(of: person.subject.id)
+        for row in try view.outbox(of: person.subject.id)
         where row.destination == destination {
             let row = try callBack(row)
             guard row.attemptedAt == nil else { continue }
@@ -180,19 +180,19 @@ extension BatchContext {
     /// be reported with it or later, once; it is the device's permission from then on.
     func addPermissionPrompt(
         _ body: PermissionPromptBody, of user: UserID, by caller: CallerName, at now: Instant
-    ) throws -> RecordedAnswer {
+    ) throws -> Recorded {
         let person = try person(user)
         let tag = person.subject.tag(.device, body.device.text)
         guard var device = person.devices.first(where: { $0.tag == tag }) else {
-            throw Problem(.notFound, detail: "the recipient has no device of this name")
+            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
         let shownAt = body.shownAt ?? now
-        guard shownAt <= now else { throw Problem(.eventInFuture, detail: "`shown_at` is in the future") }
-        let earlier = try store.permissionPrompts(of: person.subject.id).first { $0.device == tag }
+        guard shownAt <= now else { throw StepRefusal(.eventInFuture, detail: "`shown_at` is in the future") }
+        let earlier = try view.permissionPrompts(of: person.subject.id).first { $0.device == tag }
         guard earlier == nil || earlier?.answer == nil && body.answer != nil else {
-            throw Problem(.alreadyPrompted, detail: "lead the person to the OS settings instead")
+            throw StepRefusal(.alreadyPrompted, detail: "lead the person to the OS settings instead")
         }
-        try store.putPermissionPrompt(
+        try view.putPermissionPrompt(
             PermissionPrompt(
                 subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
                 answer: body.answer?.rawValue))
@@ -201,10 +201,10 @@ extension BatchContext {
         let trail = try record(.permissionPrompt, at: now, members)
         if let answer = body.answer {
             device.osPermission = answer == .granted ? .granted : .denied
-            try store.putDevice(device)
+            try view.putDevice(device)
             try reconsider(person.subject, because: .recipientChanged, at: now)
         }
-        return RecordedAnswer(trail: trail)
+        return Recorded(trail)
     }
 
     // MARK: What the edits share
@@ -214,25 +214,25 @@ extension BatchContext {
     func deactivate(
         _ device: DeviceRecord, because action: String, by caller: CallerName, at now: Instant
     ) throws {
-        guard let subject = try store.subject(device.subject) else { return }
+        guard let subject = try view.subject(device.subject) else { return }
         var device = device
         device.isActive = false
         device.token = ""
-        try store.putDevice(device)
+        try view.putDevice(device)
         try record(.device, at: now, deviceMembers(subject, device.tag, caller, action))
         try reconsider(subject, because: .recipientChanged, at: now)
     }
 
     func person(_ user: UserID) throws -> RecipientSnapshot {
-        guard let person = try RecipientSnapshot.load(user, from: store) else {
-            throw Problem(.notFound, detail: "register the recipient first")
+        guard let person = try RecipientSnapshot.load(user, from: view) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         return person
     }
 
     func reconsider(_ subject: Subject, because cause: WithdrawalCause, at now: Instant) throws {
         try reconsider(
-            subject.id, as: try RecipientSnapshot.load(subject, from: store), because: cause, at: now)
+            subject.id, as: try RecipientSnapshot.load(subject, from: view), because: cause, at: now)
     }
 
     func deviceMembers(
@@ -255,7 +255,7 @@ extension BatchContext {
 
     private func requireKnown(zone: String?) throws {
         guard let zone, !LocalTime.isKnown(zone: zone) else { return }
-        throw Problem(.unknownTimeZone, detail: "`\(zone)` is no zone of tzdata \(LocalTime.dataVersion)")
+        throw StepRefusal(.unknownTimeZone, detail: "`\(zone)` is no zone of tzdata \(LocalTime.dataVersion)")
     }
 
     private func observation(
@@ -263,7 +263,7 @@ extension BatchContext {
     ) throws -> RegionObservation {
         let observedAt = moment ?? now
         guard observedAt <= now else {
-            throw Problem(.eventInFuture, detail: "a region cannot have been observed in the future")
+            throw StepRefusal(.eventInFuture, detail: "a region cannot have been observed in the future")
         }
         return RegionObservation(
             code: try registered(code, at: "region"), source: source, observedAt: observedAt)
@@ -272,8 +272,8 @@ extension BatchContext {
     /// What enters the trail of a region that a caller named.
     func registered(_ code: RegionCode, at member: String) throws -> RegionCode {
         guard let registered = policy.bundle.regions.registered(code) else {
-            throw Problem(
-                .invalidRequest,
+            throw StepRefusal(
+                .invalid,
                 violations: [
                     Violation(
                         .body(JSONPointer([member])),

@@ -13,7 +13,7 @@ import WireProtocol
 struct SendComposer {
     let loading: FactsLoading
     let policy: CompiledPolicy
-    let identifiers: any IdentifierSource
+    let identifiers: any IdentifierDrawing
     let person: RecipientSnapshot?
     let material: SendMaterial
     let verdict: ParamsVerdict
@@ -132,7 +132,7 @@ extension [DeliveryDraft] {
     }
 }
 
-extension BatchContext {
+extension StepContext {
     /// Writes one promise into the outbox: ready now, sealed by the time of the commit, or held.
     ///
     /// - Parameter waiting: The row it takes the place of, which needs no room of its own and comes back should
@@ -181,15 +181,16 @@ extension BatchContext {
             return try enqueue(row, delivery: delivery, sealing: nil)
         }
         let publicKey = DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite)
-        let origin = surroundings.keys.origin
-        let ticket = surroundings.sealers.submit { sealer in
+        let origin = keys.origin
+        let seal = SealOrder(message: message) { sealer in
             try sealer.seal(
                 order.content, to: try DeviceSealingKey(publicKey), purpose: order.purpose, app: order.app,
                 device: order.device,
                 keyID: order.key.id, messageID: order.message, expiresAt: order.expiresAt, origin: origin)
+        } fill: { envelope in
+            try plan.filled(with: envelope)
         }
-        let fill: BodyFilling = { envelope in try plan.filled(with: envelope) }
-        try enqueue(row, delivery: delivery, sealing: (ticket, fill), insteadOf: waiting)
+        try enqueue(row, delivery: delivery, sealing: seal, insteadOf: waiting)
     }
 
     /// A message that waited, decided and composed as if it had just come in.
@@ -216,7 +217,7 @@ extension BatchContext {
             verdict: ParamsVerdict(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
-            repetition: try store.repetition(of: row.event, to: row.subject, besides: row.send),
+            repetition: try view.repetition(of: row.event, to: row.subject, besides: row.send),
             due: due ?? now)
         composer.isAgain = true
         var draft = try composer.decide(for: destination, as: row.message)
@@ -237,15 +238,15 @@ extension BatchContext {
     func settle(
         _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
     ) throws {
-        try remove(row.message)
+        try remove(row)
         guard draft.decision.outcome.isPromise else {
-            try store.appendEvent(
+            try view.appendEvent(
                 EventRecord(.withdrawn, of: row, at: now, reason: draft.decision.reason.rawValue))
             return try cameToNothing(row, at: now)
         }
         try enqueue(draft, of: person, insteadOf: row, at: now)
         if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {
-            try store.countForward(
+            try view.countForward(
                 of: row.subject, type: row.request.type, category: category, at: now, send: row.send)
         }
     }
@@ -254,13 +255,13 @@ extension BatchContext {
 
     /// Refuses a send before it is decided when nobody could keep what it leads to.
     func requireRoom(isSecurity: Bool) throws {
-        let lag = surroundings.publishLagMilliseconds()
-        guard lag <= surroundings.limits.publishLagMillisecondsMax else {
-            throw EngineFailure.trailBehind(milliseconds: lag)
+        let headroom = try view.headroom()
+        guard headroom.publishLag <= limits.publishLagMillisecondsMax else {
+            throw EngineFailure.trailBehind(milliseconds: headroom.publishLag)
         }
-        let needed = surroundings.limits.freeDiskByteCountMin
-        let floor = isSecurity ? needed * Int64(surroundings.limits.securitySharePercent) / 100 : needed
-        guard try freeByteCount() >= floor else {
+        let needed = limits.freeDiskByteCountMin
+        let floor = isSecurity ? needed * Int64(limits.securitySharePercent) / 100 : needed
+        guard try headroom.freeByteCount.get() >= floor else {
             throw EngineFailure.unavailable("less than \(floor) bytes of disk are left")
         }
     }
@@ -269,21 +270,18 @@ extension BatchContext {
     private func requireOutboxRoom(
         for caller: CallerName, to subject: SubjectID, isSecurity: Bool
     ) throws {
-        let limits = surroundings.limits
-        let depth = try store.outboxDepth()
-        let waiting = staged.count
-        let ownWaiting = staged.count { $0.record.request.caller == caller }
-        guard depth.rowCount + waiting < limits.part(of: limits.outboxRowCountMax, isSecurity: isSecurity),
+        let depth = try view.outboxDepth()
+        guard depth.rowCount < limits.part(of: limits.outboxRowCountMax, isSecurity: isSecurity),
             depth.byteCount < limits.part(of: limits.outboxByteCountMax, isSecurity: isSecurity),
             isSecurity
-                || depth.rowCountByCaller[caller, default: 0] + ownWaiting < limits.outboxRowCountPerCallerMax
+                || depth.rowCountByCaller[caller, default: 0] < limits.outboxRowCountPerCallerMax
         else { throw EngineFailure.outboxFull }
         // Rounded up: of what may wait for one person in all, the share is not less than its percentage.
         let rest = 100 - limits.securitySharePercent
         let personMax =
             isSecurity
             ? (limits.outboxRowCountPerPersonMax * 100 + rest - 1) / rest : limits.outboxRowCountPerPersonMax
-        guard try store.outboxCount(of: subject, limit: personMax) < personMax else {
+        guard try view.outboxCount(of: subject, limit: personMax) < personMax else {
             throw EngineFailure.outboxFullForRecipient
         }
     }

@@ -16,17 +16,25 @@ struct SendOperation: EngineOperation {
     let lane: EngineLane
     let isStreamLine: Bool
     let readers: ReaderThreads
+    /// The bytes of an entry, from the store or the published tree.
+    let entryBytes: @Sendable (UInt64) throws -> [UInt8]
     /// Told of what is found damaged outside of a transaction, which notes its own.
     let noteDamage: @Sendable (StoredDamage) -> Void
     let reply: @Sendable (WireReply) -> Void
 
     var caller: CallerName? { attested.caller }
-    /// A send only adds to what waits.
-    var looksAtWhatWaits: Bool { false }
+    var asks: [Ask] {
+        [
+            .request(RequestKey(caller: attested.caller, idHash: idHash)), .user(request.user), .headroom,
+            .outboxDepth,
+        ]
+    }
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        if let earlier = try batch.store.send(caller: attested.caller, idHash: idHash) {
-            return try answerAgain(earlier, in: batch)
+    func perform(in batch: Batch) throws -> Completion { try batch.step { try step(in: $0) } }
+
+    private func step(in batch: StepContext) throws -> Completion {
+        if let earlier = try batch.view.send(caller: attested.caller, idHash: idHash) {
+            return answerAgain(earlier, under: batch.policy)
         }
         let now = try batch.now()
         try batch.requireRoom(isSecurity: lane == .security)
@@ -57,9 +65,9 @@ struct SendOperation: EngineOperation {
             subject: person?.subject.id, type: request.type, category: type?.category,
             channel: request.channel, receivedAt: now, entryIndex: trail.index, requestID: request.id.text,
             destinationNames: drafts.destinationNames)
-        try batch.store.insertSend(record)
+        try batch.view.insertSend(record)
         if let person, let event = considered.event, entry.overall.outcome.isPromise {
-            try batch.store.putTold(
+            try batch.view.putTold(
                 ToldRecord(event: event, send: material.send, at: now), to: person.subject.id)
         }
         if let type, let duty, let person, entry.overall.outcome.isPromise {
@@ -72,13 +80,14 @@ struct SendOperation: EngineOperation {
                 type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
         }
         if let person { try release(drafts, of: person, entry: entry, in: batch, at: now) }
-        let answer = SendAnswer(
-            entry, of: record, trail: trail, isReplayed: false,
-            violations: considered.verdict.answered,
-            hint: entry.overall.reason == .typeDisabled ? type?.disabledHint : nil)
-        let isStreamLine = isStreamLine
-        let reply = reply
-        return { reply(WireReply(answer.answer(isStreamLine: isStreamLine))) }
+        let violations = considered.verdict.answered
+        let hint = entry.overall.reason == .typeDisabled ? type?.disabledHint : nil
+        return { [isStreamLine, reply] places in
+            let answer = SendAnswer(
+                entry, of: record, trail: places[trail], isReplayed: false, violations: violations, hint: hint
+            )
+            reply(WireReply(answer.answer(isStreamLine: isStreamLine)))
+        }
     }
 
     func refuse(_ failure: EngineFailure) {
@@ -89,30 +98,20 @@ struct SendOperation: EngineOperation {
     ///
     /// The writer only finds out that it is a repeat. Reading the entry and rebuilding the answer from it happens
     /// on a reader's thread, so that somebody who repeats a whole campaign does not hold up everybody else's sends.
-    private func answerAgain(
-        _ earlier: SendRecord, in batch: BatchContext
-    ) throws -> @Sendable () -> Void {
-        let reply = reply
+    private func answerAgain(_ earlier: SendRecord, under policy: CompiledPolicy) -> Completion {
         guard HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) else {
             let problem = Problem(
                 .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
-            return { reply(WireReply(problem.answer)) }
+            return { [reply] _ in reply(WireReply(problem.answer)) }
         }
-        // What the store does not hold any more is published, and stays so.
-        let held = try batch.store.entry(earlier.entryIndex)?.bytes
-        let surroundings = batch.surroundings
-        let policy = batch.policy
-        return { [self] in
+        return { [self] places in
+            // Where the entry really stands, should the first send be of this very batch.
+            let index = places.index(earlier.entryIndex)
             let isTaken = readers.submit(for: attested.caller, lane: lane) { [self] in
                 do {
-                    guard let bytes = try held ?? surroundings.publishedEntry(earlier.entryIndex) else {
-                        throw StoreError.damaged(
-                            table: "entry", row: "\(earlier.entryIndex)",
-                            "the entry is neither held nor published")
-                    }
+                    let bytes = try entryBytes(index)
                     let entry = try earlier.entry(in: bytes)
-                    let trail = TrailReference(
-                        entry: bytes, index: earlier.entryIndex, origin: surroundings.trailOrigin)
+                    let trail = TrailReference(entry: bytes, index: index, origin: places.origin)
                     let answer = SendAnswer(
                         entry, of: earlier, trail: trail, isReplayed: true,
                         violations: violations(in: entry, under: policy),
@@ -176,12 +175,12 @@ struct SendOperation: EngineOperation {
 
     /// Puts what may go into the outbox and counts it once, however many devices it goes to.
     private func release(
-        _ drafts: [DeliveryDraft], of person: RecipientSnapshot, entry: SendEntry, in batch: BatchContext,
+        _ drafts: [DeliveryDraft], of person: RecipientSnapshot, entry: SendEntry, in batch: StepContext,
         at now: Instant
     ) throws {
         for draft in drafts { try batch.enqueue(draft, of: person, at: now) }
         if entry.overall.outcome == .forward, let category = batch.policy.type(request.type)?.category {
-            try batch.store.countForward(
+            try batch.view.countForward(
                 of: person.subject.id, type: request.type, category: category, at: now, send: entry.send)
         }
     }

@@ -24,7 +24,7 @@ struct DecidedAgain {
 
     /// - Parameter person: As the open transaction sees them now; `nil` once erased.
     init(
-        _ row: OutboxRecord, person: RecipientSnapshot?, batch: BatchContext, now: Instant
+        _ row: OutboxRecord, person: RecipientSnapshot?, batch: StepContext, now: Instant
     ) throws {
         if row.state != .ready, let person,
             let draft = try batch.composeAgain(row, person: person, due: max(now, row.notBefore), at: now)
@@ -48,15 +48,15 @@ struct DecidedAgain {
 
     /// What is composed already keeps its sizes; everything else is as it is now.
     private static func facts(
-        of row: OutboxRecord, person: RecipientSnapshot?, batch: BatchContext, now: Instant
+        of row: OutboxRecord, person: RecipientSnapshot?, batch: StepContext, now: Instant
     ) throws -> Facts {
         let recorded = try Facts(json: Self.recordedFacts(of: row))
         let common = FactsLoading.Common(
             request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
-            repetition: try batch.store.repetition(of: row.event, to: row.subject, besides: row.send),
+            repetition: try batch.view.repetition(of: row.event, to: row.subject, besides: row.send),
             decidedBefore: row.send)
-        let loading = FactsLoading(store: batch.store, policy: batch.policy, now: now)
+        let loading = FactsLoading(store: batch.view, policy: batch.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)
         var facts: Facts
         if let person, let destination {

@@ -15,32 +15,31 @@ struct ClaimOperation: EngineOperation {
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        let now = try batch.now()
+    /// It asks which messages are due.
+    var scans: Bool { true }
+
+    func perform(in batch: Batch) throws -> Completion {
+        let now = try batch.step { try $0.now() }
         // What the relay cannot take at once is offered, so that a backlog is gone sooner than new ones make another.
-        let limit = limit + inFlight.room(in: deliveryLane)
-        let due = try batch.store.dueOutbox(
-            at: now, limit: limit, lane: deliveryLane, excluding: inFlight.all)
-        var offers: [MessagesInFlight.Offer] = []
+        let due = try batch.dueMessages(
+            of: deliveryLane, at: now, limit: limit + inFlight.room(in: deliveryLane))
+        var deliveries: [Delivery] = []
         for message in due {
             do {
-                let offer = try batch.isolating { try batch.handOver(message, at: now) }
-                if let offer { offers.append(offer) }
+                guard let offer = try batch.step({ try $0.handOver(message, at: now) }) else { continue }
+                if deliveries.count < limit {
+                    deliveries.append(offer.delivery)
+                } else {
+                    try batch.step { $0.offer(offer) }
+                }
             } catch {
                 // The store itself failing is not one message's matter.
                 if let failure = error as? StoreError, failure.damage == nil { throw failure }
                 // One message that cannot be handled must not hold up those behind it.
-                try batch.putOff(message, in: deliveryLane, because: error)
+                try batch.step { try $0.putOff(message, in: deliveryLane, because: error) }
             }
         }
-        let claimed = offers.map(\.delivery.message)
-        if due.count < limit {
-            batch.due[deliveryLane] = try batch.store.nextOutboxDue(
-                lane: deliveryLane, excluding: inFlight.all.union(claimed))
-        }
-        let deliveries = offers.prefix(self.limit).map(\.delivery)
-        batch.offer(offers.dropFirst(self.limit))
-        return {
+        return { [inFlight, reply, deliveries] _ in
             inFlight.insert(deliveries.map(\.message))
             reply(.success(deliveries))
         }
@@ -113,22 +112,28 @@ struct ReportOperation: EngineOperation {
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        let now = try batch.now()
+    var asks: [Ask] {
+        results.map { $0.needsContent ? .message($0.message) : .messageHead($0.message) }
+    }
+
+    func perform(in batch: Batch) throws -> Completion {
         var failures = [EngineFailure?](repeating: nil, count: results.count)
         do {
-            try batch.isolating { for result in results { try batch.record(result, at: now) } }
+            try batch.step { step in
+                let now = try step.now()
+                for result in results { try step.record(result, at: now) }
+            }
         } catch  where results.count > 1 && !isOfTheStore(error) {
             // Each by itself: what one of them leads to must not keep the others from being recorded.
             for (index, result) in results.enumerated() {
                 do {
-                    try batch.isolating { try batch.record(result, at: now) }
+                    try batch.step { try $0.record(result, at: $0.now()) }
                 } catch  where !isOfTheStore(error) {
                     failures[index] = EngineFailure(error)
                 }
             }
         }
-        return { [failures] in
+        return { [failures, inFlight, results, finished] _ in
             inFlight.remove(zip(results, failures).filter { $1 == nil }.map(\.0.message))
             for (result, failure) in zip(results, failures) { result.reply(failure) }
             finished()
@@ -146,11 +151,11 @@ struct ReportOperation: EngineOperation {
     }
 }
 
-extension BatchContext {
+extension StepContext {
     fileprivate func record(_ report: ReportedResult, at now: Instant) throws {
         let message = report.message
         // Erased or cancelled while it was under way: the entry of that says so already.
-        guard var row = try report.needsContent ? store.outbox(message) : store.outboxHead(message) else {
+        guard var row = try report.needsContent ? view.outbox(message) : view.outboxHead(message) else {
             return
         }
         guard case .tried(let result, let retryAt) = report.outcome else { return try takeBack(row, at: now) }
@@ -161,29 +166,52 @@ extension BatchContext {
             row.notBefore = retryAt
             switch result {
             case .notWritten where row.mayHaveArrived, .busy where row.mayHaveArrived:
-                try update(row)
+                try row.isCancelled ? end(row, as: .ambiguous, at: now) : update(row)
             case .notWritten, .busy:
                 // The hop does not have it: it is ours alone again, and can be called back again.
                 row.attemptedAt = nil
-                try update(row)
-                if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
+                try waitAgain(row, at: now)
             case .ambiguous, .accepted, .seenBefore, .refused:
                 row.mayHaveArrived = true
-                try update(row)
+                try row.isCancelled ? end(row, as: .ambiguous, at: now) : update(row)
             }
             return
         }
         let (event, status) = result.outcome(of: row)
-        try remove(message)
+        if row.isCancelled, event == .expiredUnsent { return try withdraw(row, because: .cancelled, at: now) }
+        try end(row, as: event, status: status, at: now)
+    }
+
+    /// A message that the hop does not have waits on, unless what happened meanwhile ends it.
+    private func waitAgain(_ row: OutboxRecord, at now: Instant) throws {
+        if row.isCancelled { return try withdraw(row, because: .cancelled, at: now) }
+        try update(row)
+        if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
+    }
+
+    /// Ends a message that was handed over, or may have been.
+    private func end(
+        _ row: OutboxRecord, as result: HandOver, status: Int? = nil, at now: Instant
+    ) throws {
+        try view.removeOutbox(row.message)
         var members: JSONObject = [
-            "send_id": .string(row.send.uuidText), "message_id": .string(message.uuidText),
+            "send_id": .string(row.send.uuidText), "message_id": .string(row.message.uuidText),
             "subject": .string(row.subject.hexadecimal), "destination": .string(row.destination.hexadecimal),
-            "result": .string(event.rawValue), "attempts": .integer(Int64(row.attemptCount)),
+            "result": .string(result.rawValue), "attempts": .integer(Int64(row.attemptCount)),
         ]
         if let status { members["status"] = .integer(Int64(status)) }
         try record(.delivery, at: now, members)
-        try store.appendEvent(EventRecord(event.fate, of: row, at: now))
-        if !event.fate.mayHaveArrived { try cameToNothing(row, at: now) }
+        try view.appendEvent(EventRecord(result.fate, of: row, at: now))
+        if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
+    }
+
+    /// Takes out a message at its turn. What may have been handed over is not said to be withdrawn.
+    private func giveUp(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
+        if row.attemptedAt == nil {
+            try withdraw(row, because: cause, at: now)
+        } else {
+            try end(row, as: .ambiguous, at: now)
+        }
     }
 
     /// A message that the relay never took waits as if it had not been offered.
@@ -194,8 +222,7 @@ extension BatchContext {
         // What an earlier try may have got through cannot be called back.
         if !row.mayHaveArrived { row.attemptedAt = nil }
         row.attemptCount -= 1
-        try update(row)
-        if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
+        if row.mayHaveArrived { try update(row) } else { try waitAgain(row, at: now) }
     }
 }
 
@@ -239,21 +266,25 @@ package enum HandOver: String, CaseIterable, Sendable, Hashable {
     }
 }
 
-extension BatchContext {
+extension StepContext {
     /// One message at its turn: expired, decided again, composed if it was held, and marked as tried.
     ///
     /// - Returns: `nil` when it does not go now.
     fileprivate func handOver(_ message: MessageID, at now: Instant) throws -> MessagesInFlight.Offer? {
         // Claimed with others, one of which may have taken it along into a summary or moved its time.
-        guard var row = try store.outbox(message), row.notBefore <= now else { return nil }
+        guard var row = try view.outbox(message), row.notBefore <= now else { return nil }
         guard now <= row.expiresAt else {
-            try withdraw(row, because: row.isDamaged ? .damaged : .expired, at: now)
+            try giveUp(row, because: row.isDamaged ? .damaged : .expired, at: now)
             return nil
         }
         // Until it expires the key or the file that makes it readable may come back.
         guard !row.isDamaged else { throw row.damage }
-        guard let subject = try store.subject(row.subject),
-            let person = try RecipientSnapshot.load(subject, from: store)
+        guard !row.isCancelled else {
+            try giveUp(row, because: .cancelled, at: now)
+            return nil
+        }
+        guard let subject = try view.subject(row.subject),
+            let person = try RecipientSnapshot.load(subject, from: view)
         else {
             try withdraw(row, because: .erased, at: now)
             return nil
@@ -269,22 +300,22 @@ extension BatchContext {
         }
         // A row that was tried may be on its way already: deciding against it now could not call it back.
         let age = now.milliseconds - row.decidedAt.milliseconds
-        if row.attemptedAt == nil, age > surroundings.limits.decisionFreshMilliseconds {
+        if row.attemptedAt == nil, age > limits.decisionFreshMilliseconds {
             guard try decideAgain(row, person: person, cause: .old, at: now) else { return nil }
         }
         // A device that lost its token has nothing to be handed over to, whatever became of an earlier try.
         guard let destination = person.destination(tagged: row.destination, on: row.request.channel),
             destination.fact != .inactive
         else {
-            try withdraw(row, because: .destinationRemoved, at: now)
+            try giveUp(row, because: .destinationRemoved, at: now)
             return nil
         }
         if row.attemptedAt != nil, !row.mayHaveArrived {
             // Tried by a process that ended before it knew the result.
             row.mayHaveArrived = true
-            try store.updateOutbox(row)
+            try view.updateOutbox(row)
         }
-        try store.markAttempt(row.message, at: now)
+        try view.markAttempt(row.message, at: now)
         return MessagesInFlight.Offer(
             delivery: try Self.delivery(row, to: destination, at: now),
             lane: DeliveryLane(of: row.category), tier: row.tier, caller: row.request.caller,
@@ -322,9 +353,9 @@ extension BatchContext {
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             return false
         case .falls:
-            try remove(row.message)
+            try remove(row)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
-            try store.appendEvent(
+            try view.appendEvent(
                 EventRecord(.withdrawn, of: row, at: now, reason: again.decision.reason.rawValue))
             try cameToNothing(row, at: now)
             return false
@@ -347,7 +378,7 @@ extension BatchContext {
     func reconsider(
         _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
     ) throws {
-        for row in try store.outbox(of: subject) {
+        for row in try view.outbox(of: subject) {
             let row = try callBack(row)
             if row.attemptedAt == nil {
                 try decideAgain(row, person: person, cause: cause, at: now)
@@ -369,15 +400,15 @@ extension BatchContext {
 
     /// A message whose hand-over failed before the hop had it, and whose person changed meanwhile.
     fileprivate func decideAfterFailedTry(_ row: OutboxRecord, at now: Instant) throws {
-        guard let subject = try store.subject(row.subject),
-            let person = try RecipientSnapshot.load(subject, from: store)
+        guard let subject = try view.subject(row.subject),
+            let person = try RecipientSnapshot.load(subject, from: view)
         else { return try withdraw(row, because: .erased, at: now) }
         try decideAgain(row, person: person, cause: .old, at: now)
     }
 
     /// Takes one row out for good, with an entry and an event.
     func withdraw(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
-        try remove(row.message)
+        try remove(row)
         try record(
             .unsent, at: now,
             [
@@ -385,12 +416,12 @@ extension BatchContext {
                 "subject": .string(row.subject.hexadecimal),
                 "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
             ])
-        try store.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
+        try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
         // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
         switch cause {
         case .erased, .acknowledged: break
         case .cancelled:
-            if try forgetUntold(row) { try store.removeDuties(of: row.send, to: row.subject) }
+            if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
         default: try cameToNothing(row, at: now)
         }
     }
@@ -428,7 +459,7 @@ extension Delivery {
     }
 }
 
-extension BatchContext {
+extension StepContext {
     /// How long a message that could not be handled waits before it is tried again, in seconds.
     private static let putOffSeconds: Int64 = 60
     /// The same for one that a damaged row stops: only a person can mend that, and has been told of the row.
@@ -456,7 +487,7 @@ extension BatchContext {
     private func timeOfNextTry(
         _ message: MessageID, in seconds: Int64, because reason: String
     ) throws -> Instant {
-        alarms.append("message \(message) is put off for \(seconds) s: \(reason)")
+        alarm("message \(message) is put off for \(seconds) s: \(reason)")
         return try now().advanced(bySeconds: seconds)
     }
 }

@@ -9,7 +9,7 @@ import WireProtocol
 // the person on that channel is decided again, and what still may go becomes one message: a send of the gateway's
 // own, of the type the category names as its summary, decided and recorded like any other. It counts once.
 
-extension BatchContext {
+extension StepContext {
     /// Members of one summary; more than that go into the next. Each is composed and recorded again, so this bounds
     /// the work of one transaction.
     private static let memberCountMax = 256
@@ -21,7 +21,7 @@ extension BatchContext {
 
     /// One gathered message whose time has come, and with it all that wait beside it.
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
-        let together = try store.outbox(of: first.subject).filter {
+        let together = try view.outbox(of: first.subject).filter {
             $0.state == .gathered && !$0.isDamaged && $0.category == first.category
                 && $0.request.channel == first.request.channel
         }
@@ -85,7 +85,7 @@ extension BatchContext {
         to person: RecipientSnapshot, at now: Instant
     ) throws -> [OutboxRecord] {
         let request = AttestedRequest(caller: .gateway, type: type.id, channel: channel, critical: false)
-        let send = try surroundings.identifiers.newSendID()
+        let send = try identifiers.newSendID()
         var drafts: [DeliveryDraft] = []
         var told: [Member] = []
         var alone: [OutboxRecord] = []
@@ -122,7 +122,7 @@ extension BatchContext {
             paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
             tzdata: LocalTime.dataVersion)
         let trail = try record(at: now) { index, time in try entry.encode(index: index, time: time) }
-        try store.insertSend(
+        try view.insertSend(
             SendRecord(
                 id: send, caller: .gateway, idHash: send.bytes,
                 contentMAC: [UInt8](repeating: 0, count: 32), subject: person.subject.id, type: type.id,
@@ -130,12 +130,10 @@ extension BatchContext {
                 requestID: "summary-\(send.uuidText)",
                 destinationNames: drafts.destinationNames))
         for member in told { try close(member, into: send, at: now) }
-        let stagedBefore = staged.count
+        // Many messages end in this one, so none of them comes back should its seal fail: its step throws, and the turn
+        // of the first is put off.
         for draft in drafts { try enqueue(draft, of: person, at: now) }
-        // Many messages end in this one, so none of them comes back should its seal fail at the end of the batch: the
-        // claim of everybody's messages would be refused again and again. It is undone here, and its turn is put off.
-        try insertStaged(after: stagedBefore)
-        try store.countForward(
+        try view.countForward(
             of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
         return alone
     }
@@ -144,8 +142,8 @@ extension BatchContext {
     private func close(_ member: Member, into summary: SendID, at now: Instant) throws {
         let row = member.row
         try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
-        try remove(row.message)
-        try store.appendEvent(EventRecord(.summarised, of: row, at: now, reason: summary.uuidText))
+        try remove(row)
+        try view.appendEvent(EventRecord(.summarised, of: row, at: now, reason: summary.uuidText))
     }
 
     private func keepWaiting(_ rows: [OutboxRecord], until: Instant) throws {
@@ -183,7 +181,7 @@ extension BatchContext {
         let limits = policy.bundle.limits
         let caps = [limits.types[type.id], limits.categories[type.category]]
         guard let longest = caps.compactMap({ $0?.windowSeconds }).max() else { return now }
-        let forwards = try store.forwards(
+        let forwards = try view.forwards(
             of: subject, since: now.advanced(bySeconds: -longest), limit: Self.forwardCountMax)
         func room(_ cap: Cap?, _ counts: (ForwardRecord) -> Bool) -> Instant {
             guard let cap else { return now }

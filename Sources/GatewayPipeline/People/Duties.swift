@@ -1,6 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
-package import GateVocabulary
+import GateVocabulary
 import SendPlanning
 
 // A duty to tell is owed until a message that discharges it was promised: on a channel of its type's `discharged_by`,
@@ -21,7 +21,7 @@ extension RecipientSnapshot {
     }
 }
 
-extension BatchContext {
+extension StepContext {
     /// What a mandatory send leaves owed; empty when it, or an earlier send of the same event, discharges the duty.
     ///
     /// - Parameter isInOrder: Whether it was only for want of a way to the recipient if nothing was promised. A send
@@ -36,7 +36,7 @@ extension BatchContext {
                 && type.isDischarged(by: draft.decision.form, on: draft.material.request.channel)
         }
         if isDischarged { return [] }
-        if let subject, let duty, try store.duty(duty, of: subject)?.state == .discharged { return [] }
+        if let subject, let duty, try view.duty(duty, of: subject)?.state == .discharged { return [] }
         return rule.dischargedBy
     }
 
@@ -46,28 +46,34 @@ extension BatchContext {
         caller: CallerName, at now: Instant
     ) throws {
         guard let rule = type.mandatory else { return }
-        let earlier = try store.duty(duty, of: subject)
+        let earlier = try view.duty(duty, of: subject)
         if owing, earlier != nil { return }
         if !owing, earlier?.state == .discharged { return }
-        try store.putDuty(
+        try view.putDuty(
             DutyRecord(
                 duty: duty, subject: subject, state: owing ? .owed : .discharged, send: send, caller: caller,
                 type: type.id, mustGoBy: rule.ifUnreachable, within: rule.mustReachWithin,
                 dueAt: now.advanced(bySeconds: Int64(rule.dischargeWithinHours) * 3600)))
     }
 
+}
+
+extension Batch {
     /// Raises the alarm for duties whose time is over, at most ``overdueDutyCountMax`` at a time.
     ///
     /// - Returns: How many there were; ask again until there is none.
-    package func raiseOverdueDuties(at now: Instant) throws -> Int {
-        let overdue = try store.overdueDuties(at: now, limit: Self.overdueDutyCountMax)
+    package func raiseOverdueDuties() throws -> Int {
+        let now = try step { try $0.now() }
+        let overdue = try overdueDuties(at: now, limit: Self.overdueDutyCountMax)
         for record in overdue {
-            // An alarm is raised once; whoever does the duty by letter does it outside of the gateway.
-            try store.removeDuty(record.duty, of: record.subject)
-            guard record.state == .owed else { continue }
-            try raiseUnreached(
-                record.type, of: record.send, by: record.caller, to: record.subject,
-                mustGoBy: record.mustGoBy, within: record.within, at: now)
+            try step { step in
+                // An alarm is raised once; whoever does the duty by letter does it outside of the gateway.
+                try step.view.removeDuty(record.duty, of: record.subject)
+                guard record.state == .owed else { return }
+                try step.raiseUnreached(
+                    record.type, of: record.send, by: record.caller, to: record.subject,
+                    mustGoBy: record.mustGoBy, within: record.within, at: now)
+            }
         }
         return overdue.count
     }

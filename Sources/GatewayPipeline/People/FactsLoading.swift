@@ -7,11 +7,11 @@ import KeyLifecycle
 /// Reads through one transaction, so that all facts of a send are of one moment. Facts hold what the
 /// world said, never what policy makes of it.
 package struct FactsLoading {
-    package let store: any StoreReading
+    package let store: any RecordReading
     package let policy: CompiledPolicy
     package let now: Instant
 
-    package init(store: any StoreReading, policy: CompiledPolicy, now: Instant) {
+    package init(store: any RecordReading, policy: CompiledPolicy, now: Instant) {
         self.store = store
         self.policy = policy
         self.now = now

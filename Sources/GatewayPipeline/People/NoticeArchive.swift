@@ -4,7 +4,7 @@ import GateVocabulary
 /// The texts people are shown, by digest, and what each asked for: kept from the moment its bundle comes into force, so
 /// that a yes that was said to it can be recorded, and read, long after a later bundle has let it go. They say nothing of
 /// anybody.
-extension StoreReading {
+extension RecordReading {
     /// - Parameter sha256: 64 lower-case hexadecimal digits.
     func noticeText(_ sha256: String) throws -> String? { try setting(textSetting(sha256)) }
 
@@ -39,7 +39,7 @@ extension StoreReading {
     }
 }
 
-extension StoreReading {
+extension RecordReading {
     /// Notices of a bundle that have other words than were in force here under their id, version and language.
     package func editedNotices(of bundle: PolicyBundle) throws -> [PolicyProblem] {
         try bundle.editedNotices { notice in
@@ -54,7 +54,7 @@ extension StoreReading {
     }
 }
 
-extension StoreTransaction {
+extension StepView {
     /// Keeps every notice of a bundle that comes into force, and by which words it goes from now on.
     package func archiveNotices(of policy: CompiledPolicy) throws {
         for notice in policy.bundle.notices.values {

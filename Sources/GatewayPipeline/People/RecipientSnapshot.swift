@@ -13,13 +13,13 @@ package struct RecipientSnapshot {
     package var words: ConsentWords { state.words }
 
     /// `nil` for somebody never registered or erased: the two cannot be told apart.
-    package static func load(_ user: UserID, from store: any StoreReading) throws -> RecipientSnapshot? {
+    package static func load(_ user: UserID, from store: any RecordReading) throws -> RecipientSnapshot? {
         guard let subject = try store.subject(of: user) else { return nil }
         return try load(subject, from: store)
     }
 
     package static func load(
-        _ subject: Subject, from store: any StoreReading
+        _ subject: Subject, from store: any RecordReading
     ) throws -> RecipientSnapshot? {
         guard let state = try store.state(of: subject.id), let record = state.record else { return nil }
         return RecipientSnapshot(subject: subject, record: record, state: state)
@@ -106,16 +106,16 @@ struct RecipientWithLedger {
 
     var subject: Subject { person.subject }
 
-    static func load(_ user: UserID, from store: any StoreReading) throws -> RecipientWithLedger? {
+    static func load(_ user: UserID, from store: any RecordReading) throws -> RecipientWithLedger? {
         try RecipientSnapshot.load(user, from: store).map { try load($0, from: store) }
     }
 
-    static func load(_ subject: Subject, from store: any StoreReading) throws -> RecipientWithLedger? {
+    static func load(_ subject: Subject, from store: any RecordReading) throws -> RecipientWithLedger? {
         try RecipientSnapshot.load(subject, from: store).map { try load($0, from: store) }
     }
 
     private static func load(
-        _ person: RecipientSnapshot, from store: any StoreReading
+        _ person: RecipientSnapshot, from store: any RecordReading
     ) throws -> RecipientWithLedger {
         RecipientWithLedger(person: person, consents: try store.consentEvents(of: person.subject.id))
     }

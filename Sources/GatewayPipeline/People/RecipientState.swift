@@ -120,7 +120,7 @@ extension PreferenceRecord {
     }
 }
 
-extension StoreReading {
+extension RecordReading {
     package func recipient(_ subject: SubjectID) throws -> RecipientRecord? { try state(of: subject)?.record }
     /// Every device that is not removed, by tag.
     package func devices(of subject: SubjectID) throws -> [DeviceRecord] {
@@ -143,7 +143,7 @@ extension StoreReading {
     }
 }
 
-extension StoreTransaction {
+extension StepView {
     /// Changes what is held of a person, beginning with nothing.
     package func change(_ subject: SubjectID, _ edit: (inout RecipientState) -> Void) throws {
         var state = try state(of: subject) ?? RecipientState(subject)

@@ -38,7 +38,7 @@ extension RecipientSnapshot {
     }
 }
 
-extension StoreReading {
+extension RecordReading {
     /// - Parameter send: The send that asks; what it told itself is no repetition.
     func repetition(of event: Tag?, to subject: SubjectID, besides send: SendID) throws -> RepetitionFact {
         guard let event, let told = try told(event, to: subject) else { return .first }
@@ -56,7 +56,7 @@ extension RecipientSnapshot {
     ///   - replaced: The send it replaces after a failure, which is no reason against it.
     func repetition(
         of params: JSONObject, in request: AttestedRequest, by send: SendID, replacing replaced: SendID?,
-        under policy: CompiledPolicy, from store: any StoreReading
+        under policy: CompiledPolicy, from store: any RecordReading
     ) throws -> RepetitionFact {
         let type = policy.type(request.type)
         let event = event(type, params, of: request.caller, on: request.channel)
@@ -73,41 +73,41 @@ extension RecipientSnapshot {
     }
 }
 
-extension BatchContext {
+extension StepContext {
     /// Remembers that an event need not be told any more, and withdraws what waits to tell it.
     func acknowledge(
         _ body: AcknowledgeBody, by caller: CallerName, at now: Instant
-    ) throws -> AcknowledgeAnswer {
+    ) throws -> Citing<AcknowledgeAnswer> {
         guard let type = policy.type(body.type) else {
-            throw Problem(.notFound, detail: "the registry has no type of this name")
+            throw StepRefusal(.notFound, detail: "the registry has no type of this name")
         }
         let request = AttestedRequest(caller: caller, type: type.id, channel: .push, critical: false)
         guard policy.behaviour(for: request).marks.contains(.typeGranted) else {
-            throw Problem(.grantMissing, detail: "this caller may not send `\(type.id)`")
+            throw StepRefusal(.grantMissing, detail: "this caller may not send `\(type.id)`")
         }
         guard type.isToldOnce, let param = type.dedupeBy, let value = body.params[param],
             type.params[param]?.kind.accepts(value) == true
         else {
             let needed = type.dedupeBy.map { "`params` needs a valid `\($0)`" }
-            throw Problem(
+            throw StepRefusal(
                 .unknownEvent,
                 detail: needed
                     ?? "every send of `\(type.id)` is told: it has no `dedupe_by`, or a law demands it")
         }
-        guard let subject = try store.subject(of: body.user),
-            let person = try RecipientSnapshot.load(subject, from: store)
-        else { throw Problem(.notFound, detail: "no recipient of this name") }
+        guard let subject = try view.subject(of: body.user),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else { throw StepRefusal(.notFound, detail: "no recipient of this name") }
         guard let event = person.event(type, value: value, of: caller, on: .push) else {
-            throw Problem(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
+            throw StepRefusal(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
         }
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {
             guard let event = person.event(type, value: value, of: caller, on: channel) else { continue }
-            let teller = try store.told(event, to: subject.id)?.send
-            try store.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
+            let teller = try view.told(event, to: subject.id)?.send
+            try view.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
             guard let teller else { continue }
             var isWithdrawn = false
-            for row in try store.outbox(of: teller) {
+            for row in try view.outbox(of: teller) {
                 let row = try callBack(row)
                 if row.attemptedAt == nil {
                     try withdraw(row, because: .acknowledged, at: now)
@@ -126,7 +126,7 @@ extension BatchContext {
                 "event": .string(event.hexadecimal),
                 "withdrawn": .integer(Int64(withdrawn.count)),
             ])
-        return AcknowledgeAnswer(withdrawn: withdrawn, trail: trail)
+        return { [withdrawn] in AcknowledgeAnswer(withdrawn: withdrawn, trail: $0[trail]) }
     }
 
     /// What follows when a message leaves the outbox without having gone on: when no other of its send is left and
@@ -141,12 +141,11 @@ extension BatchContext {
     /// - Returns: Whether nothing of the send is left and nothing of it arrived.
     @discardableResult
     func forgetUntold(_ row: OutboxRecord) throws -> Bool {
-        // Another of its messages may wait, or be on its way into the store in this very batch.
-        guard try store.outbox(of: row.send).isEmpty, !staged.contains(where: { $0.record.send == row.send })
-        else { return false }
-        guard try !store.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
-        if let event = row.event, try store.told(event, to: row.subject)?.send == row.send {
-            try store.removeTold(event, to: row.subject)
+        // Another of its messages may wait, also one of this very batch.
+        guard try view.outbox(of: row.send).isEmpty else { return false }
+        guard try !view.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
+        if let event = row.event, try view.told(event, to: row.subject)?.send == row.send {
+            try view.removeTold(event, to: row.subject)
         }
         return true
     }
@@ -158,7 +157,7 @@ extension BatchContext {
     ) throws {
         guard let rule = type.mandatory else { return }
         // Raised now, it need not be raised again when its time is over.
-        if let subject { try store.removeDuties(of: send, to: subject) }
+        if let subject { try view.removeDuties(of: send, to: subject) }
         try raiseUnreached(
             type.id, of: send, by: caller, to: subject, mustGoBy: rule.ifUnreachable,
             within: rule.mustReachWithin, at: now)
@@ -179,11 +178,11 @@ extension BatchContext {
                 "must_go_by": .string(mustGoBy), "within": .string(within),
                 "policy": .string(policy.digest.text),
             ])
-        try store.appendEvent(
+        try view.appendEvent(
             EventRecord(
                 caller: caller, send: send, subject: subject, event: .mandatoryUnreached,
                 destination: nil, at: now, reason: mustGoBy))
-        alarms.append(
+        alarm(
             "mandatory_unreached: `\(type)` of send \(send) is not done and must go by \(mustGoBy) within: \(within)"
         )
     }

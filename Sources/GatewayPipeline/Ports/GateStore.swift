@@ -2,17 +2,27 @@ package import GateVocabulary
 
 /// Where everything the gate must remember lives.
 ///
-/// - Durability: when `write` returns, everything its body wrote survives a power cut. When it
-///   throws, nothing of it happened. There is no third case; a store that cannot tell must stop the
-///   process (`StoreError.lostDurability`).
-/// - Ordering: one writer at a time, in the order of the calls. A body sees its own writes: the open
-///   transaction is the overlay that lets a batch behave as if its sends had come one after another.
-/// - Concurrency: `read` may be called from any thread beside a running `write`, and sees one
-///   consistent snapshot of what is committed.
+/// - Steps: a batch is told what it names by `load`, steps over that, and hands over everything its steps did with
+///   `commit`, once. Nothing above knows how it is kept.
+/// - Durability: when `commit` returns `done`, everything survives a power cut. When it throws or returns anything else,
+///   nothing of it happened. There is no other case; a store that cannot tell must stop the process
+///   (`StoreError.lostDurability`).
+/// - Ordering: commits come one after another, entries in the order of their changes. The store gives entries their
+///   index and their time.
+/// - Concurrency: `read` may be called from any thread beside a running `commit`, and sees one consistent snapshot of what
+///   is committed.
 /// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call
 ///   tries afresh, so that the gate recovers by itself when space returns.
 package protocol GateStore: AnyObject, Sendable {
-    func write<Result>(_ body: (any StoreTransaction) throws -> Result) throws -> Result
+    /// Answers what steps ask for, and where the trail ends, into a batch's state. A row that cannot be read is the
+    /// answer to its own ask.
+    func load(_ asks: [Ask], into state: BatchState) throws
+
+    /// Writes everything that steps did, or nothing.
+    ///
+    /// - Parameter state: What they stepped over, with the stamps that say whether it is still so.
+    func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome
+
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result
 
     /// Destroys what links a person to their pseudonym, for every subject marked by
@@ -113,44 +123,64 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Looking things up, on one consistent snapshot.
-package protocol StoreReading {
-    // MARK: People
-
+/// What facts are made of: looked up on one snapshot, or in a step.
+package protocol RecordReading {
     /// The pseudonym and tag key of a user; `nil` for one never registered, or erased.
     func subject(of user: UserID) throws -> Subject?
     /// The same person, found by the pseudonym; `nil` once erased.
     func subject(_ id: SubjectID) throws -> Subject?
     /// All that is held of a person but what only grows; `nil` for one nothing was ever held of, or erased.
     func state(of subject: SubjectID) throws -> RecipientState?
-    /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
-    func device(withToken identity: String) throws -> DeviceRecord?
-    func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
     /// The ledger of a person, oldest first by sequence; all purposes.
     func consentEvents(of subject: SubjectID) throws -> [ConsentEvent]
-    /// Every transition of a preference, oldest first.
-    func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
-
-    // MARK: Sends
-
-    func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
     func send(_ id: SendID) throws -> SendRecord?
-    /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
-    /// Damaged rows are left out, as they are of events.
-    func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
-    /// Forwards to this person since a moment, this type and this category counted apart.
-    ///
-    /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
-    func forwardCounts(
-        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
-        categorySince: Instant?, besides: SendID?
-    ) throws -> (type: Int, category: Int)
     /// The newest forwards to this person since a moment, newest first, at most `limit`.
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
     /// Who told this person of an event, if somebody did; see ``ToldRecord``.
     func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord?
     /// How a duty to tell this person stands, if one is on record; see ``DutyRecord``.
     func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord?
+    /// A small named value (policy in force, counters that survive a restart).
+    func setting(_ name: String) throws -> String?
+}
+
+extension RecordReading {
+    /// Forwards to this person since a moment, this type and this category counted apart.
+    ///
+    /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
+    package func forwardCounts(
+        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
+        categorySince: Instant?, besides: SendID?
+    ) throws -> (type: Int, category: Int) {
+        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min() else { return (0, 0) }
+        var counts = (type: 0, category: 0)
+        for forward in try forwards(of: subject, since: earliest, limit: LoadedForwards.countMax)
+        where besides == nil || forward.send != besides {
+            if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
+            if let categorySince, forward.at >= categorySince, forward.category == category {
+                counts.category += 1
+            }
+        }
+        return counts
+    }
+}
+
+/// Looking things up, on one consistent snapshot.
+package protocol StoreReading: RecordReading {
+    // MARK: People
+
+    /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
+    func device(withToken identity: String) throws -> DeviceRecord?
+    func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
+    /// Every transition of a preference, oldest first.
+    func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
+
+    // MARK: Sends
+
+    func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
+    /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
+    /// Damaged rows are left out, as they are of events.
+    func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
     /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
     func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord]
     /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
@@ -191,69 +221,4 @@ package protocol StoreReading {
     func newestEntryTime() throws -> Instant?
     /// What the clocks showed when it was recorded; `nil` when that is not known.
     func newestEntryClock() throws -> ClockReading?
-
-    /// A small named value (policy in force, counters that survive a restart).
-    func setting(_ name: String) throws -> String?
-}
-
-/// Looking up and changing, inside one open transaction.
-package protocol StoreTransaction: StoreReading {
-    /// Runs `body` so that when it throws only what it wrote is undone, and rethrows.
-    func savepoint<Result>(_ body: () throws -> Result) throws -> Result
-
-    // MARK: People
-
-    /// Makes a pseudonym and a tag key for a user who has none.
-    ///
-    /// Durable before the rest of the transaction: a crash between the two leaves a mapping that nothing
-    /// refers to, which the next registration of the same user takes up again.
-    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject
-    /// Replaces what is held of a person, and what devices and keys are found by.
-    func put(_ state: RecipientState) throws
-    /// Appends to the ledger and returns the record's sequence. Nothing is ever changed in it.
-    @discardableResult
-    func appendConsent(_ event: ConsentEvent) throws -> Int64
-    /// Appends to the history of choices; the one appended last is in force.
-    func appendPreference(_ record: PreferenceRecord) throws
-    /// Removes everything held of a person from this database and marks the mapping for destruction.
-    func eraseSubject(_ subject: SubjectID) throws
-
-    // MARK: Sends
-
-    func insertSend(_ record: SendRecord) throws
-    func setSendEntry(_ id: SendID, index: UInt64) throws
-    func countForward(of subject: SubjectID, type: TypeID, category: Category, at: Instant, send: SendID)
-        throws
-    /// Replaces what was on record about the same event.
-    func putTold(_ record: ToldRecord, to subject: SubjectID) throws
-    func removeTold(_ event: Tag, to subject: SubjectID) throws
-    /// Replaces what was on record about the same duty.
-    func putDuty(_ record: DutyRecord) throws
-    func removeDuty(_ duty: Tag, of subject: SubjectID) throws
-    /// Forgets the duties that stand on record by a send.
-    func removeDuties(of send: SendID, to subject: SubjectID) throws
-    func insertOutbox(_ record: OutboxRecord) throws
-    /// Replaces the row with the same message id. One that is ``OutboxRecord/isDamaged`` is refused: its content
-    /// would be replaced by nothing.
-    func updateOutbox(_ record: OutboxRecord) throws
-    /// Marks that a hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
-    func markAttempt(_ message: MessageID, at: Instant) throws
-    /// Moves a row's time without opening it, which also works for one that is damaged.
-    func postponeOutbox(_ message: MessageID, until: Instant) throws
-    func removeOutbox(_ message: MessageID) throws
-    func appendEvent(_ event: EventRecord) throws
-
-    // MARK: Trail
-
-    /// - Precondition: `entry.index` equals ``StoreReading/entryCount()``; the index is dense.
-    func appendEntry(_ entry: StoredEntry) throws
-    /// Remembers what the clocks show, beside the newest entry.
-    func setNewestEntryClock(_ reading: ClockReading) throws
-    /// Records how far the tree is durable.
-    func setPublishedSize(_ size: UInt64) throws
-
-    func setSetting(_ name: String, to value: String?) throws
-
-    /// Deletes idempotency keys, events, counters and told events older than their retention; returns how many rows went.
-    func prune(before: Instant) throws -> Int
 }

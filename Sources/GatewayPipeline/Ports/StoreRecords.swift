@@ -8,6 +8,8 @@ package struct Subject: Sendable {
     /// K_s: destroying it makes every tag of this person meaningless.
     package var tagKey: SecretBytes
 
+    package static let tagKeyByteCount = 32
+
     package init(id: SubjectID, tagKey: SecretBytes) {
         self.id = id
         self.tagKey = tagKey
@@ -387,6 +389,8 @@ package struct OutboxRecord: Hashable, Sendable {
     package var attemptedAt: Instant?
     /// Whether a hand-over ended without anybody knowing whether the hop has it.
     package var mayHaveArrived: Bool
+    /// Cancelled while a hand-over was under way: should the hop not have it, it is not tried again.
+    package var isCancelled = false
     /// The sealed content could not be read: ``headers``, ``body`` and ``facts`` are empty, ``event`` is `nil`.
     package var isDamaged = false
 
@@ -455,6 +459,8 @@ package struct DutyRecord: Hashable, Sendable {
     /// When what is still owed raises the alarm.
     package var dueAt: Instant
 
+    package var key: EventKey { EventKey(duty, of: subject) }
+
     package init(
         duty: Tag, subject: SubjectID, state: State, send: SendID, caller: CallerName, type: TypeID,
         mustGoBy: String, within: String, dueAt: Instant
@@ -476,11 +482,14 @@ package struct ForwardRecord: Hashable, Sendable {
     package var at: Instant
     package var type: TypeID
     package var category: Category
+    /// `nil` where the send itself is not known any more.
+    package var send: SendID?
 
-    package init(at: Instant, type: TypeID, category: Category) {
+    package init(at: Instant, type: TypeID, category: Category, send: SendID?) {
         self.at = at
         self.type = type
         self.category = category
+        self.send = send
     }
 }
 

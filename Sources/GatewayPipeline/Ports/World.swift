@@ -31,12 +31,15 @@ package struct ClockReading: Sendable, Hashable {
 }
 
 /// Where new ids come from.
-package protocol IdentifierSource: Sendable {
+package protocol IdentifierDrawing {
     /// Sixteen bytes nobody can guess. Throws when the system's random source fails.
     func randomBytes16() throws -> (high: UInt64, low: UInt64)
 }
 
-extension IdentifierSource {
+/// The same for many threads.
+package protocol IdentifierSource: IdentifierDrawing, Sendable {}
+
+extension IdentifierDrawing {
     /// A version 4 UUID (RFC 9562 section 5.4).
     package func newSendID() throws -> SendID {
         let (high, low) = try versionFour()

@@ -92,7 +92,7 @@ struct BenchFloor {
 
     private static func write(
         _ rows: SendRows, number: Int, of subject: SubjectID, isRefused: Bool, leaf: [UInt8],
-        at now: Instant, in transaction: any StoreTransaction, _ random: inout SplitMix
+        at now: Instant, in transaction: StepView, _ random: inout SplitMix
     ) throws {
         func bytes(_ count: Int) -> [UInt8] {
             (0..<(count / 8)).flatMap { _ in withUnsafeBytes(of: random.next()) { Array($0) } }
@@ -102,8 +102,8 @@ struct BenchFloor {
         let type: TypeID = isRefused ? TypeID("promo.offer") : TypeID("statement.available")
         let category: GateVocabulary.Category = isRefused ? .marketing : .transactional
         let caller = DevelopmentGateway.caller
-        try transaction.appendEntry(
-            StoredEntry(index: UInt64(number), time: now, bytes: rows.entry, leaf: leaf))
+        transaction.append(
+            try NewEntry(at: now, expectedIndex: transaction.upcomingIndex) { _, _ in rows.entry })
         try transaction.insertSend(
             SendRecord(
                 id: send, caller: caller, idHash: bytes(16), contentMAC: bytes(32), subject: subject,

@@ -51,8 +51,6 @@ struct ClockAccept: GateCommand {
     private func accept() throws -> ClockGuard.Acceptance {
         let (store, limits) = try state.open()
         defer { store.close() }
-        return try store.write {
-            try ClockGuard(limits: limits).accept(SystemClock().reading(), by: getuid(), in: $0)
-        }
+        return try ClockGuard(limits: limits).accept(SystemClock().reading(), by: getuid(), in: store)
     }
 }

@@ -40,7 +40,9 @@ struct GatewayCore: Service {
     func start(version: String) async throws {
         engine.start { batch, now in try batch.recordStart(batch.policy, version: version, at: now) }
         publisher.start()
-        let failure = await submitted { finished in HouseOperation(finished: finished) { _, _ in } }
+        let failure = await submitted { finished in
+            HouseOperation(finished: finished) { batch in _ = try batch.step { try $0.now() } }
+        }
         guard let failure else { return }
         if failure.isOfClock {
             return logger.critical("the start is not recorded yet: \(failure)")
@@ -73,8 +75,8 @@ struct GatewayCore: Service {
         }
         recordCounts(true)
         if let failure = await submitted({ finished in
-            HouseOperation.entry(.stop, finished: finished) { batch in
-                ["policy": .string(batch.policy.digest.text)]
+            HouseOperation.entry(.stop, finished: finished) { policy in
+                ["policy": .string(policy.digest.text)]
             }
         }) {
             logger.error("the stop cannot be recorded: \(failure)")
@@ -104,7 +106,7 @@ struct GatewayCore: Service {
     /// What cannot be raised now is raised in the next round.
     private func raiseOverdueDuties() async {
         let failure = await submitted { finished in
-            HouseOperation(finished: finished) { batch, now in _ = try batch.raiseOverdueDuties(at: now) }
+            HouseOperation(finished: finished, scans: true) { batch in _ = try batch.raiseOverdueDuties() }
         }
         if let failure { logger.error("overdue duties cannot be looked for: \(failure)") }
     }

@@ -1,27 +1,30 @@
 import AuditTrail
 import CanonicalJSON
+import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
 
 /// What the gateway writes on its own account. Goes through the engine's queue like everything that writes.
 struct HouseOperation: EngineOperation {
-    let work: @Sendable (_ batch: BatchContext, _ now: Instant) throws -> Void
+    let work: @Sendable (_ batch: Batch) throws -> Void
     let finished: @Sendable (EngineFailure?) -> Void
+    let scans: Bool
 
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
 
     init(
-        finished: @escaping @Sendable (EngineFailure?) -> Void = { _ in },
-        work: @escaping @Sendable (_ batch: BatchContext, _ now: Instant) throws -> Void
+        finished: @escaping @Sendable (EngineFailure?) -> Void = { _ in }, scans: Bool = false,
+        work: @escaping @Sendable (_ batch: Batch) throws -> Void
     ) {
         self.work = work
         self.finished = finished
+        self.scans = scans
     }
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        try work(batch, batch.now())
-        return { finished(nil) }
+    func perform(in batch: Batch) throws -> Completion {
+        try work(batch)
+        return { [finished] _ in finished(nil) }
     }
 
     func refuse(_ failure: EngineFailure) { finished(failure) }
@@ -29,21 +32,26 @@ struct HouseOperation: EngineOperation {
     /// An entry of the gateway's own.
     static func entry(
         _ kind: EntryKind, finished: @escaping @Sendable (EngineFailure?) -> Void = { _ in },
-        members: @escaping @Sendable (BatchContext) -> JSONObject
+        members: @escaping @Sendable (CompiledPolicy) -> JSONObject
     ) -> HouseOperation {
-        HouseOperation(finished: finished) { batch, now in
-            try batch.record(at: now) { index, time in
-                try TrailEntry(kind: kind, index: index, time: time, members: members(batch)).encoded().bytes
+        HouseOperation(finished: finished) { batch in
+            let members = members(batch.policy)
+            try batch.step { step in
+                try step.record(at: step.now()) { index, time in
+                    try TrailEntry(kind: kind, index: index, time: time, members: members).encoded().bytes
+                }
             }
         }
     }
 
     /// Remembers how far the published tree is durable, so that the store may let go of what it holds.
     static func published(_ size: UInt64) -> HouseOperation {
-        HouseOperation { batch, _ in
-            // Marks wait in the queue like everything else; a later one may have overtaken a repeated one.
-            guard try batch.store.publishedSize() < size else { return }
-            try batch.store.setPublishedSize(size)
+        HouseOperation { batch in
+            try batch.step { step in
+                // Marks wait in the queue like everything else; a later one may have overtaken a repeated one.
+                guard try step.view.publishedSize() < size else { return }
+                try step.view.setPublishedSize(size)
+            }
         }
     }
 
@@ -65,10 +73,11 @@ struct PruneOperation: EngineOperation {
     var caller: CallerName? { nil }
     var lane: EngineLane { .general }
 
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        let count = try batch.store.prune(
-            before: batch.now().advanced(byMilliseconds: -retentionMilliseconds))
-        return { finished(count) }
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.step { step in
+            try step.view.prune(before: step.now().advanced(byMilliseconds: -retentionMilliseconds))
+        }
+        return { [finished] places in finished(places.receipt.prunedRowCount) }
     }
 
     /// Not now, then; the next hour asks again.

@@ -46,7 +46,7 @@ struct Lookups {
         } / Double(lookupsPerRead)
     }
 
-    private static func register(_ number: Int, in transaction: any StoreTransaction) throws {
+    private static func register(_ number: Int, in transaction: StepView) throws {
         let subject = try transaction.makeSubject(
             for: UserID("u_\(number)"), subject: SubjectID(high: UInt64(number), low: ~UInt64(number))
         ).id

@@ -176,7 +176,7 @@ final class Sends: Sendable {
         }
     }
 
-    private static func register(_ number: Int, in transaction: any StoreTransaction) throws {
+    private static func register(_ number: Int, in transaction: StepView) throws {
         let at = WallClock().now()
         let subject = try transaction.makeSubject(
             for: UserID("u_\(number)"), subject: OpenSSLIdentifiers().newSubjectID())

@@ -1,0 +1,266 @@
+import CanonicalJSON
+package import CompliancePolicy
+import GateVocabulary
+import OpenSSLCrypto
+import PayloadSealing
+import SealedFormat
+
+/// Steps that are committed together, each seeing what those before it did.
+///
+///     load what the operations name → step … step → seals are ready → one commit
+///
+/// Confined to the engine's thread; it lives exactly as long as one try at one commit.
+package final class Batch {
+    package let policy: CompiledPolicy
+    let surroundings: EngineSurroundings
+    let inFlight: MessagesInFlight
+    private let store: any GateStore
+    let state: BatchState
+    private var changes: [(step: StepNumber, change: Change)] = []
+    /// Envelopes that are being sealed.
+    private var tickets: [(step: StepNumber, order: SealOrder, ticket: SealerPool.Ticket)] = []
+    /// Offers of earlier batches that a step of this one asked for.
+    private var recalled: [MessageID: MessagesInFlight.Offer] = [:]
+    /// Steps that an earlier try ended with, and why.
+    private let failures: [StepNumber: StepFailure]
+    private let identifiers: IdentifierSupply
+    /// Which operation steps, so that a failed seal refuses the right one.
+    var operation = 0 { didSet { stepCount = 0 } }
+    private var stepCount = 0
+
+    /// The step of an operation, the same in every try.
+    struct StepNumber: Hashable {
+        var operation: Int
+        var step: Int
+    }
+
+    /// What was found out about a step only after it had run.
+    enum StepFailure {
+        /// An envelope that it ordered could not be made.
+        case unsealed(String)
+        /// The store could not write what it did.
+        case unwritten(any Error)
+    }
+
+    /// Ends a try; the next one knows of it.
+    struct FailedStep: Error {
+        var step: StepNumber
+        var failure: StepFailure
+    }
+
+    init(
+        store: any GateStore, policy: CompiledPolicy, surroundings: EngineSurroundings,
+        inFlight: MessagesInFlight, identifiers: IdentifierSupply,
+        failures: [StepNumber: StepFailure] = [:]
+    ) {
+        self.store = store
+        self.policy = policy
+        self.surroundings = surroundings
+        self.inFlight = inFlight
+        self.identifiers = identifiers
+        self.failures = failures
+        state = BatchState()
+        state.due = inFlight.due
+        for lane in DeliveryLane.allCases { state.offerRoom[lane] = inFlight.room(in: lane) }
+    }
+
+    /// Asks the store for what the operations name, at once.
+    func load(_ asks: [Ask]) throws {
+        try store.load(asks, into: state)
+        for ask in asks { try answer(ask) }
+    }
+
+    /// Runs one step over what the steps before it left.
+    ///
+    /// - Throws: What the step throws; nothing of it is left then.
+    @discardableResult
+    package func step<Result>(_ body: (StepContext) throws -> Result) throws -> Result {
+        let number = StepNumber(operation: operation, step: stepCount)
+        stepCount += 1
+        var sealingFailure: String?
+        switch failures[number] {
+        case .unwritten(let error): throw error
+        case .unsealed(let reason): sealingFailure = reason
+        case nil: break
+        }
+        let reading = surroundings.clock.reading()
+        while true {
+            let moment = Moment(
+                time: time(of: reading), reading: reading, sealingFailure: sealingFailure)
+            let pool = IdentifierPool(identifiers.unused)
+            let context = StepContext(
+                state, moment: moment, policy: policy, surroundings: surroundings, identifiers: pool)
+            do {
+                let result = try body(context)
+                identifiers.unused = pool.unused
+                keep(context.view.change, of: number)
+                return result
+            } catch let missing as MissingFacts {
+                try load(missing.asks)
+            }
+        }
+    }
+
+    private func time(of reading: ClockReading) -> Result<Instant, EngineFailure> {
+        Result { () throws(EngineFailure) in
+            try ClockGuard(limits: surroundings.limits).time(
+                reading, after: state.newestTime, recordedAt: state.newestClock)
+        }
+    }
+
+    private func keep(_ change: Change, of number: StepNumber) {
+        state.apply(change)
+        for order in change.effects.seals {
+            // Taken by another thread at once, while the steps go on.
+            tickets.append((number, order, surroundings.sealers.submit(order.job)))
+        }
+        changes.append((number, change))
+    }
+
+    // MARK: What no store answers
+
+    private func answer(_ ask: Ask) throws {
+        guard !state.knows(ask) else { return }
+        switch ask {
+        case .entry(let index):
+            do {
+                state.publishedEntries[index] = .success(try surroundings.entry(index, in: store))
+            } catch let error as StoreError where error.damage != nil {
+                state.publishedEntries[index] = .failure(error)
+            }
+        case .recall(let message):
+            let offer = inFlight.callBack(message)
+            if let offer { recalled[message] = offer }
+            state.recalls[message] = offer != nil
+        case .newSubject(let user):
+            let (high, low) = try identifiers.take()
+            state.newSubjects[user] = Subject(
+                id: SubjectID(high: high, low: low),
+                tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
+        case .challenge(let order): state.challenges[order] = try challenge(order)
+        case .identifiers: try identifiers.draw()
+        case .headroom:
+            state.headroom = Headroom(
+                publishLag: surroundings.publishLagMilliseconds(),
+                freeByteCount: Result { try surroundings.freeDiskByteCount() }
+                    .mapError { EngineFailure($0) })
+        default: break
+        }
+    }
+
+    /// A sealed nonce, and the one answer that proves it was opened. The nonce itself is forgotten here.
+    private func challenge(_ order: ChallengeOrder) throws -> SealedChallenge {
+        let nonce = try SecretBytes.random(byteCount: Possession.nonceByteCount)
+        let origin = surroundings.keys.origin
+        let envelope = try surroundings.sealers.submit { sealer in
+            try sealer.challenge(
+                nonce: nonce, to: try order.sealingKey, app: order.app, device: order.device,
+                keyID: order.key, messageID: order.message, expiresAt: UInt64(order.expiresAt.seconds),
+                origin: origin
+            ).envelope
+        }.wait()
+        guard case .object(let object) = try CanonicalJSON.read(envelope) else {
+            preconditionFailure("an envelope is not a JSON object")
+        }
+        return SealedChallenge(envelope: object, proof: Possession.proof(nonce: nonce, info: try order.info))
+    }
+
+    // MARK: Scanning
+
+    /// Messages of a lane whose time has come and that are not in flight. Call it before any step of the batch changed
+    /// something.
+    func dueMessages(of lane: DeliveryLane, at now: Instant, limit: Int) throws -> [MessageID] {
+        let inFlight = inFlight.all
+        let (due, next) = try store.read { reading in
+            let due = try reading.dueOutbox(at: now, limit: limit, lane: lane, excluding: inFlight)
+            let next =
+                due.count < limit
+                ? try reading.nextOutboxDue(lane: lane, excluding: inFlight.union(due)) : state.due[lane]
+            return (due, next)
+        }
+        // What the steps leave waiting lowers it again.
+        state.due[lane] = next
+        return due
+    }
+
+    /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
+    func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
+        let overdue = try store.read { try $0.overdueDuties(at: now, limit: limit) }
+        for record in overdue {
+            state.duties[record.key] = .success(record)
+        }
+        return overdue
+    }
+
+    // MARK: The end
+
+    var hasNews: Bool { changes.contains { $0.change.effects.hasNews } }
+    var provesTheWay: Bool { changes.contains { $0.change.effects.provesTheWay } }
+    var alarms: [String] { changes.flatMap(\.change.effects.alarms) }
+
+    /// Waits for the envelopes and puts them into their rows.
+    ///
+    /// - Throws: ``FailedStep`` for the first that could not be made.
+    private func fillSeals() throws {
+        guard !tickets.isEmpty else { return }
+        var bodies: [MessageID: [UInt8]] = [:]
+        for (step, order, ticket) in tickets {
+            do {
+                bodies[order.message] = try order.fill(ticket.wait())
+            } catch {
+                throw FailedStep(step: step, failure: .unsealed("\(error)"))
+            }
+        }
+        for index in changes.indices { changes[index].change.fill(bodies) }
+        state.fill(bodies)
+    }
+
+    /// - Returns: `nil` when somebody else's commit came between, and everything has to be looked at again.
+    /// - Throws: ``FailedStep`` when all but that step can be tried again; else what the store throws.
+    func commit() throws -> CommitReceipt? {
+        guard changes.contains(where: { !$0.change.isEmpty }) else {
+            return CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
+        }
+        try fillSeals()
+        switch try store.commit(changes.map(\.change), against: state) {
+        case .done(let receipt): return receipt
+        case .conflict, .stale: return nil
+        case .refused(let position, let error):
+            throw FailedStep(step: changes[position].step, failure: .unwritten(error))
+        }
+    }
+
+    /// After the commit: the relay may take what this batch offers.
+    func release() {
+        let used = changes.reduce(into: Set<MessageID>()) { $0.formUnion($1.change.effects.recalled) }
+        inFlight.remove(recalled.keys.filter(used.contains))
+        inFlight.add(recalled.values.filter { !used.contains($0.delivery.message) })
+        inFlight.due = state.due
+        inFlight.add(state.offers)
+    }
+
+    /// Instead of the commit: nothing of this batch happened.
+    func abandon() {
+        inFlight.add(Array(recalled.values))
+        recalled = [:]
+    }
+}
+
+/// Ids drawn ahead, so that a step finds them without asking the random source each time.
+final class IdentifierSupply {
+    private let source: any IdentifierSource
+    var unused: ArraySlice<(high: UInt64, low: UInt64)> = []
+    /// Sixteen bytes each; a send takes two.
+    private static let drawnCount = 64
+
+    init(_ source: any IdentifierSource) { self.source = source }
+
+    func draw() throws {
+        for _ in 0..<Self.drawnCount { unused.append(try source.randomBytes16()) }
+    }
+
+    func take() throws -> (high: UInt64, low: UInt64) {
+        if unused.isEmpty { try draw() }
+        return unused.removeFirst()
+    }
+}
