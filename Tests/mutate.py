@@ -777,7 +777,17 @@ class Baseline:
             reaching += [id for id in quick if not re.search(TRACED, id)]
         first = [id for id in first if id in reaching or not reaching]
         rest = (quick, suites, slow + self.failing)
-        groups = [(first, named(first), []), (reaching, named(reaching), []) if reaching else rest]
+        groups = [(first, named(first), [])]
+        if reaching:
+            groups.append((reaching, named(reaching), []))
+        else:
+            modules = collections.defaultdict(list)
+            for id in quick:
+                modules[id.split(".")[0]].append(id)
+            small = [ids for ids in modules.values() if len(ids) <= REACHING_MAX and len(modules) > 1]
+            groups += [(ids, named(ids), []) for ids in sorted(small, key=lambda ids: sum(found[id] for id in ids))]
+            if len(small) < len(modules):
+                groups.append(rest)
         # Each slow test by itself, so that what kills comes soon: those that killed another first, then the quicker ones.
         with self.lock:
             slow.sort(key=lambda id: (id not in self.killers[suites], found[id]))
