@@ -175,6 +175,27 @@ import Testing
         #expect(cancelled.json["withdrawn"] == [] && cancelled.json["gone"] == ["d_1"])
     }
 
+    @Test func `what may have arrived is gone for whoever cancels it, also while it is offered again`()
+        async throws
+    {
+        let gate = try await gate()
+        let sent = try await gate.remit("a")
+        let first = try #require(try await gate.claim().first)
+        // While the hop is down nothing is offered at once: at the next look the other one comes first.
+        await gate.gateway.hop(isUsable: false)
+        #expect(try await gate.remit("b").status == 202)
+        try await gate.gateway.report(
+            first.message, .ambiguous("reset"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+        await gate.gateway.hop(isUsable: true)
+        gate.clock.advance(seconds: 2)
+        // One is asked for, and this one offered.
+        let other = try await gate.gateway.claim(lane: .general, limit: 1)
+        try #require(other.count == 1 && other[0].message != first.message)
+        let id = try #require(sent["send_id"])
+        let cancelled = try await gate.call("payments", "POST", "/v1/sends/\(id)/cancel")
+        #expect(cancelled.json["withdrawn"] == [] && cancelled.json["gone"] == ["d_1"], "\(cancelled.json)")
+    }
+
     @Test func `a backlog goes to the relay in one look, and new messages go from memory again`() async throws
     {
         let gate = try await gate()

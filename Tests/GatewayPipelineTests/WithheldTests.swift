@@ -15,20 +15,7 @@ import Testing
         #expect(try await offer("p_1").status == 202)
         gate.clock.advance(seconds: 8 * 86_400)
 
-        let notice = try #require(
-            gate.policy.bundle.notices.values.first { $0.key.id == "programme" && $0.key.language == "bs" })
-        let joined = try await gate.call(
-            "product", "POST", "/v1/recipients/u_1/consents",
-            [
-                "id": "c_programme", "purpose": "programme", "channel": "push", "state": "given",
-                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
-                "jurisdiction": "DE",
-                "notice": [
-                    "id": .string(notice.key.id), "version": .string(notice.key.version),
-                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
-                ],
-            ])
-        try #require(joined.status == 200, "\(joined.json)")
+        try await join(gate)
         let refused = try await offer("p_2")
         #expect(refused.status == 403 && refused["reason"] == "user_preference", "\(refused.json)")
         #expect(refused["detail"] == "account_off" && refused["who_can_fix"] == "nobody", "\(refused.json)")
@@ -42,6 +29,37 @@ import Testing
             "product", "POST", "/v1/recipients/u_1/consents/c_programme/withdraw", [:])
         try #require(left.status < 300, "\(left.json)")
         #expect(try await offer("p_3").status == 202)
+    }
+
+    @Test func `the programme ends with the consent to it`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        try #require(try await gate.consent("u_1").status == 200)
+        try await join(gate, until: gate.clock.now().advanced(bySeconds: 3_600))
+        func offer(_ id: String) async throws -> GatewayHarness.Reply {
+            try await gate.call("marketing", "POST", "/v1/sends", try await gate.promo(id, to: "u_1"))
+        }
+        gate.clock.advance(seconds: 3_599)
+        #expect(try await offer("p_1")["detail"] == "account_off")
+        gate.clock.advance(seconds: 2)
+        #expect(try await offer("p_2").status == 202)
+    }
+
+    private func join(_ gate: GatewayHarness, until end: Instant? = nil) async throws {
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == "programme" && $0.key.language == "bs" })
+        var body: JSONObject = [
+            "id": "c_programme", "purpose": "programme", "channel": "push", "state": "given",
+            "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+            "jurisdiction": "DE",
+            "notice": [
+                "id": .string(notice.key.id), "version": .string(notice.key.version),
+                "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+            ],
+        ]
+        if let end { body["expires_at"] = .string(end.rfc3339) }
+        let joined = try await gate.call("product", "POST", "/v1/recipients/u_1/consents", body)
+        try #require(joined.status == 200, "\(joined.json)")
     }
 
     /// The person's own question, and whoever may read all that is held of them: no switch of theirs stopped it.

@@ -435,6 +435,10 @@ struct Life {
             #expect(throws: error) {
                 try TrailDirectoryWriter(openingAt: path, trusting: TestTrail.trust, entryCount: 2)
             }
+            // A store that was made anew beside it has had none.
+            #expect(throws: TrailError.aheadOfStore(size: 3, entryCount: 0)) {
+                try TrailDirectoryWriter(openingAt: path, trusting: TestTrail.trust, entryCount: 0)
+            }
             #expect(
                 try TrailDirectoryWriter(openingAt: path, trusting: TestTrail.trust, entryCount: 3).size == 3)
         }
