@@ -31,6 +31,45 @@ import WireProtocol
         #expect(silenced.status == 403 && silenced["reason"] == "user_preference", "\(silenced.json)")
     }
 
+    /// What `callers.yaml` lets a caller claim, a second time.
+    @Test func `a caller claims the sources and the methods that the bundle gives it, and no other`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == "promo" && $0.key.language == "en" })
+        let methods = Set(ConsentMethod.allCases).subtracting([.paperForm, .phoneCall])
+        let refusal = JSONValue.string("urn:sendgate:problem:assertion_not_permitted")
+        for method in ConsentMethod.allCases {
+            let reply = try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/consents",
+                [
+                    "id": .string(method.rawValue), "purpose": "marketing", "channel": "push",
+                    "state": "refused", "event_time": .string(gate.clock.now().rfc3339),
+                    "method": .string(method.rawValue), "jurisdiction": "DE",
+                    "notice": [
+                        "id": .string(notice.key.id), "version": .string(notice.key.version),
+                        "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                    ],
+                ])
+            #expect(
+                (reply.json["type"] == refusal) == !methods.contains(method),
+                "\(method): \(reply.json)")
+        }
+        // What no grant of its own stands before.
+        for (source, problem) in [
+            ("in_app_settings", nil), ("os_settings_sync", nil), ("unsubscribe_link", nil),
+            ("in_app_step_up", "grant_missing"), ("admin_override", "assertion_not_permitted"),
+        ] as [(String, String?)] {
+            let reply = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/preferences/transactional",
+                ["state": "user_off", "source": .string(source), "channel": "push"])
+            #expect(
+                reply["type"] == problem.map { "urn:sendgate:problem:\($0)" }, "\(source): \(reply.json)")
+        }
+    }
+
     @Test func `a consent's id stands for one record, down to the law it was asked under`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

@@ -193,6 +193,11 @@ import WireProtocol
             ])(gate)
         },
         Change("the system says no", all("blocked_at_os_level"), device(["os_permission": "denied"])),
+        Change("the system asked and told no", all("blocked_at_os_level")) { gate in
+            let reply = try await gate.call(
+                "product", "POST", "\(person)/permission-prompts", ["device": "d_1", "answer": "denied"])
+            try #require(reply.status < 300, "\(reply.json)")
+        },
         Change("the device removed", all("destination_removed")) { gate in
             let reply = try await gate.call("product", "DELETE", "\(person)/devices/d_1")
             try #require(reply.status == 200, "\(reply.json)")

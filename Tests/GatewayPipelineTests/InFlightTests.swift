@@ -271,6 +271,26 @@ import Testing
         #expect(take(9) == [1] && take(9) == [])
     }
 
+    @Test func `what a failed operation offered does not go`() async throws {
+        let gate = try await gate()
+        try #require(try await gate.remit("a").status == 202)
+        let gone = try #require(try await gate.claim().first)
+        try await gate.gateway.report(gone.message, .accepted(status: 202), retryAt: nil)
+        await withCheckedContinuation { done in
+            gate.engine.submit(
+                FailingOperation(
+                    body: { batch in
+                        batch.offer([
+                            .init(
+                                delivery: gone, lane: .general, tier: .important,
+                                caller: CallerName("payments"), decidedAt: try batch.now())
+                        ])
+                    }, done: { done.resume() }))
+        }
+        await gate.settle()
+        #expect(try await gate.claim().isEmpty)
+    }
+
     @Test func `so many are offered and no more, and none while the hop is down`() async throws {
         let gate = try await gate()
         for number in 0..<130 { #expect(try await gate.remit("r\(number)", to: "u_2").status == 202) }

@@ -1,6 +1,7 @@
 import CanonicalJSON
 import GateVocabulary
 import GatewayPipeline
+import SQLiteStore
 import Testing
 
 /// What the providers are told of a message's end, at each hand-over.
@@ -54,6 +55,20 @@ import Testing
         let second = try await claimed(gate)
         #expect(second.end == first.end)
         #expect(second.ttl == first.ttl - 3600)
+    }
+
+    @Test func `of a sealed message the hop is told one of three ends`() async throws {
+        let gate = try GatewayHarness()
+        try await register("ios", gate)
+        _ = try await gate.addKey("u_1")
+        try await send("transaction.remittance_sent", gate)
+        let delivery = try #require(try await gate.claim().first)
+        let row = try #require(try gate.store.read { try $0.outbox(delivery.message) })
+        try #require(row.form == .sealed)
+        let classes: [Int64] = [172_800, 604_800, 2_419_200]
+        let seconds = delivery.statedExpiry.seconds - gate.clock.now().seconds
+        #expect(classes.contains(seconds), "\(seconds)")
+        #expect(delivery.statedExpiry != row.expiresAt && delivery.expiresAt == row.expiresAt)
     }
 
     @Test func `APNs is told the moment that the hop is told`() async throws {

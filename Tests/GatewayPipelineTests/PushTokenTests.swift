@@ -52,6 +52,10 @@ import Testing
         #expect(try await alert("s1", to: "u_1").status == 202)
         #expect(try await gate.claim(.security).map(\.token) == ["00aa"])
         #expect(try entries("token_taken").count == 1)
+        // The device that is not there any more keeps no token, in the store neither.
+        let person = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) })
+        let devices = try gate.store.read { try $0.devices(of: person.id) }
+        #expect(Set(devices.map { "\($0.id) \($0.token)" }) == ["d_1 ", "d_2 00aa"])
     }
 
     @Test func `who signs in on somebody's phone gets its notices, and who signed out gets none`()

@@ -63,6 +63,17 @@ import Testing
         }
     }
 
+    @Test func `a setting that SQLite does not take is no setting`() throws {
+        // Without a file there is no log ahead of it (sqlite.org/pragma.html#pragma_journal_mode).
+        let refused = StoreOpeningError.settingRefused(
+            file: "some", setting: "journal_mode", wanted: "wal", found: "memory")
+        #expect(throws: refused) {
+            try Connection(
+                path: ":memory:", file: "some", role: .writer(byteCountMax: 1 << 20),
+                cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100)
+        }
+    }
+
     @Test func `a reading connection writes nothing`() throws {
         let folder = try TemporaryFolder()
         try tamper(folder.path + "/some.db") { try $0.script("CREATE TABLE one (a)") }

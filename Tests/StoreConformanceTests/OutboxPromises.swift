@@ -170,17 +170,17 @@ import Testing
         let opened = try OpenStore(kind)
         try opened.write { transaction in
             for number in 1...300 {
-                try transaction.insertOutbox(.sample(number, caller: "marketing", notBefore: .sample(0)))
+                try transaction.insertOutbox(.sample(number, caller: "marketing", notBefore: .sample(5)))
             }
             for number in 301...303 {
-                try transaction.insertOutbox(.sample(number, caller: "payments", notBefore: .sample(5)))
+                try transaction.insertOutbox(.sample(number, caller: "payments", notBefore: .sample(0)))
             }
             try transaction.insertOutbox(.sample(400, caller: "support", notBefore: .sample(6)))
         }
         let first = try due(opened, at: 9, limit: 8)
         #expect(
             first.map(\.request.caller.text) == [
-                "marketing", "payments", "support", "marketing", "payments", "marketing", "payments",
+                "payments", "marketing", "support", "payments", "marketing", "payments", "marketing",
                 "marketing",
             ])
         // And each caller's own go in order of age.
