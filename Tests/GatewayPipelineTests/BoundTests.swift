@@ -279,7 +279,7 @@ private struct IdleOperation: EngineOperation {
         #expect(try waiting().rowCount == row.general)
         refused = nil
         for number in 10..<60 where refused == nil {
-            let reply = try await login(number - 10, gate)
+            let reply = try await gate.login(number - 10)
             if reply.status != 202 { refused = reply }
         }
         #expect(refused?.status == 429, "\(refused?.json ?? [:])")
@@ -312,7 +312,7 @@ private struct IdleOperation: EngineOperation {
         #expect(try await gate.remit("full").status == 429)
         // Security fills its share, so that what is deferred finds no room but its own.
         for number in 0..<2 {
-            #expect(try await login(number, gate).status == 202)
+            #expect(try await gate.login(number).status == 202)
         }
         gate.clock.advance(seconds: 10 * 3600)
         // The first look composes what was deferred, the next hands it over.
@@ -322,14 +322,6 @@ private struct IdleOperation: EngineOperation {
             return try store.outbox(of: subject.id)
         }
         #expect(rows.count == 20 && rows.allSatisfy { $0.state == .ready }, "\(rows.map(\.state))")
-    }
-
-    private func login(_ number: Int, _ gate: GatewayHarness) async throws -> GatewayHarness.Reply {
-        var login = try await gate.example("security.new_login", "l\(number)", to: "u_1", as: "security")
-        guard case .object(var params)? = login["params"] else { return .init(status: 0, json: [:]) }
-        params["login_id"] = .string("0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a\(number + 10)")
-        login["params"] = .object(params)
-        return try await gate.call("security", "POST", "/v1/sends", login)
     }
 
     // MARK: Look-ups and connections

@@ -148,6 +148,9 @@ import Testing
         #expect(all[0]["previous_hash"]?.stringValue == "")
         #expect(all[1]["previous_hash"]?.stringValue?.utf8.count == 64)
         #expect(all[1]["withdraws"]?.stringValue == "c1")
+        try await gate.consent("u_1", id: "c2")
+        let next = try await records(gate, "u_1").last?["previous_hash"]?.stringValue
+        #expect(next?.utf8.count == 64 && next != all[1]["previous_hash"]?.stringValue)
     }
 
     @Test func `a notice that was only shown is evidence and no answer`() async throws {

@@ -3,6 +3,7 @@ import CompliancePolicy
 import Dispatch
 import GateTestKit
 import GateVocabulary
+import OpenSSLCrypto
 import SQLiteStore
 import Synchronization
 import Testing
@@ -65,6 +66,15 @@ extension GatewayHarness {
 
     func remit(_ id: String, to user: String = "u_1") async throws -> Reply {
         try await call("payments", "POST", "/v1/sends", Self.remittance(id, to: user))
+    }
+
+    /// A security notice that is no other's repetition; `number` is below 90.
+    func login(_ number: Int, to user: String = "u_1") async throws -> Reply {
+        var login = try await example("security.new_login", "l\(number)", to: user, as: "security")
+        guard case .object(var params)? = login["params"] else { return Reply(status: 0, json: [:]) }
+        params["login_id"] = .string("0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a\(number + 10)")
+        login["params"] = .object(params)
+        return try await call("security", "POST", "/v1/sends", login)
     }
 
     func entries() throws -> [StoredEntry] {
@@ -220,6 +230,13 @@ extension GatewayHarness {
         isBroken.withLock { $0 = false }
         #expect(try await gate.remit("a").status == 202)
         #expect(try await gate.call("security", "POST", "/v1/sends", login).status == 202)
+    }
+
+    @Test func `what equal contents share is under a label of its own`() throws {
+        let gate = try GatewayHarness()
+        let label = Array("sendgate/content/v1".utf8) + [0]
+        let expected = HMACKey(gate.keys.index).authenticate(label + [1, 2])
+        #expect(gate.gateway.surroundings.keys.contentMAC([1, 2]) == expected)
     }
 
     // MARK: Seals

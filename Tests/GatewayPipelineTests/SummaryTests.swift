@@ -101,6 +101,23 @@ import WireProtocol
         }
     }
 
+    @Test func `a summary is made though the outbox has no room left`() async throws {
+        var limits = EngineLimits()
+        limits.outboxRowCountMax = 20
+        let gate = try GatewayHarness(limits: limits, caps: Self.twoAnHour)
+        for user in ["u_1", "u_2"] { try await gate.register(user) }
+        for number in 0..<4 {
+            _ = try await gate.call("payments", "POST", "/v1/sends", transfer(number))
+        }
+        for number in 0..<14 { #expect(try await gate.remit("r\(number)", to: "u_2").status == 202) }
+        #expect(try await gate.remit("full", to: "u_2").status == 429)
+        for number in 0..<2 { #expect(try await gate.login(number, to: "u_2").status == 202) }
+        gate.clock.advance(seconds: 3601)
+        _ = try await gate.claim()
+        let entries = try gate.entries()
+        #expect(entries.contains { String(decoding: $0.bytes, as: UTF8.self).contains("digest.trans") })
+    }
+
     @Test func `one left alone goes as itself`() async throws {
         let gate = try GatewayHarness(caps: Self.twoAnHour)
         try await gate.register("u_1")

@@ -101,12 +101,28 @@ import Testing
         }
     }
 
+    @Test func `a key file that is there is not written over`() throws {
+        try withFolder { path in
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            let key = try PrivateKeyFile.generate(.origin, at: Self.now)
+            let file = try key.create(in: path, wrappedBy: nil)
+            let bytes = FileManager.default.contents(atPath: file)
+            var other = try PrivateKeyFile.generate(.origin, at: Self.now)
+            other.id = key.id
+            #expect(throws: KeyFileError.exists(path: file)) { try other.create(in: path, wrappedBy: nil) }
+            #expect(bytes != nil && FileManager.default.contents(atPath: file) == bytes)
+        }
+    }
+
     @Test func `symmetric keys are wrapped, and a foreign root does not open them`() throws {
         try withFolder { path in
             let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            for purpose in ["data", "index", "link"] {
+                let file = try #require(files.first { $0.contains("/\(purpose)-") })
+                let text = try String(contentsOfFile: file, encoding: .utf8)
+                #expect(text.contains("\"wrapped\"") && !text.contains("\"secret\""), "\(purpose)")
+            }
             let data = try #require(files.first { $0.contains("/data-") })
-            let text = try String(contentsOfFile: data, encoding: .utf8)
-            #expect(text.contains("\"wrapped\"") && !text.contains("\"secret\""))
             let root = try #require(files.first { $0.contains("/root-") })
             let rootID = try PrivateKeyFile.read(root, roots: [:]).id
             let other = PrivateKeyFile(

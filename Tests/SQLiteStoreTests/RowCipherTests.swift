@@ -58,6 +58,32 @@ import Testing
         #expect(LedgerKind.choice.row(subject, 258) == subject.bytes + kind + number)
     }
 
+    @Test func `a waiting message is sealed for every column that is written with it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { _ = try $0.putCanaries() }
+        let record = try #require(try store.read { try $0.outbox(MessageID.sample(1)) })
+        let changes: [(inout OutboxRecord) -> Void] = [
+            { $0.message = .sample(9) }, { $0.send = .sample(9) }, { $0.subject = .sample(9) },
+            { $0.destination = .sample(9) }, { $0.request.caller = CallerName("another") },
+            { $0.request.type = TypeID("another") }, { $0.request.channel = .email },
+            { $0.request.critical.toggle() }, { $0.category = .social },
+            { $0.tier = $0.tier == .critical ? .promotional : .critical },
+            { $0.state = $0.state == .held ? .ready : .held },
+            { $0.form = $0.form == .full ? .sealed : .full },
+            { $0.interruption = $0.interruption == .passive ? .active : .passive },
+            { $0.key = .sample(9) }, { $0.decidedAt = Instant(milliseconds: 1) },
+            { $0.expiresAt = Instant(milliseconds: 1) },
+        ]
+        var bytes: Set<[UInt8]> = [SendColumns.outboxRow(record)]
+        for change in changes {
+            var changed = record
+            change(&changed)
+            bytes.insert(SendColumns.outboxRow(changed))
+        }
+        #expect(bytes.count == changes.count + 1)
+    }
+
     @Test func `the stored form names its key and starts with it`() throws {
         let sealed = try RowCipher(current: try .test(1)).seal(plain, in: column, row: [1])
         let id = Array("data-test-1".utf8)

@@ -126,6 +126,19 @@ extension EndToEnd {
             #expect(try gate.stop() == .exit(0))
             try expectVerifies(gate, in: scratch)
         }
+
+        @Test func `a folder whose new names may not be on the disk is not served from`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            let ending = try gate.startExpectingEnd(wrapper: [
+                "/usr/bin/strace", "-f", "-o", scratch.path("trace"), "-P", "\(gate.folder)/state", "-e",
+                "trace=fsync", "-e", "inject=fsync:error=EIO", "--",
+            ])
+            #expect(ending != .exit(0))
+            #expect(gate.errors.contains("cannot synchronize"), "\(gate.errors)")
+            try gate.start()
+            #expect(try gate.stop() == .exit(0))
+        }
     }
 }
 

@@ -209,6 +209,12 @@ import Testing
             chmod(own, 0o750)
             refused("4711:0, mode 750", "0:0, mode 750")
             refused("4711:0, mode 750", "12:0, mode 750", user: 12)
+            // With no mode asked for either.
+            let stranger = EndpointError.directoryNotAsConfigured(
+                path: own, found: "4711:0, mode 750", wanted: "0:0, mode 750")
+            #expect(throws: stranger) {
+                try open(SocketFile(path: own + "/gate.sock", directoryMode: nil))
+            }
             // Ours, with a file in it.
             chown(own, 0, 34)
             close(Glibc.open(own + "/keys", O_CREAT | O_WRONLY, 0o600))
