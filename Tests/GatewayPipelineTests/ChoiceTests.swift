@@ -97,6 +97,7 @@ import WireProtocol
         let changes: [JSONObject] = [
             ["jurisdiction": "NO"], ["method": "web_form"], ["expires_at": nil],
             ["expires_at": "2027-01-02T00:00:00Z"], ["notice": notice(other)], ["state": "refused"],
+            ["event_time": "2026-11-21T11:59:59Z"],
         ]
         for change in changes {
             let reply = try await give(change)
@@ -104,6 +105,17 @@ import WireProtocol
         }
         let consents = try await gate.call("product", "GET", "/v1/recipients/u_1/consents")
         #expect(consents.json["records"]?.arrayValue?.count == 1, "\(consents.json)")
+        for (id, value) in [("e1", "ada@example.org"), ("e2", "ada@example.com")] {
+            let put = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/addresses/\(id)",
+                [
+                    "kind": "email", "value": .string(value),
+                    "verified_at": .string(gate.clock.now().rfc3339),
+                ])
+            try #require(put.status == 200, "\(put.json)")
+        }
+        #expect(try await give(["id": "c2", "channel": "email", "address": "e1"]).status == 200)
+        #expect(try await give(["id": "c2", "channel": "email", "address": "e2"]).status == 409)
     }
 
     @Test func `a consent that ended before it was given is no consent`() async throws {

@@ -27,9 +27,11 @@ private struct AlarmedFailure: EngineOperation {
     let refused: @Sendable () -> Void
     var caller: CallerName? { nil }
     var lane: EngineLane { .general }
-    func perform(in batch: BatchContext) throws -> @Sendable () -> Void {
-        batch.alarms.append("of an operation that was undone")
-        throw EngineFailure.outboxFull
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.step { step in
+            step.alarm("of an operation that was undone")
+            throw EngineFailure.outboxFull
+        }
     }
     func refuse(_ failure: EngineFailure) { refused() }
 }

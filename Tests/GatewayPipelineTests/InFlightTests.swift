@@ -279,12 +279,11 @@ import Testing
         await withCheckedContinuation { done in
             gate.engine.submit(
                 FailingOperation(
-                    body: { batch in
-                        batch.offer([
+                    body: { step in
+                        step.offer(
                             .init(
                                 delivery: gone, lane: .general, tier: .important,
-                                caller: CallerName("payments"), decidedAt: try batch.now())
-                        ])
+                                caller: CallerName("payments"), decidedAt: gone.handedOverAt))
                     }, done: { done.resume() }))
         }
         await gate.settle()

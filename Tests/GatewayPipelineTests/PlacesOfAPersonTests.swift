@@ -34,6 +34,21 @@ import Testing
         #expect(reply.status == 202, "\(reply.json)")
     }
 
+    @Test func `an account without a region is in no place that is known`() async throws {
+        let gate = try GatewayHarness()
+        let account = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1",
+            [
+                "locale": "en", "time_zone": "Europe/Berlin", "age": "adult", "privacy": "generic",
+                "push_enabled": true,
+            ])
+        try #require(account.status == 200, "\(account.json)")
+        _ = try await gate.remit("r")
+        let entries = try gate.entries().map { String(decoding: $0.bytes, as: UTF8.self) }
+        let decided = try #require(entries.first { $0.contains(#""account_region":{"#) }, "\(entries)")
+        #expect(decided.contains(#""ZZ""#), "\(decided)")
+    }
+
     @Test func `a number of the United States is asked for its own consent, wherever its owner lives`()
         async throws
     {

@@ -53,6 +53,16 @@ import Testing
         }
     }
 
+    @Test(arguments: targets[2...]) func `on Android a sealed notice of any urgency looks like any other`(
+        _ target: PayloadTarget
+    ) throws {
+        let outsides = try Interruption.allCases.map { interruption in
+            let payload = try compose(Sample(interruption: interruption).content, for: target, as: .sealed)
+            return payload.body.beforeEnvelope + payload.body.afterEnvelope
+        }
+        #expect(Set(outsides).count == 1 && outsides[0].contains("HIGH"), "\(outsides)")
+    }
+
     @Test(arguments: targets) func `content without a place outside is sealed whole`(_ target: PayloadTarget)
         throws
     {

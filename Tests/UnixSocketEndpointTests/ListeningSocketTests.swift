@@ -32,10 +32,10 @@ import Testing
     @Test func `the directory and the socket have exactly the modes asked for`() async throws {
         try await withDirectory { directory in
             let file = SocketFile(
-                path: directory + "/own/gate.sock", directoryMode: 0o751, socketMode: 0o666)
+                path: directory + "/own/gate.sock", directoryMode: 0o751, socketMode: 0o640)
             let socket = try open(file)
             #expect(mode(directory + "/own") == 0o751)
-            #expect(mode(file.path) == 0o666)
+            #expect(mode(file.path) == 0o640)
             #expect(mode(file.lockPath) == 0o600)
             socket.abandon()
             #expect(!exists(file.path))
@@ -85,6 +85,27 @@ import Testing
             let client = try RawClient(path)
             try client.send(get())
             #expect(try await client.receiveResponse().status == 200)
+        }
+    }
+
+    @Test func `a socket whose queue is full is somebody's`() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/gate.sock"
+            let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+            defer { close(listener) }
+            try #require(SystemCall.withAddress(of: path) { bind(listener, $0, $1) } == 0)
+            try #require(listen(listener, 0) == 0)
+            var waiting: [Int32] = []
+            defer { for descriptor in waiting { close(descriptor) } }
+            var failure: Int32 = 0
+            while failure == 0, waiting.count < 10 {
+                let client = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
+                failure = SystemCall.withAddress(of: path) { connect(client, $0, $1) == 0 ? 0 : errno }
+                waiting.append(client)
+            }
+            try #require(failure == EAGAIN)
+            #expect(throws: EndpointError.socketInUse(path: path)) { try open(SocketFile(path: path)) }
+            #expect(exists(path))
         }
     }
 
