@@ -89,6 +89,16 @@ import Testing
         #expect(try gate.entries("delivery").isEmpty)
     }
 
+    @Test func `what is offered goes no more once its consent is withdrawn`() async throws {
+        let gate = try await gate()
+        let promo = try await gate.promo("p", to: "u_1")
+        #expect(try await gate.call("marketing", "POST", "/v1/sends", promo).status == 202)
+        try #require(try rows(gate).map(\.attemptCount) == [1], "it is not offered")
+        try await withdraw(gate)
+        #expect(try rows(gate).isEmpty)
+        #expect(try await gate.claim().isEmpty)
+    }
+
     @Test func `nothing of an erased person goes from memory`() async throws {
         let gate = try await gate()
         for id in ["a", "b"] { #expect(try await gate.remit(id).status == 202) }
