@@ -22,13 +22,12 @@ package struct GateKeys: Sendable {
 
     /// The same of an id that a store has kept.
     package static func idHash(_ id: String, of caller: CallerName, under index: HMACKey) -> [UInt8] {
-        let label = Array("sendgate/request-id/v1".utf8) + [0] + Array(caller.text.utf8) + [0]
-        return Array(index.authenticate(label + Array(id.utf8)).prefix(16))
+        Array(index.authenticate(Array("sendgate/request-id/v1\0\(caller.text)\0\(id)".utf8)).prefix(16))
     }
 
     /// What two equal contents share: 32 bytes.
     func contentMAC(_ canonicalContent: [UInt8]) -> [UInt8] {
-        index.authenticate(Array("sendgate/content/v1".utf8) + [0] + canonicalContent)
+        index.authenticate("sendgate/content/v1\0".utf8 + canonicalContent)
     }
 
     /// What every spelling of one public key shares: 32 bytes.
@@ -57,8 +56,11 @@ extension Subject {
         message.append(contentsOf: kind.rawValue.utf8)
         message.append(0)
         message.append(contentsOf: text.utf8)
-        let mac = HMACKey(tagKey).authenticate(message)
-        return Tag(bytes: mac[..<16])!
+        return HMACKey.code(of: message, under: tagKey).withUnsafeBytes { code in
+            Tag(
+                high: UInt64(bigEndian: code.loadUnaligned(as: UInt64.self)),
+                low: UInt64(bigEndian: code.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+        }
     }
 }
 

@@ -119,9 +119,7 @@ package struct AES256GCMKey: Sendable {
             let output = UnsafeMutableRawBufferPointer(
                 start: buffer.baseAddress, count: plaintext.count + Self.overheadByteCount)
             let nonce = UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount])
-            guard RAND_bytes(buffer.baseAddress, Int32(nonce.count)) == 1 else {
-                throw OpenSSLError.lastFailure(of: "make a nonce")
-            }
+            try SecureRandom.fill(nonce)
             try plaintext.withUnsafeBytes { plaintext in
                 try aad.withUnsafeBytes { aad in
                     try secret.withUnsafeBytes { key in

@@ -32,6 +32,18 @@ package struct HMACKey: Sendable {
         }
     }
 
+    /// The code of one message under a key that is not kept ready: nothing is allocated, and the working memory is zeroed.
+    package static func code(of message: [UInt8], under secret: SecretBytes) -> SHA256Digest {
+        withUnsafeTemporaryAllocation(of: sendgate_hmac_sha256.self, capacity: 1) { working in
+            let state = working.baseAddress!
+            state.initialize(to: sendgate_hmac_sha256())
+            defer { OPENSSL_cleanse(state, MemoryLayout<sendgate_hmac_sha256>.size) }
+            secret.withUnsafeBytes { HMACStates.key(state, with: $0) }
+            message.withUnsafeBytes { HMACStates.update(state, $0) }
+            return SHA256Digest { HMACStates.finish(state, into: $0) }
+        }
+    }
+
     fileprivate func withStates(_ body: (sendgate_hmac_sha256) -> Void) {
         states.withUnsafeBytes { body($0.load(as: sendgate_hmac_sha256.self)) }
     }

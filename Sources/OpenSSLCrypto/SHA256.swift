@@ -10,7 +10,7 @@ package struct SHA256Digest: Hashable, Sendable {
     // The digest's bytes in order, as they lie in memory; the integers mean nothing.
     private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
 
-    fileprivate init(writtenBy body: (UnsafeMutablePointer<UInt8>) -> Void) {
+    init(writtenBy body: (UnsafeMutablePointer<UInt8>) -> Void) {
         Swift.withUnsafeMutableBytes(of: &words) { buffer in
             body(buffer.baseAddress!.assumingMemoryBound(to: UInt8.self))
         }

@@ -1,4 +1,5 @@
 import COpenSSL
+import Synchronization
 
 /// Key material in memory of its own (``SecretMemory``): never resized, never copied by Swift, zeroed when released.
 ///
@@ -78,14 +79,60 @@ package struct SecretScratch: ~Copyable {
 }
 
 /// Random bytes that need not stay secret: identifiers, nonces, padding of file names.
+///
+/// From OpenSSL's generator, drawn many at a time, because asking it for sixteen costs more than a hash of them. No byte is
+/// given twice: this process never goes on as two (`fork` without `exec`), which alone could.
 package enum SecureRandom {
     /// - Parameter count: At most 2³¹−1, OpenSSL's own bound.
     package static func bytes(_ count: Int) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-            guard count == 0 || RAND_bytes(buffer.baseAddress, Int32(count)) == 1 else {
+            try fill(UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: count))
+            initialized = count
+        }
+    }
+
+    /// 128 bits, for an identifier.
+    package static func number() throws -> (high: UInt64, low: UInt64) {
+        var number: (high: UInt64, low: UInt64) = (0, 0)
+        try withUnsafeMutableBytes(of: &number) { try fill($0) }
+        return number
+    }
+
+    /// - Parameter bytes: At most 2³¹−1.
+    static func fill(_ bytes: UnsafeMutableRawBufferPointer) throws {
+        guard bytes.count <= Reserve.drawCountMax else { return try Reserve.draw(into: bytes) }
+        try reserve.withLock { try $0.take(into: bytes) }
+    }
+
+    private static let reserve = Mutex(Reserve())
+
+    private struct Reserve {
+        /// Bytes a caller gets out of the reserve; more are drawn for it alone.
+        static let drawCountMax = 64
+        private var bytes = [UInt8](repeating: 0, count: 4_096)
+        private var position = 4_096
+
+        mutating func take(into taken: UnsafeMutableRawBufferPointer) throws {
+            try bytes.withUnsafeMutableBytes { bytes in
+                if bytes.count - position < taken.count {
+                    // Nothing is left to take should the generator fail.
+                    position = bytes.count
+                    try Self.draw(into: bytes)
+                    position = 0
+                }
+                let part = UnsafeMutableRawBufferPointer(rebasing: bytes[position..<position + taken.count])
+                taken.copyMemory(from: UnsafeRawBufferPointer(part))
+                // What was given out is not kept.
+                part.initializeMemory(as: UInt8.self, repeating: 0)
+            }
+            position += taken.count
+        }
+
+        static func draw(into bytes: UnsafeMutableRawBufferPointer) throws {
+            let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            guard bytes.isEmpty || RAND_bytes(start, Int32(bytes.count)) == 1 else {
                 throw OpenSSLError.lastFailure(of: "make random bytes")
             }
-            initialized = count
         }
     }
 }

@@ -96,6 +96,7 @@ import Testing
         #expect(prepared.authenticate(data) == hex(code))
         // The key is not used up.
         #expect(prepared.authenticate(data) == hex(code))
+        #expect(HMACKey.code(of: data, under: SecretBytes(copying: key)).bytes == hex(code))
 
         var computation = HMACSHA256Computation()
         var result = [UInt8](repeating: 0, count: 32)

@@ -1,4 +1,6 @@
+import Dispatch
 import OpenSSLCrypto
+import Synchronization
 import Testing
 
 @Suite struct AEADSealingTests {
@@ -150,6 +152,30 @@ import Testing
         #expect(secrets.allSatisfy { $0.count == 16 })
         #expect(try Set((0..<50).map { _ in try SecureRandom.bytes(16) }).count == 50)
         #expect(try SecureRandom.bytes(0).isEmpty)
+    }
+
+    @Test func `no random byte is given twice, however many are asked for at once`() throws {
+        // Longer than the reserve in all, in pieces that do not divide it, from several threads.
+        let found = Mutex<[[UInt8]]>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { worker in
+            let pieces = (0..<200).map { piece in
+                Result { try SecureRandom.bytes(piece % 3 == 0 ? 100 : 13 + worker) }
+            }
+            found.withLock { found in
+                found += pieces.compactMap { if case .success(let bytes) = $0 { bytes } else { nil } }
+            }
+        }
+        let pieces = found.withLock(\.self)
+        #expect(pieces.count == 1_600)
+        // Eight equal bytes come up once in 2⁶⁴ pairs; none of them are zeros.
+        var seen: Set<[UInt8]> = [[UInt8](repeating: 0, count: 8)]
+        for piece in pieces {
+            for start in stride(from: 0, through: piece.count - 8, by: 8) {
+                #expect(seen.insert(Array(piece[start..<start + 8])).inserted)
+            }
+        }
+        let numbers = try (0..<1_000).map { _ in try SecureRandom.number() }
+        #expect(Set(numbers.flatMap { [$0.high, $0.low] }).count == 2_000)
     }
 
     @Test func `working memory starts as zeros every time, also after a throw`() {

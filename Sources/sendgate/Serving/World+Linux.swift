@@ -27,11 +27,7 @@ struct SystemClock: GatewayPipeline.Clock {
 
 /// OpenSSL's random generator, seeded by the kernel.
 struct SystemIdentifiers: IdentifierSource {
-    func randomBytes16() throws -> (high: UInt64, low: UInt64) {
-        let bytes = try SecureRandom.bytes(16)
-        func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
-        return (number(bytes[..<8]), number(bytes[8...]))
-    }
+    func randomBytes16() throws -> (high: UInt64, low: UInt64) { try SecureRandom.number() }
 }
 
 /// Room on the disk a directory lies on.
