@@ -19,6 +19,10 @@ package final class CompiledPolicy: Sendable {
     package let types: [NotificationType]
     /// Three per type, in the order push, sms, email.
     private let behaviours: [Behaviour]
+    /// The same of what has to be looked up.
+    private let needs: [FactNeeds]
+    /// By locale in lower case: its file of texts, and those to look in after it.
+    let messages: [String: [LocaleMessages]]
     /// Those that another type is sent in place of, or that are sent in place of another (`sub_of`).
     private let typesOfSeveral: Set<TypeID>
     private let callerNames: NameTable
@@ -34,8 +38,10 @@ package final class CompiledPolicy: Sendable {
         self.types = types
         typeNames = NameTable(types.map(\.id.text))
         behaviours = types.flatMap { type in
-            [Channel.push, .sms, .email].map { Self.behaviour(of: type, on: $0, in: bundle) }
+            Self.channels.map { Self.behaviour(of: type, on: $0, in: bundle) }
         }
+        needs = types.flatMap { type in Self.channels.map { FactNeeds(of: type, on: $0, in: bundle) } }
+        messages = Self.messageChains(of: bundle)
         typesOfSeveral = Set(
             Dictionary(grouping: types, by: \.eventScope).values.filter { $0.count > 1 }.joined().map(\.id))
         let callers = bundle.callers.sorted { $0.key < $1.key }
@@ -45,6 +51,17 @@ package final class CompiledPolicy: Sendable {
             + callers.flatMap { name, rule in Self.permits(of: name, under: rule, to: types, in: bundle) }
         map = RegionMap(bundle.regions)
         deviceFreshSeconds = (bundle.regions.freshnessDays[.device] ?? nil).map { Int64($0) * 86_400 }
+    }
+
+    private static let channels: [Channel] = [.push, .sms, .email]
+
+    /// Where what is known of a type on a channel stands in the tables that have three per type.
+    private func place(of type: Int, on channel: Channel) -> Int {
+        switch channel {
+        case .push: type * 3
+        case .sms: type * 3 + 1
+        case .email: type * 3 + 2
+        }
     }
 
     private static func permits(
@@ -144,15 +161,15 @@ package final class CompiledPolicy: Sendable {
             marks.formUnion(permits[caller * (types.count + 1) + (type ?? types.count)])
         }
         guard let type else { return .ofUnknownType(marks: marks, channel: request.channel) }
-        let offset =
-            switch request.channel {
-            case .push: 0
-            case .sms: 1
-            case .email: 2
-            }
-        var behaviour = behaviours[type * 3 + offset]
+        var behaviour = behaviours[place(of: type, on: request.channel)]
         behaviour.marks.formUnion(marks)
         return behaviour
+    }
+
+    /// - Returns: `nil` for a type that is not in the registry: nothing about the recipient is needed to
+    ///   refuse it.
+    package func needs(for request: AttestedRequest) -> FactNeeds? {
+        typeNames.position(of: request.type.text).map { needs[place(of: $0, on: request.channel)] }
     }
 
     /// The law and the permission rule for where the recipient is believed to be.

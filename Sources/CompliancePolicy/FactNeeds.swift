@@ -28,28 +28,25 @@ package struct FactNeeds: Hashable, Sendable {
     package var sendingHours: SendingHours?
 }
 
-extension CompiledPolicy {
-    /// - Returns: `nil` for a type that is not in the registry: nothing about the recipient is needed to
-    ///   refuse it.
-    package func needs(for request: AttestedRequest) -> FactNeeds? {
-        guard let type = type(request.type) else { return nil }
+extension FactNeeds {
+    init(of type: NotificationType, on channel: Channel, in bundle: PolicyBundle) {
         let forms: [BodyForm] =
-            switch type.body[request.channel] {
+            switch type.body[channel] {
             case .sealed: type.withoutKey == .generic ? [.sealed, .generic] : [.sealed]
-            case .full: type.isLetterOfDuty(on: request.channel) ? [.full] : [.full, .generic]
+            case .full: type.isLetterOfDuty(on: channel) ? [.full] : [.full, .generic]
             case .generic: [.generic]
             case .never: []
             }
-        let hours = request.channel == .sms ? bundle.channels.smsHours : nil
-        return FactNeeds(
+        let hours = channel == .sms ? bundle.channels.smsHours : nil
+        self.init(
             purpose: Purpose(type.category.rawValue), specialPurpose: type.purpose,
             ownRequestPurpose: type.ownRequest?.purpose, dedupeBy: type.isToldOnce ? type.dedupeBy : nil,
             dedupeScope: type.dedupeScope,
-            withheldFrom: category(type.category).withheldFrom,
+            withheldFrom: bundle.categories[type.category]!.withheldFrom,
             typeWindowSeconds: bundle.limits.types[type.id]?.windowSeconds,
             categoryWindowSeconds: bundle.limits.categories[type.category]?.windowSeconds,
             typePreferences: type.isMutableAlone,
-            deviceKey: request.channel == .push && type.body.push == .sealed, forms: forms,
+            deviceKey: channel == .push && type.body.push == .sealed, forms: forms,
             sendingHours: hours.flatMap { $0.categories.contains(type.category) ? $0 : nil })
     }
 }

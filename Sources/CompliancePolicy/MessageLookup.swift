@@ -26,25 +26,28 @@ extension CompiledPolicy {
     }
 
     private func chain(from locale: String?) -> [LocaleMessages] {
-        var chain: [LocaleMessages] = []
-        var next = locale.flatMap { file(of: $0) } ?? bundle.messages[LocaleMessages.lastLocale]
-        while let messages = next {
-            chain.append(messages)
-            next = messages.fallback.flatMap { bundle.messages[$0] }
-        }
-        return chain
-    }
-
-    /// `nb-Latn-NO` → `nb-Latn` → `nb` (RFC 4647 section 3.4), without case.
-    private func file(of locale: String) -> LocaleMessages? {
+        guard let locale else { return messages[LocaleMessages.lastLocale] ?? [] }
+        if let chain = messages[locale] { return chain }
         var parts = locale.lowercased().split(separator: "-")
         while !parts.isEmpty {
-            let wanted = parts.joined(separator: "-")
-            if let found = bundle.messages.first(where: { $0.key.lowercased() == wanted }) {
-                return found.value
-            }
+            if let chain = messages[parts.joined(separator: "-")] { return chain }
             parts.removeLast()
         }
-        return nil
+        return messages[LocaleMessages.lastLocale] ?? []
+    }
+
+    static func messageChains(of bundle: PolicyBundle) -> [String: [LocaleMessages]] {
+        var chains: [String: [LocaleMessages]] = [:]
+        for first in bundle.messages.values {
+            var chain: [LocaleMessages] = []
+            var next: LocaleMessages? = first
+            // No chain is longer than there are files; one that leads back is a problem of the bundle.
+            while let messages = next, chain.count < bundle.messages.count {
+                chain.append(messages)
+                next = messages.fallback.flatMap { bundle.messages[$0] }
+            }
+            chains[first.locale.lowercased()] = chain
+        }
+        return chains
     }
 }

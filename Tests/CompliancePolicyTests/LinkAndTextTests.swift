@@ -18,6 +18,31 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
 
 /// Where a tap may lead, and what a text may hold that people read.
 @Suite struct LinkAndTextTests {
+    @Test func `a text is refused alike, whether its bytes say enough or not`() {
+        var numbers = SeededNumbers(seed: 3)
+        // Mostly what bytes alone decide, and some of what they do not.
+        let characters =
+            Array(repeating: Array("abyzABYZ0123456789 ,-'!  "), count: 4).flatMap(\.self)
+            + "._:/@+#(\t\n\u{301}é٣"
+        for count in 0..<60 {
+            for round in 0..<200 {
+                let text = String(
+                    (0..<count).map { _ in characters[Int(numbers.next() % UInt64(characters.count))] })
+                let rule = PlainTextRule(
+                    allowing: round % 3 == 0
+                        ? Set([TextAllowance.allCases[round % TextAllowance.allCases.count]]) : [])
+                #expect(rule.violation(in: text) == rule.violation(inAny: text), "`\(text)`")
+            }
+        }
+        for text in [
+            "", " ", "    ", "     ", "a     b", "a    b", "123456", "1234567", "1 2 3 4 5 6 7", "-,'!",
+            "a-1,b'2!",
+        ] {
+            #expect(
+                PlainTextRule().violation(in: text) == PlainTextRule().violation(inAny: text), "`\(text)`")
+        }
+    }
+
     static let covered: [LinkRow] = [
         LinkRow("drop://", "drop://"), LinkRow("drop://", "drop://send"),
         LinkRow("drop://", "drop://send/7/"),

@@ -74,62 +74,143 @@ package enum SendTime: Hashable, Sendable {
 }
 
 /// One notification type: what the registry says of it (`types/<type>.yaml`).
-package struct NotificationType: Hashable, Sendable {
-    package var id: TypeID
-    package var means: String
+///
+/// A class, because every send hands it from step to step: as a value each hand-over copied three dozen members.
+package final class NotificationType: Sendable {
+    package let id: TypeID
+    package let means: String
     /// Which source document or law asked for it.
-    package var source: String
-    package var category: GateVocabulary.Category
-    package var tier: Tier
-    package var sensitivity: Sensitivity
+    package let source: String
+    package let category: GateVocabulary.Category
+    package let tier: Tier
+    package let sensitivity: Sensitivity
     /// Required unless ``category`` is marketing: the sentence that stops marketing from sneaking in (S1).
-    package var notMarketingBecause: String?
+    package let notMarketingBecause: String?
     /// The legal basis, in words, per regime.
-    package var basis: ByRegime<String>
-    package var mandatory: MandatoryRule?
-    package var body: ByChannel<BodyForm>
-    package var withoutKey: WithoutKey
-    package var params: [String: ParamSchema]
+    package let basis: ByRegime<String>
+    package let mandatory: MandatoryRule?
+    package let body: ByChannel<BodyForm>
+    package let withoutKey: WithoutKey
+    package let params: [String: ParamSchema]
     /// Params that no text says and the app needs: a sealed content carries them all.
-    package var appParams: [String]
+    package let appParams: [String]
     /// The param that makes two sends the same event.
-    package var dedupeBy: String?
-    package var dedupeScope: DedupeScope
+    package let dedupeBy: String?
+    package let dedupeScope: DedupeScope
     /// Seconds, 1 to 28 days (the longest time FCM stores a message).
-    package var ttlSeconds: Int64
-    package var ttlCountsFrom: TTLStart
+    package let ttlSeconds: Int64
+    package let ttlCountsFrom: TTLStart
     /// `nil`: as soon as it is asked for.
-    package var timing: SendTime?
-    package var ownRequest: OwnRequestRule?
-    package var deepLink: String?
+    package let timing: SendTime?
+    package let ownRequest: OwnRequestRule?
+    package let deepLink: String?
     /// Where a send's own link may lead: below ``deepLink``, and the places the page adds.
-    package var linkPrefixes: [LinkPrefix]
-    package var androidChannel: String?
-    package var apnsCategory: String?
-    package var sound: String?
-    package var badge: Int?
+    package let linkPrefixes: [LinkPrefix]
+    package let androidChannel: String?
+    package let apnsCategory: String?
+    package let sound: String?
+    package let badge: Int?
     /// Whether a newer one replaces an older one on the device.
-    package var collapses: Bool
-    package var isEnabled: Bool
+    package let collapses: Bool
+    package let isEnabled: Bool
     /// What to tell a producer of a disabled type.
-    package var disabledHint: String?
+    package let disabledHint: String?
     /// S2's number; payloads carry it beside the type.
-    package var alertType: Int?
+    package let alertType: Int?
     /// Whether S2's alerts table has a row for it.
-    package var hasAlertRecord: Bool
+    package let hasAlertRecord: Bool
     /// Whether it has a preference of its own.
-    package var isMutableAlone: Bool
+    package let isMutableAlone: Bool
     /// A consent purpose it needs besides its category's permission.
-    package var purpose: Purpose?
+    package let purpose: Purpose?
     /// Whether it is kept from minors although its category is not.
-    package var refusesMinors: Bool
+    package let refusesMinors: Bool
     /// A broader type it is sent in place of: an event that one of them told is not told by the other.
-    package var subOf: TypeID?
+    package let subOf: TypeID?
     /// What its events are told under: the broadest type it is a variant of, or itself.
-    package internal(set) var eventScope: TypeID
-    package var interruption: Interruption
+    package let eventScope: TypeID
+    package let interruption: Interruption
     /// The key of its texts in `messages/`.
-    package var messageKey: String
+    package let messageKey: String
+
+    /// - Parameter eventScope: What ``subOf`` of this type and of those above it leads to.
+    init(_ reader: NodeReader, eventScope: TypeID) {
+        let members = reader.members()
+        id = TypeID(members.text("type", byteCountMax: 128))
+        means = members.text("means")
+        source = members.text("source")
+        category = members.name("category")
+        let tier: Tier = members.name("tier")
+        self.tier = tier
+        sensitivity = members.name("sensitivity")
+        notMarketingBecause = members.optional("not_marketing_because")?.reason()
+        let bases = members.required("basis")?.members()
+        basis = ByRegime(
+            gdpr: bases?.text("gdpr") ?? "", ukGDPR: bases?.text("uk_gdpr") ?? "",
+            gdprLike: bases?.text("gdpr_like") ?? "", other: bases?.text("other") ?? "")
+        bases?.refuseOthers()
+        mandatory = members.optional("mandatory").map { MandatoryRule($0) }
+        let channels = members.required("channels")?.members()
+        let push = channels?.optional("push")?.members()
+        body = ByChannel(
+            push: push?.name("body") ?? .never, sms: Self.body(channels, .sms),
+            email: Self.body(channels, .email))
+        let withoutKey: WithoutKey? = push?.optionalName("without_key")
+        self.withoutKey = withoutKey ?? .reject
+        if withoutKey != nil, body.push != .sealed {
+            push?.reader.problem("has `without_key`, which only a sealed body can need")
+        }
+        push?.ignoreRationale()
+        push?.refuseOthers()
+        channels?.refuseOthers()
+        var params: [String: ParamSchema] = [:]
+        for (key, value) in members.optional("params")?.members().others() ?? [] {
+            if !Self.isParamName(key) {
+                value.problem(
+                    "is no name for a param",
+                    hint: "letters, digits and `_`, starting with a letter, at most 64")
+            }
+            params[key] = ParamSchema(value)
+        }
+        self.params = params
+        let users = members.optional("used_by")?.members()
+        appParams = users?.texts("app") ?? []
+        users?.refuseOthers()
+        dedupeBy = members.optionalText("dedupe_by", byteCountMax: 64)
+        let scope: DedupeScope? = members.optionalName("dedupe_scope")
+        dedupeScope = scope ?? .caller
+        if scope != nil, dedupeBy == nil {
+            reader.problem(
+                "has `dedupe_scope` and no `dedupe_by`", hint: "name the param that tells events apart")
+        }
+        (ttlSeconds, ttlCountsFrom) = Self.ttl(members.required("ttl"))
+        timing = members.optional("timing").flatMap { SendTime($0) }
+        ownRequest = members.optional("own_request").map { OwnRequestRule($0) }
+        let link = members.optional("deep_link")
+        deepLink = link?.text(byteCountMax: LinkPrefix.byteCountMax)
+        linkPrefixes = (members.optional("deep_link_prefixes")?.elements(countMax: 64) ?? [])
+            .reduce(into: link.map { [$0] } ?? []) { $0.append($1) }
+            .compactMap { Self.place($0) }
+        androidChannel = members.optionalText("android_channel", byteCountMax: 128)
+        apnsCategory = members.optionalText("apns_category", byteCountMax: 128)
+        sound = members.optionalText("sound", byteCountMax: 128)
+        badge = members.optional("badge")?.integer(0...99_999)
+        collapses = members.boolean("collapse", default: false)
+        isEnabled = members.boolean("enabled", default: true)
+        disabledHint = members.optionalText("disabled_hint")
+        alertType = members.optional("alert_type")?.integer(1...11)
+        hasAlertRecord = members.boolean("alert_record", default: false)
+        isMutableAlone = members.boolean("mutable_alone", default: false)
+        purpose = members.optionalText("purpose", byteCountMax: 64).map { Purpose($0) }
+        let minors: MinorsRule? = members.optionalName("minors")
+        refusesMinors = minors == .refuse
+        subOf = members.optionalText("sub_of", byteCountMax: 128).map { TypeID($0) }
+        self.eventScope = eventScope
+        interruption = members.optionalName("interruption") ?? Self.interruption(of: tier)
+        messageKey = members.optionalText("messages", byteCountMax: 128) ?? id.text
+        members.ignoreRationale()
+        members.refuseOthers()
+    }
 }
 
 extension NotificationType {
@@ -171,83 +252,6 @@ extension NotificationType {
         case .informational: .active
         case .promotional: .passive
         }
-    }
-
-    init(_ reader: NodeReader) {
-        let members = reader.members()
-        id = TypeID(members.text("type", byteCountMax: 128))
-        means = members.text("means")
-        source = members.text("source")
-        category = members.name("category")
-        let tier: Tier = members.name("tier")
-        self.tier = tier
-        sensitivity = members.name("sensitivity")
-        notMarketingBecause = members.optional("not_marketing_because")?.reason()
-        let bases = members.required("basis")?.members()
-        basis = ByRegime(
-            gdpr: bases?.text("gdpr") ?? "", ukGDPR: bases?.text("uk_gdpr") ?? "",
-            gdprLike: bases?.text("gdpr_like") ?? "", other: bases?.text("other") ?? "")
-        bases?.refuseOthers()
-        mandatory = members.optional("mandatory").map { MandatoryRule($0) }
-        let channels = members.required("channels")?.members()
-        let push = channels?.optional("push")?.members()
-        body = ByChannel(
-            push: push?.name("body") ?? .never, sms: Self.body(channels, .sms),
-            email: Self.body(channels, .email))
-        let withoutKey: WithoutKey? = push?.optionalName("without_key")
-        self.withoutKey = withoutKey ?? .reject
-        if withoutKey != nil, body.push != .sealed {
-            push?.reader.problem("has `without_key`, which only a sealed body can need")
-        }
-        push?.ignoreRationale()
-        push?.refuseOthers()
-        channels?.refuseOthers()
-        params = [:]
-        for (key, value) in members.optional("params")?.members().others() ?? [] {
-            if !Self.isParamName(key) {
-                value.problem(
-                    "is no name for a param",
-                    hint: "letters, digits and `_`, starting with a letter, at most 64")
-            }
-            params[key] = ParamSchema(value)
-        }
-        let users = members.optional("used_by")?.members()
-        appParams = users?.texts("app") ?? []
-        users?.refuseOthers()
-        dedupeBy = members.optionalText("dedupe_by", byteCountMax: 64)
-        let scope: DedupeScope? = members.optionalName("dedupe_scope")
-        dedupeScope = scope ?? .caller
-        if scope != nil, dedupeBy == nil {
-            reader.problem(
-                "has `dedupe_scope` and no `dedupe_by`", hint: "name the param that tells events apart")
-        }
-        (ttlSeconds, ttlCountsFrom) = Self.ttl(members.required("ttl"))
-        timing = members.optional("timing").flatMap { SendTime($0) }
-        ownRequest = members.optional("own_request").map { OwnRequestRule($0) }
-        let link = members.optional("deep_link")
-        deepLink = link?.text(byteCountMax: LinkPrefix.byteCountMax)
-        linkPrefixes = (members.optional("deep_link_prefixes")?.elements(countMax: 64) ?? [])
-            .reduce(into: link.map { [$0] } ?? []) { $0.append($1) }
-            .compactMap { Self.place($0) }
-        androidChannel = members.optionalText("android_channel", byteCountMax: 128)
-        apnsCategory = members.optionalText("apns_category", byteCountMax: 128)
-        sound = members.optionalText("sound", byteCountMax: 128)
-        badge = members.optional("badge")?.integer(0...99_999)
-        collapses = members.boolean("collapse", default: false)
-        isEnabled = members.boolean("enabled", default: true)
-        disabledHint = members.optionalText("disabled_hint")
-        alertType = members.optional("alert_type")?.integer(1...11)
-        hasAlertRecord = members.boolean("alert_record", default: false)
-        isMutableAlone = members.boolean("mutable_alone", default: false)
-        purpose = members.optionalText("purpose", byteCountMax: 64).map { Purpose($0) }
-        let minors: MinorsRule? = members.optionalName("minors")
-        refusesMinors = minors == .refuse
-        subOf = members.optionalText("sub_of", byteCountMax: 128).map { TypeID($0) }
-        eventScope = id
-        interruption = members.optionalName("interruption") ?? Self.interruption(of: tier)
-        messageKey = members.optionalText("messages", byteCountMax: 128) ?? id.text
-        members.ignoreRationale()
-        members.refuseOthers()
     }
 
     private static func body(_ channels: MemberReader?, _ channel: Channel) -> BodyForm {

@@ -182,6 +182,7 @@ package struct PolicyBundle: Sendable {
         channels = ChannelRules(reader("channels.yaml"))
         limits = LimitRules(reader("limits.yaml"))
 
+        let eventScopes = Self.eventScopes(in: documents)
         var types: [TypeID: NotificationType] = [:]
         var notices: [Notice.Key: Notice] = [:]
         var messages: [String: LocaleMessages] = [:]
@@ -189,7 +190,7 @@ package struct PolicyBundle: Sendable {
         for file in documents.keys.sorted() {
             let reader = NodeReader(documents[file]!, file: file, list: list)
             if let name = Self.name(of: file, in: "types/", ".yaml") {
-                let type = NotificationType(reader)
+                let type = NotificationType(reader, eventScope: eventScopes[TypeID(name)] ?? TypeID(name))
                 if type.id.text != name {
                     let other = "types/\(type.id).yaml"
                     let isTaken = documents[other] != nil
@@ -222,14 +223,6 @@ package struct PolicyBundle: Sendable {
                 list.add(PolicyProblem(file: file, message: "is no file a bundle has"))
             }
         }
-        for id in types.keys {
-            var (scope, length) = (id, 0)
-            // No chain is longer than there are types; one that leads back is a problem of its page.
-            while let broader = types[scope]?.subOf, length < types.count {
-                (scope, length) = (broader, length + 1)
-            }
-            types[id]?.eventScope = scope
-        }
         self.types = types
         self.notices = notices
         noticeScopes =
@@ -245,6 +238,26 @@ package struct PolicyBundle: Sendable {
         "bundle.yaml", "categories.yaml", "regions.yaml", "callers.yaml", "critical.yaml", "channels.yaml",
         "limits.yaml",
     ]
+
+    /// What the events of each type are told under: the broadest type it is a variant of (`sub_of`), or itself.
+    private static func eventScopes(in documents: [String: PolicyNode]) -> [TypeID: TypeID] {
+        var broader: [TypeID: TypeID] = [:]
+        for (file, page) in documents {
+            guard let name = name(of: file, in: "types/", ".yaml"),
+                case .text(let other) = page["sub_of"]?.value
+            else { continue }
+            broader[TypeID(name)] = TypeID(other)
+        }
+        return Dictionary(
+            uniqueKeysWithValues: broader.keys.map { id in
+                var (scope, length) = (id, 0)
+                // No chain is longer than there are types; one that leads back is a problem of its page.
+                while let next = broader[scope], length < broader.count {
+                    (scope, length) = (next, length + 1)
+                }
+                return (id, scope)
+            })
+    }
 
     private static func name(of file: String, in folder: String, _ ending: String) -> String? {
         guard file.hasPrefix(folder), file.hasSuffix(ending) else { return nil }

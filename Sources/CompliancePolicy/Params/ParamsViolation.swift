@@ -24,18 +24,20 @@ extension CompiledPolicy {
         _ params: JSONObject, deepLink: String? = nil, of type: TypeID
     ) -> [ParamsViolation] {
         guard let type = self.type(type) else { return [] }
-        let (schemas, root) = (type.params, JSONPointer(["params"]))
+        let schemas = type.params
+        var root: JSONPointer { JSONPointer(["params"]) }
         var violations: [ParamsViolation] = []
         if let deepLink, !type.linkPrefixes.contains(where: { $0.covers(deepLink) }) {
             violations.append(ParamsViolation(JSONPointer(["deep_link"]), type.linkExpectation))
         }
         for (name, value) in params {
-            let pointer = root.appending(name)
             guard let schema = schemas[name] else {
-                violations.append(ParamsViolation(pointer, "the type has no such param"))
+                violations.append(ParamsViolation(root.appending(name), "the type has no such param"))
                 continue
             }
-            if let violation = schema.kind.violation(value, at: pointer) { violations.append(violation) }
+            if let violation = schema.kind.violation(value, at: { root.appending(name) }) {
+                violations.append(violation)
+            }
         }
         for (name, schema) in schemas where !schema.isOptional && params[name] == nil {
             violations.append(ParamsViolation(root.appending(name), "the param is missing"))
@@ -46,11 +48,12 @@ extension CompiledPolicy {
 
 extension ParamSchema.Kind {
     /// Whether a value is of this kind.
-    package func accepts(_ value: JSONValue) -> Bool { violation(value, at: .root) == nil }
+    package func accepts(_ value: JSONValue) -> Bool { violation(value, at: { .root }) == nil }
 
-    func violation(_ value: JSONValue, at pointer: JSONPointer) -> ParamsViolation? {
+    /// - Parameter pointer: Of the value; asked for only where it does not fit.
+    func violation(_ value: JSONValue, at pointer: () -> JSONPointer) -> ParamsViolation? {
         func unless(_ fits: Bool, _ message: String) -> ParamsViolation? {
-            fits ? nil : ParamsViolation(pointer, message)
+            fits ? nil : ParamsViolation(pointer(), message)
         }
         switch self {
         case .uuid:
@@ -61,20 +64,20 @@ extension ParamSchema.Kind {
             return Self.moneyViolation(value, at: pointer)
         case .totals:
             guard let amounts = value.arrayValue, amounts.count <= ParamSchema.totalCountMax else {
-                return ParamsViolation(pointer, "expected at most \(ParamSchema.totalCountMax) amounts")
+                return ParamsViolation(pointer(), "expected at most \(ParamSchema.totalCountMax) amounts")
             }
             for (index, amount) in amounts.enumerated() {
-                if let violation = Self.moneyViolation(amount, at: pointer.appending(index)) {
+                if let violation = Self.moneyViolation(amount, at: { pointer().appending(index) }) {
                     return violation
                 }
             }
             return nil
         case .text(let byteCountMax, let rule):
-            guard let text = value.stringValue else { return ParamsViolation(pointer, "expected a text") }
+            guard let text = value.stringValue else { return ParamsViolation(pointer(), "expected a text") }
             guard (1...byteCountMax).contains(text.utf8.count) else {
-                return ParamsViolation(pointer, "expected 1 to \(byteCountMax) bytes of UTF-8")
+                return ParamsViolation(pointer(), "expected 1 to \(byteCountMax) bytes of UTF-8")
             }
-            return rule.violation(in: text).map { ParamsViolation(pointer, $0) }
+            return rule.violation(in: text).map { ParamsViolation(pointer(), $0) }
         case .integer(let least, let most):
             return unless(
                 value.integerValue.map { (least...most).contains($0) } ?? false,
@@ -104,20 +107,22 @@ extension ParamSchema.Kind {
         }
     }
 
-    private static func moneyViolation(_ value: JSONValue, at pointer: JSONPointer) -> ParamsViolation? {
+    private static func moneyViolation(
+        _ value: JSONValue, at pointer: () -> JSONPointer
+    ) -> ParamsViolation? {
         guard let object = value.objectValue else {
-            return ParamsViolation(pointer, "expected {\"minor\": integer, \"currency\": \"ISO 4217\"}")
+            return ParamsViolation(pointer(), "expected {\"minor\": integer, \"currency\": \"ISO 4217\"}")
         }
         guard object["minor"]?.integerValue != nil else {
             return ParamsViolation(
-                pointer.appending("minor"), "expected an integer of the currency's smallest unit")
+                pointer().appending("minor"), "expected an integer of the currency's smallest unit")
         }
         guard let currency = object["currency"]?.stringValue, ISOCodes.currencies.contains(currency) else {
             return ParamsViolation(
-                pointer.appending("currency"), "expected an ISO 4217 code of three capital letters")
+                pointer().appending("currency"), "expected an ISO 4217 code of three capital letters")
         }
         guard object.count == 2 else {
-            return ParamsViolation(pointer, "expected `minor` and `currency` and nothing else")
+            return ParamsViolation(pointer(), "expected `minor` and `currency` and nothing else")
         }
         return nil
     }

@@ -1,3 +1,5 @@
+import CanonicalJSON
+
 /// What of the rule for texts a type gives up for one of its params, by name.
 package enum TextAllowance: String, CaseIterable, Sendable, Hashable {
     /// Paragraphs: at most ``PlainTextRule/lineBreakCountMax`` line feeds, two in a row, and no other control character.
@@ -53,6 +55,34 @@ package struct PlainTextRule: Hashable, Sendable {
 
     /// - Returns: What is expected and not so, without the text; `nil` for a text that keeps the rule.
     package func violation(in text: String) -> String? {
+        Self.isPlain(text) ? nil : violation(inAny: text)
+    }
+
+    /// Whether a text keeps the rule by its bytes alone, as most do: words of ASCII and fewer digits than a telephone number
+    /// has, without any character that a link, a separator in brackets or a control needs.
+    private static func isPlain(_ text: String) -> Bool {
+        CodeUnits.withBytes(text) { bytes in
+            var (isBlank, blankCount, digitCount) = (true, 0, 0)
+            for byte in bytes {
+                switch byte {
+                case UInt8(ascii: " "):
+                    blankCount += 1
+                    if blankCount > blankCountMax { return false }
+                    continue
+                case UInt8(ascii: "0")...UInt8(ascii: "9"): digitCount += 1
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "-"), UInt8(ascii: ","), UInt8(ascii: "'"), UInt8(ascii: "!"):
+                    break
+                default: return false
+                }
+                (isBlank, blankCount) = (false, 0)
+            }
+            return !isBlank && digitCount < NumberSearch.digitCountMin
+        }
+    }
+
+    /// The same for any text; ``violation(in:)`` asks it only about those whose bytes do not say so at once.
+    package func violation(inAny text: String) -> String? {
         let scalars = Array(text.unicodeScalars)
         let hasParagraphs = allowances.contains(.lineBreaks)
         var (isBlank, markCount, blankCount, breakCount, breakRun) = (true, 0, 0, 0, 0)
