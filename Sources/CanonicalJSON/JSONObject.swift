@@ -13,8 +13,12 @@ package struct JSONObject: Sendable {
     ///   ``CanonicalJSON/read(_:limits:)-([UInt8],_)``, which refuses duplicates with an error.
     package init(_ members: some Sequence<(String, JSONValue)>) {
         var sorted: [Member] = members.map { (key: $0.0, value: $0.1) }
-        sorted.sort { CodeUnits.precedes($0.key, $1.key) }
-        for index in sorted.indices.dropFirst() {
+        // Most are written down in their order.
+        let isSorted = sorted.indices.dropFirst().allSatisfy {
+            CodeUnits.precedes(sorted[$0 - 1].key, sorted[$0].key)
+        }
+        if !isSorted { sorted.sort { CodeUnits.precedes($0.key, $1.key) } }
+        for index in sorted.indices.dropFirst() where !isSorted {
             precondition(
                 !CodeUnits.equal(sorted[index - 1].key, sorted[index].key),
                 "a JSON object was built with the key `\(sorted[index].key)` twice")
@@ -69,6 +73,11 @@ package struct JSONObject: Sendable {
             if next == keys.count || order != 0 { kept.append(member) }
         }
         return JSONObject(canonical: kept)
+    }
+
+    /// The members that `isKept` says.
+    package func filtered(_ isKept: (Member) -> Bool) -> JSONObject {
+        JSONObject(canonical: members.filter(isKept))
     }
 
     /// The position of the first member whose key does not stand before `key`.

@@ -139,12 +139,16 @@ extension Decision {
 }
 
 extension AttestedRequest {
-    package var json: JSONObject {
-        [
-            "caller": .string(caller.text), "channel": .string(channel.rawValue),
-            "critical": .boolean(critical), "type": .string(type.text),
-        ]
+    package func write(to json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("caller", caller.text)
+            json.member("channel", name: channel)
+            json.member("critical", critical)
+            json.member("type", type.text)
+        }
     }
+
+    package var json: JSONObject { JSONObject(written: write) }
 
     /// - Parameter pointer: Where `json` stands in its document, for the errors.
     package init(json: JSONObject, at pointer: JSONPointer = .root) throws(JSONShapeError) {

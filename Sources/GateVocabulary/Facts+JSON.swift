@@ -200,14 +200,21 @@ extension ConsentFact {
 }
 
 extension QuietHoursFact {
-    package var json: JSONObject {
+    /// The name of the case.
+    package var state: String {
         switch self {
-        case .off: ["state": "off"]
-        case .zoneMissing: ["state": "zone_missing"]
-        case .outside: ["state": "outside"]
-        case .inside(let end): ["ends_at": .integer(end.milliseconds), "state": "inside"]
-        case .insideSomewhere(let end): ["ends_at": .integer(end.milliseconds), "state": "inside_somewhere"]
+        case .off: "off"
+        case .zoneMissing: "zone_missing"
+        case .outside: "outside"
+        case .inside: "inside"
+        case .insideSomewhere: "inside_somewhere"
         }
+    }
+
+    package var json: JSONObject {
+        var object: JSONObject = ["state": .string(state)]
+        if let endsAt { object["ends_at"] = .integer(endsAt.milliseconds) }
+        return object
     }
 
     package init(json: JSONValue, at pointer: JSONPointer) throws(JSONShapeError) {

@@ -1,3 +1,5 @@
+package import CanonicalJSON
+
 /// Everything a decision may look at, for one send to one destination: one consistent snapshot, the
 /// time included.
 ///
@@ -170,14 +172,17 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
     }
 
     @usableFromInline
-    package var description: String {
-        var bytes: [UInt8] = []
-        var rest = packed
-        while rest > 0 {
-            bytes.append(UInt8(truncatingIfNeeded: rest))
-            rest >>= 8
+    package var description: String { String(decoding: characters, as: UTF8.self) }
+
+    /// Its ASCII characters, without quotation marks.
+    package func write(to json: inout CanonicalWriter) {
+        for character in characters { json.byte(character) }
+    }
+
+    private var characters: some Collection<UInt8> {
+        stride(from: 56 - packed.leadingZeroBitCount / 8 * 8, through: 0, by: -8).lazy.map {
+            UInt8(truncatingIfNeeded: packed >> UInt64($0))
         }
-        return String(decoding: bytes.reversed(), as: UTF8.self)
     }
 }
 

@@ -1,4 +1,4 @@
-import CanonicalJSON
+public import CanonicalJSON
 
 /// A name that a person or a producer chose; compared by its exact UTF-8 bytes.
 ///
@@ -66,6 +66,7 @@ package struct Purpose: TextIdentifier {
 }
 
 /// Sixteen random bytes, written as lower-case hexadecimal or as an RFC 9562 UUID.
+@usableFromInline
 package protocol RandomIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
     var high: UInt64 { get }
     var low: UInt64 { get }
@@ -74,9 +75,11 @@ package protocol RandomIdentifier: Hashable, Comparable, Sendable, CustomStringC
 
 extension RandomIdentifier {
     /// - Parameter bytes: Exactly 16, big-endian.
+    @inlinable
     package init?(bytes: [UInt8]) { self.init(bytes: bytes[...]) }
 
     /// - Parameter bytes: Exactly 16, big-endian.
+    @inlinable
     package init?(bytes: ArraySlice<UInt8>) {
         guard bytes.count == 16 else { return nil }
         let (high, low) = bytes.withUnsafeBytes {
@@ -86,22 +89,29 @@ extension RandomIdentifier {
     }
 
     /// The 16 bytes, big-endian.
+    @inlinable
     package var bytes: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
-            for offset in 0..<8 {
-                buffer[offset] = UInt8(truncatingIfNeeded: high >> UInt64(56 - 8 * offset))
-                buffer[offset + 8] = UInt8(truncatingIfNeeded: low >> UInt64(56 - 8 * offset))
-            }
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            bytes.storeBytes(of: high.bigEndian, as: UInt64.self)
+            bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
             count = 16
         }
     }
 
+    @inlinable
     package static func < (left: Self, right: Self) -> Bool {
         (left.high, left.low) < (right.high, right.low)
     }
 
     /// 32 lower-case hexadecimal digits.
-    package var hexadecimal: String { Hexadecimal.encode(bytes) }
+    @inlinable
+    package var hexadecimal: String {
+        String(unsafeUninitializedCapacity: 32) { text in
+            HexadecimalDigits.write(high, low, to: UnsafeMutableRawPointer(text.baseAddress!))
+            return 32
+        }
+    }
 
     /// - Parameter hexadecimal: 32 lower-case digits; any other spelling is refused.
     package init?(hexadecimal: String) {
@@ -110,15 +120,12 @@ extension RandomIdentifier {
     }
 
     /// `8-4-4-4-12` lower-case hexadecimal digits (RFC 9562 section 4).
+    @inlinable
     package var uuidText: String {
-        let digits = Array(hexadecimal.utf8)
-        var text: [UInt8] = []
-        text.reserveCapacity(36)
-        for (offset, digit) in digits.enumerated() {
-            if offset == 8 || offset == 12 || offset == 16 || offset == 20 { text.append(UInt8(ascii: "-")) }
-            text.append(digit)
+        String(unsafeUninitializedCapacity: 36) { text in
+            HexadecimalDigits.writeUUID(high, low, to: UnsafeMutableRawPointer(text.baseAddress!))
+            return 36
         }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// - Parameter uuidText: Lower-case UUID text; any other spelling is refused.
@@ -139,43 +146,63 @@ extension RandomIdentifier {
 }
 
 /// The gateway's own id for one send, a version 4 UUID. Paths and references use it.
+@usableFromInline
 package struct SendID: RandomIdentifier {
-    package let high: UInt64
-    package let low: UInt64
+    @usableFromInline package let high: UInt64
+    @usableFromInline package let low: UInt64
+
+    @inlinable
     package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-    package var description: String { uuidText }
+
+    @usableFromInline package var description: String { uuidText }
 }
 
 /// One message to one destination; stable over every retry (`apns-id`, the envelope's `mid`).
+@usableFromInline
 package struct MessageID: RandomIdentifier {
-    package let high: UInt64
-    package let low: UInt64
+    @usableFromInline package let high: UInt64
+    @usableFromInline package let low: UInt64
+
+    @inlinable
     package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-    package var description: String { uuidText }
+
+    @usableFromInline package var description: String { uuidText }
 }
 
 /// A device key: random, globally unique, never reused.
+@usableFromInline
 package struct KeyID: RandomIdentifier {
-    package let high: UInt64
-    package let low: UInt64
+    @usableFromInline package let high: UInt64
+    @usableFromInline package let low: UInt64
+
+    @inlinable
     package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-    package var description: String { hexadecimal }
+
+    @usableFromInline package var description: String { hexadecimal }
 }
 
 /// A recipient's random pseudonym in the trail. Erasing the mapping forgets the person.
+@usableFromInline
 package struct SubjectID: RandomIdentifier {
-    package let high: UInt64
-    package let low: UInt64
+    @usableFromInline package let high: UInt64
+    @usableFromInline package let low: UInt64
+
+    @inlinable
     package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-    package var description: String { hexadecimal }
+
+    @usableFromInline package var description: String { hexadecimal }
 }
 
 /// What stands in the trail for a text somebody chose: 16 bytes of a keyed hash under the subject's key.
+@usableFromInline
 package struct Tag: RandomIdentifier {
-    package let high: UInt64
-    package let low: UInt64
+    @usableFromInline package let high: UInt64
+    @usableFromInline package let low: UInt64
+
+    @inlinable
     package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-    package var description: String { hexadecimal }
+
+    @usableFromInline package var description: String { hexadecimal }
 }
 
 /// SHA-256 over the canonical form of a policy bundle, as 64 lower-case hexadecimal digits.
@@ -187,14 +214,16 @@ package struct PolicyDigest: TextIdentifier {
 /// Lower-case hexadecimal, the only spelling accepted.
 package enum Hexadecimal {
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        text.reserveCapacity(bytes.count * 2)
-        for byte in bytes {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
+        String(unsafeUninitializedCapacity: bytes.count * 2) { text in
+            var count = 0
+            for byte in bytes {
+                let digits = HexadecimalDigits.of(UInt32(byte))
+                text[count] = UInt8(truncatingIfNeeded: digits >> 8)
+                text[count + 1] = UInt8(truncatingIfNeeded: digits)
+                count += 2
+            }
+            return count
         }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// - Returns: `nil` for an odd length or a character outside `0-9a-f`.

@@ -27,6 +27,79 @@ private func canonical(_ text: String) throws -> String {
                 == "\"\\u0001\\b\\t\\n\\u000b\\f\\r\\u001f\u{7F}\"")
     }
 
+    @Test func `a character is escaped wherever it stands`() {
+        let escapes: [(String, String)] =
+            [
+                ("\"", "\\\""), ("\\", "\\\\"), ("\u{8}", "\\b"), ("\t", "\\t"), ("\n", "\\n"),
+                ("\u{C}", "\\f"),
+            ]
+            + [("\r", "\\r"), ("\0", "\\u0000"), ("\u{1F}", "\\u001f")]
+        let plain = ["a", "!", "#", "[", "]", " ", "\u{7F}", "é", "€", "😀"]
+        // Texts longer than two words of eight bytes, with the character at every place and others beside it.
+        for count in 0...20 {
+            for (character, escaped) in escapes + plain.map({ ($0, $0) }) {
+                for place in 0...count {
+                    for filler in plain {
+                        let (before, after) = (
+                            String(repeating: filler, count: place),
+                            String(repeating: filler, count: count - place)
+                        )
+                        let written = CanonicalJSON.write(.string(before + character + after))
+                        guard written == Array("\"\(before)\(escaped)\(after)\"".utf8) else {
+                            Issue.record("\(String(decoding: written, as: UTF8.self))")
+                            return
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `an object is written member by member as its tree is`() {
+        var json = CanonicalWriter(capacity: 1)
+        json.object { json in
+            json.member("absent", String?.none)
+            json.member("array") { $0.array([[], ["{", "["], [""]]) { $0.array($1) { $0.text($1) } } }
+            json.member("false", false)
+            json.member("hexadecimal") {
+                $0.quoted { $0.hexadecimal(high: 0x0123_4567_89AB_CDEF, low: .max - 1) }
+            }
+            json.member("integers") {
+                $0.array([0, -1, 10, 99, 100, -9_007_199_254_740_991]) { $0.integer($1) }
+            }
+            json.member("none") { $0.object { _ in } }
+            json.member("parts") { json in
+                json.quoted { json in
+                    json.characters("a\"")
+                    json.integer(7)
+                    json.hexadecimal([0x00, 0x9A, 0xFF])
+                }
+            }
+            json.member("uuid") {
+                $0.quoted { $0.uuid(high: 0x0123_4567_89AB_CDEF, low: 0xFEDC_BA98_7654_3210) }
+            }
+            json.member("value") { $0.value(["b": nil, "a": [true, "\n"]] as JSONValue) }
+        }
+        let tree: JSONObject = [
+            "array": [[], ["{", "["], [""]], "false": false,
+            "hexadecimal": "0123456789abcdeffffffffffffffffe",
+            "integers": [0, -1, 10, 99, 100, -9_007_199_254_740_991], "none": [:], "parts": "a\"7009aff",
+            "uuid": "01234567-89ab-cdef-fedc-ba9876543210", "value": ["a": [true, "\n"], "b": nil],
+        ]
+        let bytes = json.finish()
+        #expect(String(decoding: bytes, as: UTF8.self) == tree.description)
+        #expect(CanonicalJSON.isCanonical(bytes))
+    }
+
+    @Test func `every digit has its character`() {
+        for number in UInt32(0)..<256 {
+            let expected = String(number * 0x0101_0101, radix: 16)
+            let digits = HexadecimalDigits.of(number * 0x0101_0101)
+            let text = withUnsafeBytes(of: digits.bigEndian) { String(decoding: $0, as: UTF8.self) }
+            #expect(text == String(repeating: "0", count: 8 - expected.count) + expected)
+        }
+    }
+
     @Test func `integers are plain decimal`() throws {
         #expect(
             try canonical("[-9007199254740991,-10,-1,0,7,10,9007199254740991]")

@@ -105,5 +105,9 @@ import Testing
         #expect(CanonicalJSON.isCanonical(body))
         #expect(body.count == payload.body.byteCount)
         if sample.target.channel == .push { #expect(payload.byteCount == body.count) }
+        // What is refused is weighed alike, though its body is not kept.
+        let weighed = try composedByteCount(
+            Sample(sample.language).content, for: sample.target, as: sample.form)
+        #expect(weighed == payload.byteCount)
     }
 }

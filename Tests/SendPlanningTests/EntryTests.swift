@@ -1,6 +1,7 @@
 import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
+import GateTestKit
 import GateVocabulary
 import SendPlanning
 import Testing
@@ -45,6 +46,39 @@ import Testing
             let json = try CanonicalJSON.readCanonical(try entry.encode(index: 0, time: Sample.now))
             #expect(json["facts"] == .object(facts.json))
             #expect(try SendEntry.read(CanonicalJSON.write(json)).entry.deliveries[0].facts == facts)
+        }
+    }
+
+    @Test func `facts written once are those of the tree, shared ones and each delivery's own`() throws {
+        var numbers = SeededNumbers(seed: 11)
+        let example = try #require(TestBook.cases.first)
+        for count in [1, 2, 2, 3] {
+            for _ in 0..<200 {
+                let facts = (0..<count).map { _ in Facts.random(using: &numbers) }
+                for facts in facts {
+                    #expect(EncodedFacts(facts).bytes == CanonicalJSON.write(facts.json))
+                }
+                let entry = Sample.entry(
+                    facts.enumerated().map { position, facts in
+                        .init(
+                            destination: Sample.tag(UInt64(position)), message: nil, facts: facts,
+                            decision: decide(example.request, given: facts, under: TestBook.policy))
+                    }, request: example.request)
+                let bytes = try entry.encode(index: 0, time: Sample.now)
+                #expect(
+                    try entry.encode(index: 0, time: Sample.now, facts: facts.map { EncodedFacts($0) })
+                        == bytes)
+                let json = try CanonicalJSON.readCanonical(bytes)
+                // A fact stands outside exactly where all have it, or none.
+                let (first, others) = (facts[0].json, facts.dropFirst().map(\.json))
+                let shared = first.filter { key, value in others.allSatisfy { $0[key] == value } }
+                #expect(json["facts"] == .object(JSONObject(shared.map { ($0.key, $0.value) })))
+                for (position, facts) in facts.enumerated() {
+                    let own = facts.json.filter { key, _ in !shared.contains { $0.key == key } }
+                    let found = json["deliveries"]?[JSONPointer(["\(position)", "facts"])]
+                    #expect(found == .object(JSONObject(own.map { ($0.key, $0.value) })))
+                }
+            }
         }
     }
 

@@ -107,6 +107,77 @@ import Testing
         )
     }
 
+    @Test func `an answer's bytes are those of its members, whichever it has`() throws {
+        for (position, reason) in Reason.allCases.enumerated() {
+            for variant in 0..<32 {
+                func has(_ bit: Int) -> Bool { variant >> bit & 1 == 1 }
+                var first = delivery(
+                    "d \"1\"", reason, reason == .allowed ? nil : .permission, reason.details.last)
+                first.messageID = has(0) ? Samples.messageID : nil
+                first.keyID = has(1) ? Samples.keyID : nil
+                first.notBefore = has(2) ? Samples.moment : nil
+                var answer = answer(
+                    has(3) ? [first, delivery("d_2", .frequencyCap, .caps)] : [first], isReplayed: has(4))
+                answer.owed = has(2) ? [DischargeMeans.allCases[0]] : []
+                answer.hint = has(1) ? "Ask “support”." : nil
+                answer.violations =
+                    has(0)
+                    ? [
+                        Violation(.body(JSONPointer(["params", "a/b"])), "expected a text"),
+                        Violation(.path("type"), "unknown"), Violation(.query("x"), "unknown"),
+                    ] : []
+                let isStreamLine = position.isMultiple(of: 2)
+                let written = answer.answer(isStreamLine: isStreamLine).body
+                #expect(
+                    String(decoding: written, as: UTF8.self) == tree(of: answer, isStreamLine).description)
+            }
+        }
+    }
+
+    /// The members of an answer as the reference lists them.
+    private func tree(of answer: SendAnswer, _ isStreamLine: Bool) -> JSONObject {
+        let isRefusal = !answer.outcome.isPromise
+        var tree: JSONObject = [
+            "id": .string(answer.id.text), "send_id": .string(answer.sendID.description),
+            "outcome": .string(answer.outcome.name), "reason": .string(answer.reason.rawValue),
+            "detail": answer.detail.map { .string($0.rawValue) } ?? .null,
+            "policy": .string(answer.policy.text),
+            "who_can_fix": .string(answer.reason.whoCanFix(answer.detail).rawValue),
+            "trail": [
+                "index": 7, "leaf": .string(String(repeating: "00", count: 32)), "origin": "test/trail",
+            ],
+            "deliveries": .array(
+                answer.deliveries.map { delivery in
+                    var tree: JSONObject = [
+                        "outcome": .string(delivery.outcome.name),
+                        "reason": .string(delivery.reason.rawValue),
+                    ]
+                    tree["destination"] = delivery.destination.map { .string($0) }
+                    tree["detail"] = delivery.detail.map { .string($0.rawValue) }
+                    tree["message_id"] = delivery.messageID.map { .string($0.description) }
+                    tree["key_id"] = delivery.keyID.map { .string($0.description) }
+                    tree["not_before"] = delivery.notBefore.map { .string($0.rfc3339) }
+                    return .object(tree)
+                }),
+        ]
+        let bound = SendAnswer.boundIDHint
+        tree["hint"] =
+            isRefusal
+            ? .string(answer.hint == nil ? bound : "Ask “support”; \(bound)")
+            : answer.hint.map { .string($0) }
+        if !answer.owed.isEmpty { tree["owed"] = .array(answer.owed.map { .string($0.rawValue) }) }
+        if answer.isReplayed { tree["replayed"] = true }
+        if isRefusal || isStreamLine { tree["status"] = isRefusal ? 403 : 202 }
+        if isRefusal {
+            tree["title"] = .string(answer.reason.title)
+            tree["type"] = .string("urn:sendgate:reason:\(answer.reason.rawValue)")
+        }
+        if !answer.violations.isEmpty {
+            tree["violations"] = .array(answer.violations.map { .object($0.json) })
+        }
+        return tree
+    }
+
     @Test(arguments: ProblemName.allCases)
     func `a problem document is whole and its status is documented`(_ name: ProblemName) throws {
         let problem = Problem(name)

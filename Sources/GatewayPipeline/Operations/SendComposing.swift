@@ -54,8 +54,8 @@ struct SendComposer {
         let facts = try loading.facts(common(material), person: person, without: missing)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
-            destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
-            key: nil)
+            destination: nil, facts: facts, encodedFacts: EncodedFacts(facts), decision: decision, plan: nil,
+            message: nil, material: material, key: nil)
     }
 
     /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
@@ -73,9 +73,10 @@ struct SendComposer {
         if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
             key = person.state.sealingKey(of: device.tag).record
         }
-        // What cannot be said has no size; the gate that says why comes before the gate that weighs it.
+        // What cannot be said has no size, and what its sender may not send is not composed; the gate that says why comes
+        // before the gate that weighs it.
         let content =
-            verdict.violations.isEmpty
+            policy.admits(material.request, params: verdict.fact)
             ? try? SendContent(
                 material, recipientLocale: person.record.locale,
                 utcOffsetSeconds: LocalTime.offsetSeconds(
@@ -88,7 +89,7 @@ struct SendComposer {
             unsubscribeLink: unsubscribeLink(for: message), facts: &facts, under: policy)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
-            destination: destination, facts: facts, decision: decision,
+            destination: destination, facts: facts, encodedFacts: EncodedFacts(facts), decision: decision,
             plan: plan.delivery(for: decision), message: decision.outcome.isPromise ? message : nil,
             material: material, key: key)
     }
@@ -105,7 +106,8 @@ struct SendComposer {
 /// One destination of a send, decided and composed, not yet written anywhere.
 struct DeliveryDraft {
     var destination: Destination?
-    var facts: Facts
+    let facts: Facts
+    let encodedFacts: EncodedFacts
     var decision: Decision
     /// Set exactly when it goes now.
     var plan: DeliveryPlan?
@@ -154,12 +156,12 @@ extension StepContext {
             destination: destination.tag, request: draft.material.request, category: type.category,
             tier: type.tier, state: .ready, form: draft.decision.form,
             interruption: draft.decision.interruption, key: nil, headers: Array("{}".utf8), body: [],
-            facts: CanonicalJSON.write(.object(draft.facts.json)), event: draft.event, decidedAt: now,
+            facts: draft.encodedFacts.bytes, event: draft.event, decidedAt: now,
             notBefore: now, expiresAt: draft.material.expiresAt)
         guard let plan = draft.plan else {
             // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
             // policy, the key and the words of that day.
-            row.body = CanonicalJSON.write(.object(draft.material.json))
+            row.body = draft.material.bytes
             if draft.decision.outcome == .digest {
                 row.state = .gathered
                 row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)

@@ -59,7 +59,9 @@ struct SendOperation: EngineOperation {
             paramsVerdict: considered.verdict.recorded(for: request.type, under: batch.policy),
             deliveries: drafts.map(\.record), policy: batch.policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
-        let trail = try batch.record(at: now) { index, time in try entry.encode(index: index, time: time) }
+        let trail = try batch.record(at: now) { index, time in
+            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
+        }
         let record = SendRecord(
             id: material.send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
             subject: person?.subject.id, type: request.type, category: type?.category,

@@ -121,7 +121,9 @@ extension StepContext {
             request: SendEntry.RecordedRequest(type: type.id, channel: channel, critical: false),
             paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
             tzdata: LocalTime.dataVersion)
-        let trail = try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+        let trail = try record(at: now) { index, time in
+            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
+        }
         try view.insertSend(
             SendRecord(
                 id: send, caller: .gateway, idHash: send.bytes,

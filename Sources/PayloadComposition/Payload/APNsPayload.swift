@@ -4,26 +4,21 @@ import SealedFormat
 
 /// `POST /3/device/<token>`: Apple, "Sending notification requests to APNs" and "Generating a remote notification".
 enum APNsPayload {
-    static func compose(
-        _ content: NotificationContent, topic: String, suite: SealingSuite?, as form: BodyForm
-    ) throws(CompositionError) -> ComposedPayload {
-        let headers = headers(content, topic: topic, isClosed: form != .full)
+    /// - Returns: The place of the envelope in a sealed body.
+    static func write(
+        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
+    ) throws(CompositionError) -> Int? {
         switch form {
-        case .sealed:
-            guard let suite else { throw .sealedWithoutKey }
-            let inner = content.sealedContent(for: .ios)
-            return ComposedPayload(
-                headers: headers, body: sealedBody(content, inner, suite), innerContent: inner)
-        case .generic:
-            return ComposedPayload(headers: headers, body: PayloadBody(CanonicalJSON.write(generic(content))))
-        case .full:
-            return ComposedPayload(headers: headers, body: PayloadBody(CanonicalJSON.write(full(content))))
+        case .sealed: return writeSealed(content, to: &json)
+        case .generic: writeGeneric(content, to: &json)
+        case .full: writeFull(content, to: &json)
         case .never: throw .formNever
         }
+        return nil
     }
 
     /// - Parameter isClosed: Whether the body tells nothing, so that the headers must not either.
-    private static func headers(_ content: NotificationContent, topic: String, isClosed: Bool) -> JSONObject {
+    static func headers(_ content: NotificationContent, topic: String, isClosed: Bool) -> JSONObject {
         let start = content.composedAt.seconds
         let expiry =
             isClosed
@@ -35,79 +30,97 @@ enum APNsPayload {
             "apns-topic": .string(topic),
         ]
         // 32 hexadecimal digits; Apple takes at most 64 bytes.
-        if let collapse = isClosed ? content.closedCollapse : content.collapse {
+        if let collapse = isClosed ? content.closedTag : content.collapse {
             headers["apns-collapse-id"] = .string(collapse.hexadecimal)
         }
         return headers
     }
 
-    /// `{"aps":{…},"sendgate":"<envelope>"}`, assembled around the place for the envelope.
-    private static func sealedBody(
-        _ content: NotificationContent, _ inner: [UInt8], _ suite: SealingSuite
-    ) -> PayloadBody {
-        // The service extension opens the envelope and replaces all of this; when it fails, this is shown.
-        var aps = constantAlert(content)
-        aps["mutable-content"] = 1
-        var before = Array(#"{"aps":"#.utf8)
-        CanonicalJSON.append(.object(aps), to: &before)
-        before.append(contentsOf: #","sendgate":""#.utf8)
-        return PayloadBody(
-            before: before, after: Array(#""}"#.utf8),
-            envelopeByteCount: EnvelopeLength.byteCount(contentByteCount: inner.count, suite: suite))
+    /// `{"aps":{…},"sendgate":"<envelope>"}`
+    ///
+    /// - Returns: The place of the envelope.
+    private static func writeSealed(_ content: NotificationContent, to json: inout CanonicalWriter) -> Int {
+        var place = 0
+        json.object { json in
+            // The service extension opens the envelope and replaces all of this; when it fails, this is shown.
+            json.member("aps") { writeConstantAlert(content, isMutable: true, to: &$0) }
+            json.member("sendgate") { $0.quoted { place = $0.byteCount } }
+        }
+        return place
     }
 
-    private static func generic(_ content: NotificationContent) -> JSONObject {
-        var body: JSONObject = [
-            "aps": .object(constantAlert(content)), "send_id": .string(content.send.uuidText),
-        ]
-        if let link = content.unsubscribeLink { body["unsubscribe"] = .string(link) }
-        return body
+    private static func writeGeneric(_ content: NotificationContent, to json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("aps") { writeConstantAlert(content, isMutable: false, to: &$0) }
+            json.member("send_id", uuid: content.send)
+            json.member("unsubscribe", content.unsubscribeLink)
+        }
     }
 
     /// What says nothing but how urgent it is.
-    private static func constantAlert(_ content: NotificationContent) -> JSONObject {
-        var aps: JSONObject = [
-            "alert": [
-                "body": .string(content.constantText.body), "title": .string(content.closedTitle),
-            ],
-            "interruption-level": .string(content.interruption.apnsName),
-        ]
-        // Which sound would tell the type; whether one is heard is the tier's.
-        aps["sound"] = sound(named: content.interruption.isUrgent ? "default" : nil, content.interruption)
-        return aps
+    private static func writeConstantAlert(
+        _ content: NotificationContent, isMutable: Bool, to json: inout CanonicalWriter
+    ) {
+        json.object { json in
+            json.member("alert") { json in
+                json.object { json in
+                    json.member("body", content.constantText.body)
+                    json.member("title") { content.writeClosedTitle(to: &$0) }
+                }
+            }
+            json.member("interruption-level", content.interruption.apnsName)
+            if isMutable { json.member("mutable-content", 1) }
+            // Which sound would tell the type; whether one is heard is the tier's.
+            let sound = content.interruption.isUrgent ? "default" : nil
+            writeSound(named: sound, content.interruption, to: &json)
+        }
     }
 
-    private static func full(_ content: NotificationContent) -> JSONObject {
+    private static func writeFull(_ content: NotificationContent, to json: inout CanonicalWriter) {
         let shown = content.shownTexts
-        var aps: JSONObject = [
-            "alert": ["body": .string(shown.body), "title": .string(shown.title)],
-            "interruption-level": .string(content.interruption.apnsName),
-        ]
-        aps["sound"] = sound(named: content.sound, content.interruption)
-        if let thread = content.thread { aps["thread-id"] = .string(thread) }
-        if let category = content.actionCategory { aps["category"] = .string(category) }
-        if let badge = content.badge { aps["badge"] = .integer(Int64(badge)) }
-        var body: JSONObject = [
-            "aps": .object(aps), "category": .string(content.category.rawValue),
-            "send_id": .string(content.send.uuidText), "type": .string(content.type.text),
-        ]
-        if let number = content.number {
-            body["number"] = .integer(Int64(number))
-            body["alert_record"] = .boolean(content.hasAlertRecord)
+        json.object { json in
+            if content.number != nil { json.member("alert_record", content.hasAlertRecord) }
+            json.member("aps") { json in
+                json.object { json in
+                    json.member("alert") { json in
+                        json.object { json in
+                            json.member("body", shown.body)
+                            json.member("title", shown.title)
+                        }
+                    }
+                    json.member("badge", content.badge.map(Int64.init))
+                    json.member("category", content.actionCategory)
+                    json.member("interruption-level", content.interruption.apnsName)
+                    writeSound(named: content.sound, content.interruption, to: &json)
+                    json.member("thread-id", content.thread)
+                }
+            }
+            json.member("category", name: content.category)
+            json.member("deep_link", content.deepLink)
+            json.member("number", content.number.map(Int64.init))
+            if !content.references.isEmpty { json.member("params") { $0.value(content.references) } }
+            json.member("send_id", uuid: content.send)
+            json.member("type", content.type.text)
+            json.member("unsubscribe", content.unsubscribeLink)
         }
-        if !content.references.isEmpty { body["params"] = .object(content.references) }
-        if let deepLink = content.deepLink { body["deep_link"] = .string(deepLink) }
-        if let link = content.unsubscribeLink { body["unsubscribe"] = .string(link) }
-        return body
     }
 
     /// The dictionary form is the only one that sounds through silence (Apple, "Generating a remote notification", table 2).
     /// A type without a sound is silent, as a passive notification always is; a critical one is never.
-    private static func sound(named name: String?, _ interruption: Interruption) -> JSONValue? {
+    private static func writeSound(
+        named name: String?, _ interruption: Interruption, to json: inout CanonicalWriter
+    ) {
         switch interruption {
-        case .passive: nil
-        case .active, .timeSensitive: name.map { .string($0) }
-        case .critical: ["critical": 1, "name": .string(name ?? "default"), "volume": 1]
+        case .passive: break
+        case .active, .timeSensitive: json.member("sound", name)
+        case .critical:
+            json.member("sound") { json in
+                json.object { json in
+                    json.member("critical", 1)
+                    json.member("name", name ?? "default")
+                    json.member("volume", 1)
+                }
+            }
         }
     }
 }

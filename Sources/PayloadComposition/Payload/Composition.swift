@@ -1,3 +1,4 @@
+import CanonicalJSON
 package import GateVocabulary
 package import SealedFormat
 
@@ -29,13 +30,64 @@ package enum PayloadTarget: Hashable, Sendable {
 package func compose(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> ComposedPayload {
-    guard form != .never else { throw .formNever }
+    let headers: JSONObject =
+        switch target {
+        case .apns(let topic, _): APNsPayload.headers(content, topic: topic, isClosed: form != .full)
+        case .email: EmailPayload.headers(content)
+        case .fcm, .sms: [:]
+        }
+    var body = CanonicalWriter(capacity: 1_024)
+    let written = try write(content, for: target, as: form, to: &body)
+    return ComposedPayload(
+        headers: headers, body: PayloadBody(body.finish(), envelope: written.envelope),
+        innerContent: written.innerContent, byteCount: written.byteCount)
+}
+
+/// What gate 12 would weigh of a payload that is not to go anywhere: ``ComposedPayload/byteCount`` of the composed one.
+package func composedByteCount(
+    _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
+) throws(CompositionError) -> Int {
+    var body = CanonicalWriter(capacity: 1_024)
+    return try write(content, for: target, as: form, to: &body).byteCount
+}
+
+/// What is known of a body that was written.
+private struct WrittenBody {
+    var innerContent: [UInt8]?
+    var envelope: PayloadBody.Envelope?
+    /// ``ComposedPayload/byteCount``
+    var byteCount: Int
+}
+
+private func write(
+    _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm,
+    to body: inout CanonicalWriter
+) throws(CompositionError) -> WrittenBody {
+    let place: Int?
     switch target {
-    case .apns(let topic, let suite):
-        return try APNsPayload.compose(content, topic: topic, suite: suite, as: form)
-    case .fcm(let package, let suite):
-        return try FCMPayload.compose(content, package: package, suite: suite, as: form)
-    case .sms: return try SMSPayload.compose(content, as: form)
-    case .email: return try EmailPayload.compose(content, as: form)
+    case .apns: place = try APNsPayload.write(content, as: form, to: &body)
+    case .fcm(let package, _): place = try FCMPayload.write(content, package: package, as: form, to: &body)
+    case .sms: return WrittenBody(byteCount: try SMSPayload.write(content, as: form, to: &body))
+    case .email:
+        try EmailPayload.write(content, as: form, to: &body)
+        place = nil
+    }
+    guard let place else { return WrittenBody(byteCount: body.byteCount) }
+    guard let (platform, suite) = target.sealing else { throw .sealedWithoutKey }
+    let inner = content.sealedContent(for: platform)
+    let envelope = PayloadBody.Envelope(
+        place: place, byteCount: EnvelopeLength.byteCount(contentByteCount: inner.count, suite: suite))
+    return WrittenBody(
+        innerContent: inner, envelope: envelope, byteCount: body.byteCount + envelope.filledByteCount)
+}
+
+extension PayloadTarget {
+    /// How a body is sealed for it; `nil` where it is not, or has no key to seal to.
+    fileprivate var sealing: (Platform, SealingSuite)? {
+        switch self {
+        case .apns(_, let suite): suite.map { (.ios, $0) }
+        case .fcm(_, let suite): suite.map { (.android, $0) }
+        case .sms, .email: nil
+        }
     }
 }

@@ -3,9 +3,17 @@ import GateVocabulary
 
 /// An e-mail as plain text: `{"subject": …, "text": …}`, and the headers that let a mail program unsubscribe.
 enum EmailPayload {
-    static func compose(
-        _ content: NotificationContent, as form: BodyForm
-    ) throws(CompositionError) -> ComposedPayload {
+    /// RFC 2369 section 3.2 and RFC 8058: one click, no login.
+    static func headers(_ content: NotificationContent) -> JSONObject {
+        guard let link = content.unsubscribeLink else { return [:] }
+        return [
+            "list-unsubscribe": .string("<\(link)>"), "list-unsubscribe-post": "List-Unsubscribe=One-Click",
+        ]
+    }
+
+    static func write(
+        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
+    ) throws(CompositionError) {
         let (title, text): (String, String)
         switch form {
         case .sealed: throw .sealedWithoutKey
@@ -13,15 +21,14 @@ enum EmailPayload {
         case .full: (title, text) = (content.texts.title, content.texts.body)
         case .never: throw .formNever
         }
-        var headers: JSONObject = [:]
-        var full = text
-        if let link = content.unsubscribeLink {
-            // RFC 2369 section 3.2 and RFC 8058: one click, no login.
-            headers["list-unsubscribe"] = .string("<\(link)>")
-            headers["list-unsubscribe-post"] = "List-Unsubscribe=One-Click"
-            full += "\n\n\(link)"
+        json.object { json in
+            json.member("subject") { content.writeBranded(title, to: &$0) }
+            json.member("text") { json in
+                json.quoted { json in
+                    json.characters(text)
+                    if let link = content.unsubscribeLink { json.characters("\n\n\(link)") }
+                }
+            }
         }
-        let body: JSONObject = ["subject": .string("\(content.brand): \(title)"), "text": .string(full)]
-        return ComposedPayload(headers: headers, body: PayloadBody(CanonicalJSON.write(body)))
     }
 }

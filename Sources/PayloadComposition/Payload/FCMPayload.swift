@@ -5,105 +5,141 @@ import SealedFormat
 /// `POST /v1/projects/{id}/messages:send`, FCM HTTP v1, discovery revision 20261023. The target (`token` or
 /// `fid`) is put in at hand-over: a token is never copied into a row.
 enum FCMPayload {
-    static func compose(
-        _ content: NotificationContent, package: String, suite: SealingSuite?, as form: BodyForm
-    ) throws(CompositionError) -> ComposedPayload {
+    /// - Returns: The place of the envelope in a sealed body.
+    static func write(
+        _ content: NotificationContent, package: String, as form: BodyForm, to json: inout CanonicalWriter
+    ) throws(CompositionError) -> Int? {
         switch form {
-        case .sealed:
-            guard let suite else { throw .sealedWithoutKey }
-            let inner = content.sealedContent(for: .android)
-            return ComposedPayload(body: sealedBody(content, package, inner, suite), innerContent: inner)
-        case .generic: return ComposedPayload(body: clearBody(generic(content, package)))
-        case .full: return ComposedPayload(body: clearBody(full(content, package)))
+        case .sealed: return writeSealed(content, package, to: &json)
+        case .generic: writeGeneric(content, package, to: &json)
+        case .full: writeFull(content, package, to: &json)
         case .never: throw .formNever
         }
-    }
-
-    private static func clearBody(_ message: JSONObject) -> PayloadBody {
-        PayloadBody(CanonicalJSON.write(["message": .object(message)] as JSONObject))
+        return nil
     }
 
     /// Data only, so that the app is woken to open the envelope and shows the notification itself, and HIGH,
     /// because a device that dozes would not be woken. The constant text is for an app that cannot open it.
-    private static func sealedBody(
-        _ content: NotificationContent, _ package: String, _ inner: [UInt8], _ suite: SealingSuite
-    ) -> PayloadBody {
-        var before = Array(#"{"message":{"android":"#.utf8)
-        CanonicalJSON.append(.object(android(content, package, isUrgent: true, isClosed: true)), to: &before)
-        before.append(contentsOf: #","data":{"body":"#.utf8)
-        CanonicalJSON.append(content.constantText.body, to: &before)
-        before.append(contentsOf: #","collapse":"\#(content.closedCollapse.hexadecimal)","sendgate":""#.utf8)
-        var after = Array(#"","title":"#.utf8)
-        CanonicalJSON.append(content.closedTitle, to: &after)
-        after.append(contentsOf: "}}}".utf8)
-        return PayloadBody(
-            before: before, after: after,
-            envelopeByteCount: EnvelopeLength.byteCount(contentByteCount: inner.count, suite: suite))
+    ///
+    /// - Returns: The place of the envelope.
+    private static func writeSealed(
+        _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
+    ) -> Int {
+        var place = 0
+        let title = content.writeClosedTitle
+        writeMessage(
+            to: &json,
+            android: { writeAndroid(content, package, isUrgent: true, isClosed: true, to: &$0) },
+            data: { json in
+                json.member("body", content.constantText.body)
+                json.member("collapse", hexadecimal: content.closedTag)
+                json.member("sendgate") { $0.quoted { place = $0.byteCount } }
+                json.member("title", title)
+            })
+        return place
     }
 
-    private static func generic(_ content: NotificationContent, _ package: String) -> JSONObject {
-        var android = android(content, package, isUrgent: content.interruption.isUrgent, isClosed: true)
-        // The channel tells the type apart, so there is one per urgency, which the app has to create.
-        android["notification"] = [
-            "body": .string(content.constantText.body),
-            "channelId": .string("sendgate_\(content.interruption.rawValue)"),
-            "notificationPriority": .string(content.interruption.androidName),
-            "tag": .string(content.closedCollapse.hexadecimal), "title": .string(content.closedTitle),
-            "visibility": content.privacy == .hidden ? "SECRET" : "PRIVATE",
-        ]
-        var data: JSONObject = ["send_id": .string(content.send.uuidText)]
-        if let link = content.unsubscribeLink { data["unsubscribe"] = .string(link) }
-        return ["android": .object(android), "data": .object(data)]
-    }
-
-    private static func full(_ content: NotificationContent, _ package: String) -> JSONObject {
-        var android = android(content, package, isUrgent: content.interruption.isUrgent, isClosed: false)
-        let shown = content.shownTexts
-        var notification: JSONObject = [
-            "body": .string(shown.body), "notificationPriority": .string(content.interruption.androidName),
-            "title": .string(shown.title), "visibility": content.privacy == .full ? "PUBLIC" : "PRIVATE",
-        ]
-        if let channel = content.androidChannel { notification["channelId"] = .string(channel) }
-        if content.interruption != .passive, let sound = content.sound {
-            notification["sound"] = .string(sound)
+    private static func writeMessage(
+        to json: inout CanonicalWriter, android: (inout CanonicalWriter) -> Void,
+        data: (inout CanonicalWriter) -> Void
+    ) {
+        json.object { json in
+            json.member("message") { json in
+                json.object { json in
+                    json.member("android", android)
+                    json.member("data") { $0.object(data) }
+                }
+            }
         }
-        if let badge = content.badge { notification["notificationCount"] = .integer(Int64(badge)) }
-        android["notification"] = .object(notification)
-        // Values are strings, whatever they were (FCM, `Message.data`).
-        var data: JSONObject = [
-            "category": .string(content.category.rawValue), "send_id": .string(content.send.uuidText),
-            "type": .string(content.type.text),
-        ]
-        if let number = content.number {
-            data["number"] = .string(String(number))
-            data["alert_record"] = content.hasAlertRecord ? "true" : "false"
-        }
-        if !content.references.isEmpty { data["params"] = .string(content.references.description) }
-        if let deepLink = content.deepLink { data["deep_link"] = .string(deepLink) }
-        if let link = content.unsubscribeLink { data["unsubscribe"] = .string(link) }
-        return ["android": .object(android), "data": .object(data)]
     }
 
-    /// - Parameter isClosed: Whether the body tells nothing. It then has no `collapseKey`: FCM keeps messages of four keys
-    ///   a device and drops the others of one that is offline (FCM, "Collapsible and non-collapsible messages"), so not
-    ///   every message can have one. Its keyed tag is always there for the app instead, as `data.collapse` or as the
-    ///   notification's own `tag`.
-    private static func android(
-        _ content: NotificationContent, _ package: String, isUrgent: Bool, isClosed: Bool
-    ) -> JSONObject {
+    private static func writeGeneric(
+        _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
+    ) {
+        writeMessage(
+            to: &json,
+            android: { json in
+                let isUrgent = content.interruption.isUrgent
+                writeAndroid(content, package, isUrgent: isUrgent, isClosed: true, to: &json) { json in
+                    json.member("body", content.constantText.body)
+                    // The channel tells the type apart, so there is one per urgency, which the app has to create.
+                    json.member("channelId") { json in
+                        json.quoted { json in
+                            json.raw("sendgate_")
+                            json.characters(content.interruption.rawValue)
+                        }
+                    }
+                    json.member("notificationPriority", content.interruption.androidName)
+                    json.member("tag", hexadecimal: content.closedTag)
+                    json.member("title") { content.writeClosedTitle(to: &$0) }
+                    json.member("visibility", content.privacy == .hidden ? "SECRET" : "PRIVATE")
+                }
+            },
+            data: { json in
+                json.member("send_id", uuid: content.send)
+                json.member("unsubscribe", content.unsubscribeLink)
+            })
+    }
+
+    private static func writeFull(
+        _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
+    ) {
+        writeMessage(
+            to: &json,
+            android: { json in
+                let shown = content.shownTexts
+                let isUrgent = content.interruption.isUrgent
+                writeAndroid(content, package, isUrgent: isUrgent, isClosed: false, to: &json) { json in
+                    json.member("body", shown.body)
+                    json.member("channelId", content.androidChannel)
+                    json.member("notificationCount", content.badge.map(Int64.init))
+                    json.member("notificationPriority", content.interruption.androidName)
+                    if content.interruption != .passive { json.member("sound", content.sound) }
+                    json.member("title", shown.title)
+                    json.member("visibility", content.privacy == .full ? "PUBLIC" : "PRIVATE")
+                }
+            },
+            // Values are strings, whatever they were (FCM, `Message.data`).
+            data: { json in
+                if content.number != nil {
+                    json.member("alert_record", content.hasAlertRecord ? "true" : "false")
+                }
+                json.member("category", name: content.category)
+                json.member("deep_link", content.deepLink)
+                json.member("number", content.number.map { String($0) })
+                if !content.references.isEmpty { json.member("params", content.references.description) }
+                json.member("send_id", uuid: content.send)
+                json.member("type", content.type.text)
+                json.member("unsubscribe", content.unsubscribeLink)
+            })
+    }
+
+    /// - Parameters:
+    ///   - isClosed: Whether the body tells nothing. It then has no `collapseKey`: FCM keeps messages of four keys
+    ///     a device and drops the others of one that is offline (FCM, "Collapsible and non-collapsible messages"), so not
+    ///     every message can have one. Its keyed tag is always there for the app instead, as `data.collapse` or as the
+    ///     notification's own `tag`.
+    ///   - notification: The members of `notification`; a message without it is data only.
+    private static func writeAndroid(
+        _ content: NotificationContent, _ package: String, isUrgent: Bool, isClosed: Bool,
+        to json: inout CanonicalWriter, notification: ((inout CanonicalWriter) -> Void)? = nil
+    ) {
         // Rounded up: a message that has some life left must not be told to have none, which FCM reads as
         // "now or never".
         let lifeMilliseconds = content.expiresAt.milliseconds - content.composedAt.milliseconds
         let exact = max(0, min((lifeMilliseconds + 999) / 1000, CompositionLimits.fcmStorageSecondsMax))
-        let life = isClosed ? content.closedLifeSeconds : exact
-        var android: JSONObject = [
-            "priority": isUrgent ? "HIGH" : "NORMAL", "restrictedPackageName": .string(package),
-            "ttl": .string("\(life)s"),
-        ]
-        if !isClosed, let collapse = content.collapse {
-            android["collapseKey"] = .string(collapse.hexadecimal)
+        json.object { json in
+            if !isClosed { json.member("collapseKey", hexadecimal: content.collapse) }
+            if let notification { json.member("notification") { $0.object(notification) } }
+            json.member("priority", isUrgent ? "HIGH" : "NORMAL")
+            json.member("restrictedPackageName", package)
+            json.member("ttl") { json in
+                json.quoted { json in
+                    json.integer(isClosed ? content.closedLifeSeconds : exact)
+                    json.raw("s")
+                }
+            }
         }
-        return android
     }
 }
 

@@ -38,8 +38,9 @@ package struct NotificationContent: Sendable {
     package var expiresAt: Instant
     /// A keyed tag: the caller's collapse key never leaves the gateway.
     package var collapse: Tag?
-    /// ``collapse``, or a keyed tag of this message alone: whether something collapses would tell the type.
-    package var closedCollapse: Tag
+    /// ``collapse``, or a keyed tag of this message alone: whether something collapses would tell the type. Every form but the
+    /// full one needs it.
+    package var closedCollapse: Tag?
     /// Mutes the category without a login; inside every marketing and social message (S1).
     package var unsubscribeLink: String?
 
@@ -60,7 +61,7 @@ package struct NotificationContent: Sendable {
         references: JSONObject = [:],
         deepLink: String? = nil, thread: String? = nil, sound: String? = nil, actionCategory: String? = nil,
         androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
-        sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag,
+        sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag?,
         unsubscribeLink: String? = nil
     ) {
         self.send = send
@@ -98,8 +99,25 @@ package struct NotificationContent: Sendable {
         return (texts.publicTitle ?? texts.title, texts.publicBody ?? texts.body)
     }
 
+    /// - Precondition: Composed in another form than the full one.
+    var closedTag: Tag {
+        guard let closedCollapse else {
+            preconditionFailure("\(message) was composed closed, without its own tag")
+        }
+        return closedCollapse
+    }
+
     /// The constant text with who writes it.
-    var closedTitle: String { "\(brand): \(constantText.title)" }
+    func writeClosedTitle(to json: inout CanonicalWriter) { writeBranded(constantText.title, to: &json) }
+
+    /// A text after the name of who writes it.
+    func writeBranded(_ text: String, to json: inout CanonicalWriter) {
+        json.quoted { json in
+            json.characters(brand)
+            json.raw(": ")
+            json.characters(text)
+        }
+    }
 
     /// Seconds from ``composedAt`` that anybody outside a seal is told.
     package var closedLifeSeconds: Int64 {
@@ -117,34 +135,38 @@ package struct NotificationContent: Sendable {
     /// `sent_at` and `expires_at` are in milliseconds since 1970, and nothing is shown after the second; `category` is
     /// the consent axis, which an app mutes by.
     package func sealedContent(for platform: Platform) -> [UInt8] {
-        var content: JSONObject = [
-            "body": .string(texts.body), "category": .string(category.rawValue),
-            "expires_at": .integer(expiresAt.milliseconds), "interruption": .string(interruption.rawValue),
-            "params": .object(params),
-            "privacy": .string(privacy.rawValue), "send_id": .string(send.uuidText),
-            "sent_at": .integer(sentAt.milliseconds), "title": .string(texts.title),
-            "type": .string(type.text),
-        ]
-        if let number {
-            content["number"] = .integer(Int64(number))
-            content["alert_record"] = .boolean(hasAlertRecord)
-        }
-        if let title = texts.publicTitle { content["public_title"] = .string(title) }
-        if let body = texts.publicBody { content["public_body"] = .string(body) }
-        if let deepLink { content["deep_link"] = .string(deepLink) }
-        if let thread { content["thread"] = .string(thread) }
-        if let sound { content["sound"] = .string(sound) }
-        if let badge { content["badge"] = .integer(Int64(badge)) }
-        if let unsubscribeLink { content["unsubscribe"] = .string(unsubscribeLink) }
-        switch platform {
-        case .ios: if let actionCategory { content["action_category"] = .string(actionCategory) }
-        case .android: if let androidChannel { content["android_channel"] = .string(androidChannel) }
-        }
-        let bytes = CanonicalJSON.write(content)
+        let bytes = content(for: platform, padding: nil)
         let missing = CompositionLimits.sealedContentByteCountMin - bytes.count
         guard missing > 0 else { return bytes }
-        content["padding"] = .string(
-            String(repeating: "0", count: max(0, missing - #""padding":"","#.utf8.count)))
-        return CanonicalJSON.write(content)
+        return content(for: platform, padding: max(0, missing - #""padding":"","#.utf8.count))
+    }
+
+    private func content(for platform: Platform, padding: Int?) -> [UInt8] {
+        var json = CanonicalWriter(capacity: 1_024)
+        json.object { json in
+            if platform == .ios { json.member("action_category", actionCategory) }
+            if number != nil { json.member("alert_record", hasAlertRecord) }
+            if platform == .android { json.member("android_channel", androidChannel) }
+            json.member("badge", badge.map(Int64.init))
+            json.member("body", texts.body)
+            json.member("category", name: category)
+            json.member("deep_link", deepLink)
+            json.member("expires_at", expiresAt)
+            json.member("interruption", name: interruption)
+            json.member("number", number.map(Int64.init))
+            json.member("padding", padding.map { String(repeating: "0", count: $0) })
+            json.member("params") { $0.value(params) }
+            json.member("privacy", name: privacy)
+            json.member("public_body", texts.publicBody)
+            json.member("public_title", texts.publicTitle)
+            json.member("send_id", uuid: send)
+            json.member("sent_at", sentAt)
+            json.member("sound", sound)
+            json.member("thread", thread)
+            json.member("title", texts.title)
+            json.member("type", type.text)
+            json.member("unsubscribe", unsubscribeLink)
+        }
+        return json.finish()
     }
 }

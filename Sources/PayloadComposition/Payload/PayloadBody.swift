@@ -6,30 +6,35 @@ import SealedFormat
 /// The envelope is put in as a JSON string: FCM's `data` holds nothing else, and a string is the only
 /// shape whose bytes survive a delivery layer that parses JSON and writes it again.
 package struct PayloadBody: Hashable, Sendable {
-    /// Everything, when there is no place for an envelope.
-    package let beforeEnvelope: [UInt8]
-    package let afterEnvelope: [UInt8]
+    /// What a body has a place for.
+    struct Envelope: Hashable, Sendable {
+        /// Where in the body without it: inside of the quotation marks of a JSON string that is empty.
+        var place: Int
+        var byteCount: Int
+        /// Bytes it takes in the body.
+        var filledByteCount: Int { byteCount + SealedEnvelope.quotationMarkCount }
+    }
+
+    /// Everything but the envelope.
+    private let bytes: [UInt8]
+    private let envelope: Envelope?
+
+    init(_ bytes: [UInt8], envelope: Envelope?) {
+        self.bytes = bytes
+        self.envelope = envelope
+    }
+
     /// The length of the envelope that belongs here; `nil` when none does.
-    package let envelopeByteCount: Int?
+    package var envelopeByteCount: Int? { envelope?.byteCount }
 
-    init(_ bytes: [UInt8]) {
-        beforeEnvelope = bytes
-        afterEnvelope = []
-        envelopeByteCount = nil
-    }
+    private var place: Int { envelope?.place ?? bytes.count }
 
-    init(before: [UInt8], after: [UInt8], envelopeByteCount: Int) {
-        beforeEnvelope = before
-        afterEnvelope = after
-        self.envelopeByteCount = envelopeByteCount
-    }
+    /// Everything, when there is no place for an envelope.
+    package var beforeEnvelope: [UInt8] { Array(bytes[..<place]) }
+    package var afterEnvelope: [UInt8] { Array(bytes[place...]) }
 
     /// Bytes of the body once it is filled.
-    package var byteCount: Int {
-        guard let envelopeByteCount else { return beforeEnvelope.count }
-        return beforeEnvelope.count + envelopeByteCount + SealedEnvelope.quotationMarkCount
-            + afterEnvelope.count
-    }
+    package var byteCount: Int { bytes.count + (envelope?.filledByteCount ?? 0) }
 
     /// The body as it goes to the provider.
     ///
@@ -38,24 +43,20 @@ package struct PayloadBody: Hashable, Sendable {
     package func filled(with envelope: [UInt8]?) throws(CompositionError) -> [UInt8] {
         guard let envelopeByteCount else {
             guard envelope == nil else { throw .envelopeNotExpected(hasPlace: false) }
-            return beforeEnvelope
+            return bytes
         }
         guard let envelope else { throw .envelopeNotExpected(hasPlace: true) }
         guard envelope.count == envelopeByteCount else {
             throw .envelopeLength(expected: envelopeByteCount, actual: envelope.count)
         }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(byteCount)
-        bytes.append(contentsOf: beforeEnvelope)
-        for byte in envelope {
-            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { bytes.append(UInt8(ascii: "\\")) }
-            bytes.append(byte)
+        var filled = CanonicalWriter(capacity: byteCount)
+        filled.raw(bytes[..<place])
+        filled.characters(String(decoding: envelope, as: UTF8.self))
+        filled.raw(bytes[place...])
+        guard filled.byteCount == byteCount else {
+            throw .envelopeLength(expected: byteCount, actual: filled.byteCount)
         }
-        bytes.append(contentsOf: afterEnvelope)
-        guard bytes.count == byteCount else {
-            throw .envelopeLength(expected: byteCount, actual: bytes.count)
-        }
-        return bytes
+        return filled.finish()
     }
 }
 
@@ -68,13 +69,6 @@ package struct ComposedPayload: Hashable, Sendable {
     package var innerContent: [UInt8]?
     /// What gate 12 weighs: bytes of the filled body, and for SMS the characters of ``SMSEncoding``.
     package var byteCount: Int
-
-    init(headers: JSONObject = [:], body: PayloadBody, innerContent: [UInt8]? = nil, byteCount: Int? = nil) {
-        self.headers = headers
-        self.body = body
-        self.innerContent = innerContent
-        self.byteCount = byteCount ?? body.byteCount
-    }
 }
 
 /// How long an envelope around some content will be, without sealing it.

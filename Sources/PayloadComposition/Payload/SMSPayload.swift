@@ -3,9 +3,10 @@ import GateVocabulary
 
 /// A text message: `{"encoding": "gsm7" | "ucs2", "segments": n, "text": …}`.
 enum SMSPayload {
-    static func compose(
-        _ content: NotificationContent, as form: BodyForm
-    ) throws(CompositionError) -> ComposedPayload {
+    /// - Returns: What is weighed: ``SMSEncoding/characterCount``.
+    static func write(
+        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
+    ) throws(CompositionError) -> Int {
         let text: String
         switch form {
         case .sealed: throw .sealedWithoutKey
@@ -17,13 +18,12 @@ enum SMSPayload {
         let named = "\(content.brand): \(text)"
         let full = SMSEncoding.plainSpaces(content.unsubscribeLink.map { "\(named)\n\($0)" } ?? named)
         let encoding = SMSEncoding(full)
-        let body: JSONObject = [
-            "encoding": .string(encoding.alphabet.rawValue),
-            "segments": .integer(Int64(encoding.segmentCount)),
-            "text": .string(full),
-        ]
-        return ComposedPayload(
-            body: PayloadBody(CanonicalJSON.write(body)), byteCount: encoding.characterCount)
+        json.object { json in
+            json.member("encoding", name: encoding.alphabet)
+            json.member("segments", Int64(encoding.segmentCount))
+            json.member("text", full)
+        }
+        return encoding.characterCount
     }
 }
 

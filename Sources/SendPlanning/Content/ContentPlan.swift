@@ -25,7 +25,8 @@ package struct ContentPlan: Sendable {
     ///   - unsubscribeLink: Put in where the category asks for one (S1).
     package init(
         _ material: SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
-        as message: MessageID, ownCollapse: Tag, unsubscribeLink: String?, facts: inout Facts,
+        as message: MessageID, ownCollapse: @autoclosure () -> Tag, unsubscribeLink: String?,
+        facts: inout Facts,
         under policy: CompiledPolicy
     ) {
         self.message = message
@@ -46,20 +47,28 @@ package struct ContentPlan: Sendable {
         var payloads: [(form: BodyForm, payload: ComposedPayload)] = []
         var sizes = PayloadSizes()
         if let content, let needs = policy.needs(for: material.request) {
+            let forms = Self.forms(of: needs, as: preview, facts)
+            // A full body has no closed one's headers.
+            let closedCollapse = forms == [.full] ? nil : material.collapse ?? ownCollapse()
             let notification = content.notification(
-                material, message: message, closedCollapse: material.collapse ?? ownCollapse,
+                material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
                 unsubscribeLink: unsubscribeLink)
-            for form in Self.forms(of: needs, as: preview, facts) {
+            for form in forms {
                 let (target, canBeSent) = destination.target(for: form)
+                // What is refused whatever its size is refused with its size.
+                guard preview.outcome == .forward, canBeSent else {
+                    sizes[form] = try? composedByteCount(notification, for: target, as: form)
+                    continue
+                }
                 guard let payload = try? compose(notification, for: target, as: form) else { continue }
                 sizes[form] = payload.byteCount
-                if canBeSent { payloads.append((form, payload)) }
+                payloads.append((form, payload))
             }
         }
         self.payloads = payloads
         self.sizes = sizes
-        facts.sizes = payloads.isEmpty && sizes == PayloadSizes() ? nil : sizes
+        facts.sizes = sizes == PayloadSizes() ? nil : sizes
     }
 
     /// The forms whose size has to be known: the one a promise will take. A refused send shows in its trace

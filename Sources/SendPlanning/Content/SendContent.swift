@@ -40,8 +40,7 @@ package struct SendContent: Sendable {
         texts = try TemplateTexts(found.texts).filled(with: values)
         brand = policy.bundle.brand
         constantText = .init(title: generic.title, body: generic.body)
-        references = JSONObject(
-            material.params.filter { type.params[$0.key]?.kind == .uuid }.map { ($0.key, $0.value) })
+        references = material.params.filtered { type.params[$0.key]?.kind == .uuid }
         language = reading
     }
 
@@ -83,7 +82,7 @@ package struct SendContent: Sendable {
 
     /// Everything the notification could say and show at one destination.
     func notification(
-        _ material: SendMaterial, message: MessageID, closedCollapse: Tag, interruption: Interruption,
+        _ material: SendMaterial, message: MessageID, closedCollapse: Tag?, interruption: Interruption,
         privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: String?
     ) -> NotificationContent {
         NotificationContent(
@@ -101,7 +100,7 @@ package struct SendContent: Sendable {
 
     /// The family of a type, `transaction` of `transaction.failed`: what a device stacks together.
     private static func thread(of type: TypeID) -> String {
-        String(type.text.prefix { $0 != "." })
+        String(decoding: type.text.utf8.prefix { $0 != UInt8(ascii: ".") }, as: UTF8.self)
     }
 }
 

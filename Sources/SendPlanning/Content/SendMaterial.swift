@@ -62,17 +62,20 @@ package struct SendMaterial: Hashable, Sendable {
 
 /// The same as canonical JSON: what a held message keeps in the store, encrypted there.
 extension SendMaterial {
-    package var json: JSONObject {
-        var object: JSONObject = [
-            "expires_at": .integer(expiresAt.milliseconds), "params": .object(params),
-            "request": .object(request.json), "send_id": .string(send.uuidText),
-            "sent_at": .integer(sentAt.milliseconds),
-        ]
-        if let deepLink { object["deep_link"] = .string(deepLink) }
-        if let locale { object["locale"] = .string(locale) }
-        if let collapse { object["collapse"] = .string(collapse.hexadecimal) }
-        if let ttlFromDueSeconds { object["ttl_from_due_seconds"] = .integer(ttlFromDueSeconds) }
-        return object
+    package var bytes: [UInt8] {
+        var json = CanonicalWriter()
+        json.object { json in
+            json.member("collapse", hexadecimal: collapse)
+            json.member("deep_link", deepLink)
+            json.member("expires_at", expiresAt)
+            json.member("locale", locale)
+            json.member("params") { $0.value(params) }
+            json.member("request") { request.write(to: &$0) }
+            json.member("send_id", uuid: send)
+            json.member("sent_at", sentAt)
+            json.member("ttl_from_due_seconds", ttlFromDueSeconds)
+        }
+        return json.finish()
     }
 
     package init(json: JSONObject) throws(JSONShapeError) {

@@ -3,57 +3,44 @@ import GateVocabulary
 
 /// Decisions as bytes without a tree in between; the spelling is that of `Decision.json`.
 enum DecisionBytes {
-    static func append(_ decision: borrowing Decision, to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "{"))
-        if let detail = decision.detail {
-            bytes.append(contentsOf: "\"detail\":".utf8)
-            bytes.appendPlain(detail.rawValue)
-            bytes.append(UInt8(ascii: ","))
+    static func write(_ decision: borrowing Decision, to json: inout CanonicalWriter) {
+        json.raw("{")
+        json.member("detail", name: decision.detail)
+        json.member("form", name: decision.form)
+        json.member("interruption", name: decision.interruption)
+        json.member("not_before", decision.notBefore)
+        let notes = decision.notes
+        json.member("notes") { json in
+            json.array(DecisionNotes.names.lazy.filter { notes.contains($0.note) }) { $0.text($1.name) }
         }
-        bytes.append(contentsOf: "\"form\":".utf8)
-        bytes.appendPlain(decision.form.rawValue)
-        bytes.append(contentsOf: ",\"interruption\":".utf8)
-        bytes.appendPlain(decision.interruption.rawValue)
-        if let notBefore = decision.notBefore {
-            bytes.append(contentsOf: ",\"not_before\":".utf8)
-            CanonicalJSON.append(notBefore.milliseconds, to: &bytes)
+        json.member("outcome", decision.outcome.name)
+        json.member("reason", name: decision.reason)
+        json.key("trace")
+        json.raw("[")
+        for gate in Gate.allCases {
+            if gate.rawValue > 0 { json.raw(",") }
+            write(decision.trace[gate], to: &json)
         }
-        bytes.append(contentsOf: ",\"notes\":[".utf8)
-        var isFirst = true
-        for (note, name) in DecisionNotes.names where decision.notes.contains(note) {
-            if !isFirst { bytes.append(UInt8(ascii: ",")) }
-            isFirst = false
-            bytes.appendPlain(name)
-        }
-        bytes.append(contentsOf: "],\"outcome\":".utf8)
-        bytes.appendPlain(decision.outcome.name)
-        bytes.append(contentsOf: ",\"reason\":".utf8)
-        bytes.appendPlain(decision.reason.rawValue)
-        bytes.append(contentsOf: ",\"trace\":[".utf8)
-        for index in UInt8(0)..<UInt8(13) {
-            if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            append(decision.trace[Gate(rawValue: index)!], to: &bytes)
-        }
-        bytes.append(contentsOf: "]}".utf8)
+        json.raw("]}")
     }
 
-    private static func append(_ result: GateResult, to bytes: inout [UInt8]) {
+    private static func write(_ result: GateResult, to json: inout CanonicalWriter) {
         switch result.verdict {
-        case .pass: bytes.append(contentsOf: "\"pass\"".utf8)
-        case .notApplicable: bytes.append(contentsOf: "\"not_applicable\"".utf8)
+        case .pass: json.raw("\"pass\"")
+        case .notApplicable: json.raw("\"not_applicable\"")
         case .fail:
             guard let reason = result.reason else { preconditionFailure("a gate failed without a reason") }
-            bytes.append(UInt8(ascii: "\""))
-            bytes.append(contentsOf: reason.rawValue.utf8)
-            if let detail = result.detail {
-                bytes.append(UInt8(ascii: ":"))
-                bytes.append(contentsOf: detail.rawValue.utf8)
+            json.quoted { json in
+                json.characters(reason.rawValue)
+                if let detail = result.detail {
+                    json.raw(":")
+                    json.characters(detail.rawValue)
+                }
             }
-            bytes.append(UInt8(ascii: "\""))
         }
     }
 
-    /// Reads exactly what ``append(_:to:)-(Decision,_)`` writes, of decisions that can be.
+    /// Reads exactly what ``write(_:to:)-(Decision,_)`` writes, of decisions that can be.
     static func read(_ cursor: inout EntryCursor) throws(EntryError) -> Decision {
         var members = try MemberCursor(&cursor)
         let detail: Detail? = members.has("\"detail\":", &cursor) ? try cursor.name() : nil
@@ -126,9 +113,8 @@ enum DecisionBytes {
 
     /// The bytes two decisions are compared by.
     static func bytes(of decision: Decision) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(384)
-        append(decision, to: &bytes)
-        return bytes
+        var json = CanonicalWriter()
+        write(decision, to: &json)
+        return json.finish()
     }
 }

@@ -212,7 +212,7 @@ struct EntryCursor {
     }
 }
 
-/// Takes the members of one object in their order; the counterpart of ``MemberWriter``.
+/// Takes the members of one object in their order; the counterpart of `CanonicalWriter.object`.
 struct MemberCursor {
     private var isFirst = true
 

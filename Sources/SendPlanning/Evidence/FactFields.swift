@@ -1,5 +1,5 @@
 import CanonicalJSON
-import GateVocabulary
+package import GateVocabulary
 
 /// Which facts, as a set over ``FactFields/all``.
 struct FactSet: OptionSet, Hashable, Sendable {
@@ -9,28 +9,84 @@ struct FactSet: OptionSet, Hashable, Sendable {
     static let all = FactSet(rawValue: (1 << UInt32(FactFields.all.count)) - 1)
 }
 
-/// One fact: its name in canonical JSON, and how its value is written, read and compared.
+/// One fact: its name in canonical JSON, and how its value is written and read.
 struct FactField: Sendable {
     let name: String
-    /// `"name":`, ready to be appended.
+    /// `"name":`, as it stands before the value.
     let key: [UInt8]
-    let append: @Sendable (borrowing Facts, inout [UInt8]) -> Void
-    let isPresent: @Sendable (borrowing Facts) -> Bool
-    let isEqual: @Sendable (borrowing Facts, borrowing Facts) -> Bool
+    /// Writes nothing for a fact nobody knows.
+    let write: @Sendable (borrowing Facts, inout CanonicalWriter) -> Void
     let read: @Sendable (inout EntryCursor, inout Facts) throws(EntryError) -> Void
 
-    init<Value: Equatable & Sendable>(
-        _ name: String, _ set: @escaping @Sendable (inout Facts, Value) -> Void,
+    init<Value: Sendable>(
+        _ name: StaticString, _ set: @escaping @Sendable (inout Facts, Value) -> Void,
         _ get: @escaping @Sendable (borrowing Facts) -> Value?,
-        _ write: @escaping @Sendable (Value, inout [UInt8]) -> Void,
+        _ write: @escaping @Sendable (Value, inout CanonicalWriter) -> Void,
         _ read: @escaping @Sendable (inout EntryCursor) throws(EntryError) -> Value
     ) {
-        self.name = name
+        self.name = "\(name)"
         key = Array("\"\(name)\":".utf8)
-        append = { facts, bytes in if let value = get(facts) { write(value, &bytes) } }
-        isPresent = { get($0) != nil }
-        isEqual = { get($0) == get($1) }
+        self.write = { facts, json in
+            guard let value = get(facts) else { return }
+            json.key(name)
+            write(value, &json)
+        }
         self.read = { cursor, facts throws(EntryError) in set(&facts, try read(&cursor)) }
+    }
+}
+
+/// Facts as canonical JSON, written once: the same bytes are in a send's entry and in its outbox row.
+package struct EncodedFacts: Sendable {
+    /// The whole object, with every fact that somebody knows.
+    package let bytes: [UInt8]
+    /// Where each of ``FactFields/all`` ends; one that nobody knows ends where the one before it does.
+    private let ends: InlineArray<29, UInt16>
+
+    package init(_ facts: borrowing Facts) {
+        var json = CanonicalWriter(capacity: 1_024)
+        var ends = InlineArray<29, UInt16>(repeating: 1)
+        json.raw("{")
+        for index in FactFields.all.indices {
+            FactFields.all[index].write(facts, &json)
+            // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
+            ends[index] = UInt16(json.byteCount)
+        }
+        json.raw("}")
+        bytes = json.finish()
+        self.ends = ends
+    }
+
+    /// Key and value of one fact; empty when nobody knows it.
+    private func member(_ index: Int) -> ArraySlice<UInt8> {
+        let start = index == 0 ? 1 : Int(ends[index - 1])
+        let end = Int(ends[index])
+        return bytes[start < end && start > 1 ? start + 1..<end : start..<end]
+    }
+
+    /// The facts that are the same in all of several.
+    ///
+    /// - Parameter several: Not empty.
+    static func shared(_ several: [EncodedFacts]) -> FactSet {
+        guard several.count > 1 else { return .all }
+        var shared: UInt32 = 0
+        for index in FactFields.all.indices {
+            let first = several[0].member(index)
+            if several.dropFirst().allSatisfy({ $0.member(index) == first }) { shared |= 1 << UInt32(index) }
+        }
+        return FactSet(rawValue: shared)
+    }
+
+    /// Writes the object of those facts in `set` that somebody knows.
+    func write(_ set: FactSet, to json: inout CanonicalWriter) {
+        guard set != .all else { return json.raw(bytes[...]) }
+        json.raw("{")
+        for index in FactFields.all.indices where set.rawValue & (1 << UInt32(index)) != 0 {
+            let member = member(index)
+            guard !member.isEmpty else { continue }
+            json.separate(after: UInt8(ascii: "{"))
+            json.raw(member)
+        }
+        json.raw("}")
     }
 }
 
@@ -89,33 +145,6 @@ enum FactFields {
         FactField("withheld", { $0.withheld = $1 }, { $0.withheld }, boolean, readBoolean),
     ]
 
-    /// The facts that are the same in all of several.
-    ///
-    /// - Parameter several: Not empty.
-    static func shared(_ several: [Facts]) -> FactSet {
-        guard several.count > 1 else { return .all }
-        var shared: UInt32 = 0
-        for (index, field) in all.enumerated()
-        where several.dropFirst().allSatisfy({ field.isEqual(several[0], $0) }) {
-            shared |= 1 << UInt32(index)
-        }
-        return FactSet(rawValue: shared)
-    }
-
-    /// Appends the object of those facts in `set` that somebody knows.
-    static func append(_ facts: borrowing Facts, _ set: FactSet, to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "{"))
-        var first = true
-        for index in all.indices where set.rawValue & (1 << UInt32(index)) != 0 && all[index].isPresent(facts)
-        {
-            if !first { bytes.append(UInt8(ascii: ",")) }
-            first = false
-            bytes.append(contentsOf: all[index].key)
-            all[index].append(facts, &bytes)
-        }
-        bytes.append(UInt8(ascii: "}"))
-    }
-
     /// Reads an object of facts into `facts`; an unknown one is an error.
     static func read(_ cursor: inout EntryCursor, into facts: inout Facts) throws(EntryError) -> FactSet {
         try cursor.expect("{")
@@ -136,88 +165,51 @@ enum FactFields {
 
     // MARK: Writing values
 
-    private static func name(_ value: some RawRepresentable<String>, _ bytes: inout [UInt8]) {
-        bytes.appendPlain(value.rawValue)
+    private static func name(_ value: some RawRepresentable<String>, _ json: inout CanonicalWriter) {
+        json.text(value.rawValue)
     }
 
-    private static func integer(_ value: Int, _ bytes: inout [UInt8]) {
-        CanonicalJSON.append(Int64(value), to: &bytes)
+    private static func integer(_ value: Int, _ json: inout CanonicalWriter) { json.integer(Int64(value)) }
+
+    private static func instant(_ value: Instant, _ json: inout CanonicalWriter) {
+        json.integer(value.milliseconds)
     }
 
-    private static func instant(_ value: Instant, _ bytes: inout [UInt8]) {
-        CanonicalJSON.append(value.milliseconds, to: &bytes)
-    }
+    private static func boolean(_ value: Bool, _ json: inout CanonicalWriter) { json.boolean(value) }
 
-    private static func boolean(_ value: Bool, _ bytes: inout [UInt8]) {
-        bytes.append(contentsOf: value ? "true".utf8 : "false".utf8)
-    }
-
-    private static func consent(_ value: ConsentFact, _ bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "{"))
-        if let expiresAt = value.expiresAt {
-            bytes.append(contentsOf: "\"expires_at\":".utf8)
-            instant(expiresAt, &bytes)
-            bytes.append(UInt8(ascii: ","))
-        }
-        if let method = value.method {
-            bytes.append(contentsOf: "\"method\":".utf8)
-            name(method, &bytes)
-            bytes.append(UInt8(ascii: ","))
-        }
-        bytes.append(contentsOf: "\"state\":".utf8)
-        name(value.state, &bytes)
-        bytes.append(UInt8(ascii: "}"))
-    }
-
-    private static func region(_ value: RegionObservation, _ bytes: inout [UInt8]) {
-        bytes.append(contentsOf: "{\"code\":".utf8)
-        bytes.appendPlain(value.code.description)
-        bytes.append(contentsOf: ",\"observed_at\":".utf8)
-        instant(value.observedAt, &bytes)
-        bytes.append(contentsOf: ",\"source\":".utf8)
-        name(value.source, &bytes)
-        bytes.append(UInt8(ascii: "}"))
-    }
-
-    private static func regions(_ value: [RegionObservation], _ bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "["))
-        for (index, observation) in value.enumerated() {
-            if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            region(observation, &bytes)
-        }
-        bytes.append(UInt8(ascii: "]"))
-    }
-
-    private static func quietHours(_ value: QuietHoursFact, _ bytes: inout [UInt8]) {
-        switch value {
-        case .off: bytes.append(contentsOf: #"{"state":"off"}"#.utf8)
-        case .zoneMissing: bytes.append(contentsOf: #"{"state":"zone_missing"}"#.utf8)
-        case .outside: bytes.append(contentsOf: #"{"state":"outside"}"#.utf8)
-        case .inside(let end):
-            bytes.append(contentsOf: #"{"ends_at":"#.utf8)
-            instant(end, &bytes)
-            bytes.append(contentsOf: #","state":"inside"}"#.utf8)
-        case .insideSomewhere(let end):
-            bytes.append(contentsOf: #"{"ends_at":"#.utf8)
-            instant(end, &bytes)
-            bytes.append(contentsOf: #","state":"inside_somewhere"}"#.utf8)
+    private static func consent(_ value: ConsentFact, _ json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("expires_at", value.expiresAt)
+            json.member("method", name: value.method)
+            json.member("state", name: value.state)
         }
     }
 
-    private static func sizes(_ value: PayloadSizes, _ bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "{"))
-        var first = true
-        func put(_ key: String, _ size: Int?) {
-            guard let size else { return }
-            if !first { bytes.append(UInt8(ascii: ",")) }
-            first = false
-            bytes.append(contentsOf: key.utf8)
-            integer(size, &bytes)
+    private static func region(_ value: RegionObservation, _ json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("code") { json in json.quoted { value.code.write(to: &$0) } }
+            json.member("observed_at", value.observedAt)
+            json.member("source", name: value.source)
         }
-        put("\"full\":", value.full)
-        put("\"generic\":", value.generic)
-        put("\"sealed\":", value.sealed)
-        bytes.append(UInt8(ascii: "}"))
+    }
+
+    private static func regions(_ value: [RegionObservation], _ json: inout CanonicalWriter) {
+        json.array(value) { region($1, &$0) }
+    }
+
+    private static func quietHours(_ value: QuietHoursFact, _ json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("ends_at", value.endsAt)
+            json.member("state", value.state)
+        }
+    }
+
+    private static func sizes(_ value: PayloadSizes, _ json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("full", value.full.map(Int64.init))
+            json.member("generic", value.generic.map(Int64.init))
+            json.member("sealed", value.sealed.map(Int64.init))
+        }
     }
 
     // MARK: Reading values

@@ -1,4 +1,5 @@
 import AuditTrail
+import CanonicalJSON
 package import GateVocabulary
 
 /// The evidence of looking again at a message that waits: because its time came, because it waited long, or
@@ -37,30 +38,23 @@ package struct RedecisionEntry: Hashable, Sendable {
 
     /// Canonical bytes, at most 65,535.
     package func encode(index: UInt64, time: Instant) throws(EntryError) -> [UInt8] {
-        var entry = MemberWriter(byteCapacity: 1536)
-        entry.text("cause", cause)
-        entry.member("decision") { DecisionBytes.append(decision, to: &$0) }
-        entry.hexadecimal("destination", destination)
-        entry.member("facts") { FactFields.append(facts, .all, to: &$0) }
-        entry.integer("index", Int64(index))
-        entry.text("kind", Self.kind)
-        entry.uuid("message_id", message)
-        entry.text("policy", policy.text)
-        entry.member("request") { appendRequest(to: &$0) }
-        entry.uuid("send_id", send)
-        entry.hexadecimal("subject", subject)
-        entry.integer("time", time.milliseconds)
-        entry.integer("v", 1)
-        return try EntryFrame.checked(entry.end())
-    }
-
-    private func appendRequest(to bytes: inout [UInt8]) {
-        var writer = MemberWriter(byteCapacity: 160)
-        writer.text("caller", request.caller.text)
-        writer.text("channel", request.channel.rawValue)
-        writer.member("critical") { $0.append(contentsOf: request.critical ? "true".utf8 : "false".utf8) }
-        writer.text("type", request.type.text)
-        bytes.append(contentsOf: writer.end())
+        var entry = CanonicalWriter(capacity: 2_048)
+        entry.object { json in
+            json.member("cause", cause)
+            json.member("decision") { DecisionBytes.write(decision, to: &$0) }
+            json.member("destination", hexadecimal: destination)
+            json.member("facts") { EncodedFacts(facts).write(.all, to: &$0) }
+            json.member("index", Int64(index))
+            json.member("kind", Self.kind)
+            json.member("message_id", uuid: message)
+            json.member("policy", policy.text)
+            json.member("request") { request.write(to: &$0) }
+            json.member("send_id", uuid: send)
+            json.member("subject", hexadecimal: subject)
+            json.member("time", time)
+            json.member("v", 1)
+        }
+        return try EntryFrame.checked(entry.finish())
     }
 
     /// - Returns: The entry with the place and time it was recorded at. Encoding it gives `bytes` again.

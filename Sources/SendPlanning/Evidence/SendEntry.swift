@@ -156,113 +156,88 @@ package struct SendEntry: Hashable, Sendable {
     // MARK: Writing
 
     /// Canonical bytes, at most 65,535.
-    package func encode(index: UInt64, time: Instant) throws(EntryError) -> [UInt8] {
-        let shared = FactFields.shared(deliveries.map(\.facts))
+    ///
+    /// - Parameter facts: Those of ``deliveries``, where somebody has written them already.
+    package func encode(
+        index: UInt64, time: Instant, facts: [EncodedFacts]? = nil
+    ) throws(EntryError) -> [UInt8] {
+        let facts = facts ?? deliveries.map { EncodedFacts($0.facts) }
+        precondition(
+            facts.count == deliveries.count, "\(facts.count) facts of \(deliveries.count) deliveries")
+        let shared = EncodedFacts.shared(facts)
         let overall = overall
-        var entry = MemberWriter(byteCapacity: 1024 + 768 * deliveries.count)
-        entry.text("caller", caller.text)
-        entry.member("deliveries") { appendDeliveries(without: shared, to: &$0) }
-        if let detail = overall.detail { entry.text("detail", detail.rawValue) }
-        entry.member("facts") { FactFields.append(deliveries[0].facts, shared, to: &$0) }
-        entry.integer("index", Int64(index))
-        entry.text("kind", Self.kind)
-        entry.text("outcome", overall.outcome.name)
-        if !owed.isEmpty { entry.member("owed") { appendOwed(to: &$0) } }
-        entry.member("params_verdict") { appendVerdict(to: &$0) }
-        entry.member("peer") { appendPeer(to: &$0) }
-        entry.text("policy", policy.text)
-        entry.text("reason", overall.reason.rawValue)
-        if let replaces { entry.integer("replaces", Int64(replaces)) }
-        entry.member("request") { appendRequest(to: &$0) }
-        entry.uuid("send_id", send)
-        if let subject {
-            entry.hexadecimal("subject", subject)
-        } else {
-            entry.member("subject") { $0.append(contentsOf: "null".utf8) }
+        var entry = CanonicalWriter(capacity: 1_024 + 1_024 * deliveries.count)
+        entry.object { json in
+            json.member("caller", caller.text)
+            json.member("deliveries") { json in
+                json.array(deliveries.indices) { write(deliveries[$1], facts[$1], without: shared, to: &$0) }
+            }
+            json.member("detail", name: overall.detail)
+            json.member("facts") { facts[0].write(shared, to: &$0) }
+            json.member("index", Int64(index))
+            json.member("kind", Self.kind)
+            json.member("outcome", overall.outcome.name)
+            if !owed.isEmpty { json.member("owed") { $0.array(owed) { $0.text($1.rawValue) } } }
+            json.member("params_verdict") { $0.array(paramsVerdict) { $0.text($1.text) } }
+            json.member("peer") { json in
+                json.object { json in
+                    json.member("gid", Int64(peer.groupID))
+                    json.member("pid", Int64(peer.processID))
+                    json.member("uid", Int64(peer.userID))
+                }
+            }
+            json.member("policy", policy.text)
+            json.member("reason", name: overall.reason)
+            json.member("replaces", replaces.map(Int64.init))
+            json.member("request") { writeRequest(to: &$0) }
+            json.member("send_id", uuid: send)
+            json.member("subject") { json in
+                if let subject { json.hexadecimal(of: subject) } else { json.null() }
+            }
+            json.member("time", time)
+            json.member("tzdata", tzdata)
+            json.member("v", 1)
         }
-        entry.integer("time", time.milliseconds)
-        entry.text("tzdata", tzdata)
-        entry.integer("v", 1)
-        return try EntryFrame.checked(entry.end())
+        return try EntryFrame.checked(entry.finish())
     }
 
     package static let kind = EntryKind.send.text
 
-    private func appendDeliveries(without shared: FactSet, to bytes: inout [UInt8]) {
-        let differing = FactSet.all.subtracting(shared)
-        bytes.append(UInt8(ascii: "["))
-        for (position, delivery) in deliveries.enumerated() {
-            if position > 0 { bytes.append(UInt8(ascii: ",")) }
-            bytes.append(UInt8(ascii: "{"))
-            if let byteCount = delivery.byteCount {
-                bytes.append(contentsOf: "\"byte_count\":".utf8)
-                CanonicalJSON.append(Int64(byteCount), to: &bytes)
-                bytes.append(UInt8(ascii: ","))
+    private func write(
+        _ delivery: DeliveryRecord, _ facts: EncodedFacts, without shared: FactSet,
+        to json: inout CanonicalWriter
+    ) {
+        json.object { json in
+            json.member("byte_count", delivery.byteCount.map(Int64.init))
+            json.member("decision") { DecisionBytes.write(delivery.decision, to: &$0) }
+            json.member("destination") { json in
+                if let destination = delivery.destination {
+                    json.hexadecimal(of: destination)
+                } else {
+                    json.null()
+                }
             }
-            bytes.append(contentsOf: "\"decision\":".utf8)
-            DecisionBytes.append(delivery.decision, to: &bytes)
-            bytes.append(contentsOf: ",\"destination\":".utf8)
-            if let destination = delivery.destination {
-                bytes.append(hexadecimalOf: destination)
-            } else {
-                bytes.append(contentsOf: "null".utf8)
-            }
-            bytes.append(contentsOf: ",\"facts\":".utf8)
-            FactFields.append(delivery.facts, differing, to: &bytes)
-            if let key = delivery.key {
-                bytes.append(contentsOf: ",\"key_id\":".utf8)
-                bytes.append(hexadecimalOf: key)
-            }
-            if let message = delivery.message {
-                bytes.append(contentsOf: ",\"message_id\":".utf8)
-                bytes.append(uuidOf: message)
-            }
-            bytes.append(UInt8(ascii: "}"))
+            json.member("facts") { facts.write(FactSet.all.subtracting(shared), to: &$0) }
+            json.member("key_id", hexadecimal: delivery.key)
+            json.member("message_id", uuid: delivery.message)
         }
-        bytes.append(UInt8(ascii: "]"))
     }
 
-    private func appendVerdict(to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "["))
-        for (position, pointer) in paramsVerdict.enumerated() {
-            if position > 0 { bytes.append(UInt8(ascii: ",")) }
-            CanonicalJSON.append(pointer.text, to: &bytes)
+    private func writeRequest(to json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("channel", name: request.channel)
+            json.member("collapse_tag", hexadecimal: request.collapseTag)
+            json.member("critical", request.critical)
+            json.member("deep_link_tag", hexadecimal: request.deepLinkTag)
+            json.member("destination_tag", hexadecimal: request.destinationTag)
+            json.member("fallback_for", uuid: request.fallbackFor)
+            json.member("id_tag", hexadecimal: request.idTag)
+            json.member("locale", request.locale)
+            json.member("ttl_seconds", request.ttlSeconds)
+            json.member("type", request.type?.text)
+            json.member("type_byte_count", request.typeByteCount.map(Int64.init))
+            json.member("type_tag", hexadecimal: request.typeTag)
         }
-        bytes.append(UInt8(ascii: "]"))
-    }
-
-    private func appendOwed(to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "["))
-        for (position, means) in owed.enumerated() {
-            if position > 0 { bytes.append(UInt8(ascii: ",")) }
-            CanonicalJSON.append(means.rawValue, to: &bytes)
-        }
-        bytes.append(UInt8(ascii: "]"))
-    }
-
-    private func appendPeer(to bytes: inout [UInt8]) {
-        var writer = MemberWriter(byteCapacity: 48)
-        writer.integer("gid", Int64(peer.groupID))
-        writer.integer("pid", Int64(peer.processID))
-        writer.integer("uid", Int64(peer.userID))
-        bytes.append(contentsOf: writer.end())
-    }
-
-    private func appendRequest(to bytes: inout [UInt8]) {
-        var writer = MemberWriter(byteCapacity: 256)
-        writer.text("channel", request.channel.rawValue)
-        writer.hexadecimal("collapse_tag", request.collapseTag)
-        writer.member("critical") { $0.append(contentsOf: request.critical ? "true".utf8 : "false".utf8) }
-        writer.hexadecimal("deep_link_tag", request.deepLinkTag)
-        writer.hexadecimal("destination_tag", request.destinationTag)
-        writer.uuid("fallback_for", request.fallbackFor)
-        writer.hexadecimal("id_tag", request.idTag)
-        if let locale = request.locale { writer.text("locale", locale) }
-        if let ttl = request.ttlSeconds { writer.integer("ttl_seconds", ttl) }
-        if let type = request.type { writer.text("type", type.text) }
-        if let count = request.typeByteCount { writer.integer("type_byte_count", Int64(count)) }
-        writer.hexadecimal("type_tag", request.typeTag)
-        bytes.append(contentsOf: writer.end())
     }
 
     // MARK: Reading
@@ -389,7 +364,7 @@ package struct SendEntry: Hashable, Sendable {
             // A fact in both places would have been overwritten just now.
             guard shared.isDisjoint(with: own[position]) else { throw .contradictory(what: "facts") }
         }
-        let common = FactFields.shared(deliveries.map(\.facts))
+        let common = EncodedFacts.shared(deliveries.map { EncodedFacts($0.facts) })
         guard shared.isSubset(of: common), own.allSatisfy({ $0.isDisjoint(with: common) }) else {
             throw .contradictory(what: "facts")
         }

@@ -35,6 +35,7 @@ package enum MediaType {
     /// Whether a `Content-Type` names `mediaType`, whatever its case; of parameters only a `charset` of
     /// UTF-8 is known (RFC 9110 section 8.3.1), because any other would be a second way to read the bytes.
     package static func matches(_ header: String, _ mediaType: String) -> Bool {
+        if CodeUnits.equal(header, mediaType) { return true }
         let parts = header.split(separator: ";", omittingEmptySubsequences: false).map { trimmed($0) }
         guard parts[0].lowercased() == mediaType else { return false }
         return parts.dropFirst().allSatisfy { parameter in
@@ -53,9 +54,6 @@ package enum MediaType {
 
 extension JSONObject {
     /// The members that have a value.
-    ///
-    /// One by one, because every answer to a send is built this way: in canonical order each member goes
-    /// to the end, and nothing has to be sorted.
     init(present members: KeyValuePairs<String, JSONValue?>) {
         self.init()
         for index in members.indices {

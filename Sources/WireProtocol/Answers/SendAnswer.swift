@@ -15,12 +15,15 @@ package struct TrailReference: Hashable, Sendable {
         self.leaf = leaf
     }
 
-    package var json: JSONObject {
-        [
-            "index": .integer(Int64(index)), "leaf": .string(Hexadecimal.encode(leaf)),
-            "origin": .string(origin),
-        ]
+    func write(to json: inout CanonicalWriter) {
+        json.object { json in
+            json.member("index", Int64(index))
+            json.member("leaf") { $0.quoted { $0.hexadecimal(leaf) } }
+            json.member("origin", origin)
+        }
     }
+
+    package var json: JSONObject { JSONObject(written: write) }
 
     static let shape = Shape.answer(
         "TrailReference", "Where in the trail this is recorded, durably, before the answer was given.",
@@ -91,17 +94,19 @@ package struct SendAnswer: Hashable, Sendable {
             }
         }
 
-        package var json: JSONObject {
-            JSONObject(present: [
-                "destination": destination.map { .string($0) },
-                "detail": detail.map { .string($0.rawValue) },
-                "key_id": keyID.map { .string($0.hexadecimal) },
-                "message_id": messageID.map { .string($0.uuidText) },
-                "not_before": notBefore.map { .string($0.rfc3339) },
-                "outcome": .string(outcome.name),
-                "reason": .string(reason.rawValue),
-            ])
+        func write(to json: inout CanonicalWriter) {
+            json.object { json in
+                json.member("destination", destination)
+                json.member("detail", name: detail)
+                json.member("key_id", hexadecimal: keyID)
+                json.member("message_id", uuid: messageID)
+                json.member("not_before", notBefore?.rfc3339)
+                json.member("outcome", outcome.name)
+                json.member("reason", name: reason)
+            }
         }
+
+        package var json: JSONObject { JSONObject(written: write) }
 
         static let members: [ObjectShape.Member] = [
             .required("destination", .anyText, "The device or address."),
@@ -173,27 +178,43 @@ package struct SendAnswer: Hashable, Sendable {
     package var status: Int { outcome.isPromise ? 202 : 403 }
 
     /// - Parameter isStreamLine: A line of a stream has no status line, so its body carries `status`.
-    package func json(isStreamLine: Bool = false) -> JSONObject {
+    private func write(isStreamLine: Bool, to json: inout CanonicalWriter) {
         let isRefusal = !outcome.isPromise
-        return JSONObject(present: [
-            "deliveries": .array(deliveries.map { .object($0.json) }),
-            "detail": detail.map { .string($0.rawValue) } ?? .null,
-            "hint": hintText.map { .string($0) },
-            "id": .string(id.text),
-            "outcome": .string(outcome.name),
-            "owed": owed.isEmpty ? nil : .array(owed.map { .string($0.rawValue) }),
-            "policy": .string(policy.text),
-            "reason": .string(reason.rawValue),
-            "replayed": isReplayed ? true : nil,
-            "send_id": .string(sendID.uuidText),
-            "status": isRefusal || isStreamLine ? .integer(Int64(status)) : nil,
-            "title": isRefusal ? .string(reason.title) : nil,
-            "trail": .object(trail.json),
-            "type": isRefusal ? .string("urn:sendgate:reason:\(reason.rawValue)") : nil,
-            "violations": violations.isEmpty
-                ? nil : .array(violations.prefix(WireLimits.violationCountMax).map { .object($0.json) }),
-            "who_can_fix": .string(reason.whoCanFix(detail).rawValue),
-        ])
+        json.object { json in
+            json.member("deliveries") { $0.array(deliveries) { $1.write(to: &$0) } }
+            json.member("detail") { json in
+                if let detail { json.text(detail.rawValue) } else { json.null() }
+            }
+            json.member("hint", hintText)
+            json.member("id", id.text)
+            json.member("outcome", outcome.name)
+            if !owed.isEmpty { json.member("owed") { $0.array(owed) { $0.text($1.rawValue) } } }
+            json.member("policy", policy.text)
+            json.member("reason", name: reason)
+            if isReplayed { json.member("replayed", true) }
+            json.member("send_id", uuid: sendID)
+            if isRefusal || isStreamLine { json.member("status", Int64(status)) }
+            if isRefusal { json.member("title", reason.title) }
+            json.member("trail") { trail.write(to: &$0) }
+            if isRefusal {
+                json.member("type") { json in
+                    json.quoted { json in
+                        json.raw("urn:sendgate:reason:")
+                        json.characters(reason.rawValue)
+                    }
+                }
+            }
+            if !violations.isEmpty {
+                json.member("violations") { json in
+                    json.array(violations.prefix(WireLimits.violationCountMax)) { $0.value($1.json) }
+                }
+            }
+            json.member("who_can_fix", name: reason.whoCanFix(detail))
+        }
+    }
+
+    package func json(isStreamLine: Bool = false) -> JSONObject {
+        JSONObject(written: { write(isStreamLine: isStreamLine, to: &$0) })
     }
 
     /// A refusal is repeated for as long as its id is remembered, whatever has changed since; a producer who is
@@ -208,9 +229,11 @@ package struct SendAnswer: Hashable, Sendable {
     package static let boundIDHint = "this id keeps this answer; once the reason is gone, send with a new id"
 
     package func answer(isStreamLine: Bool = false) -> Answer {
-        Answer(
+        var body = CanonicalWriter(capacity: 1_024)
+        write(isStreamLine: isStreamLine, to: &body)
+        return Answer(
             status: status, contentType: outcome.isPromise ? MediaType.json : MediaType.problem,
-            body: CanonicalJSON.write(json(isStreamLine: isStreamLine)))
+            body: body.finish())
     }
 
     private static let common: [ObjectShape.Member] = [

@@ -1,0 +1,391 @@
+/// Writes canonical JSON (RFC 8785) straight into one buffer: no tree, no sorting, no text per member.
+///
+/// The caller gives members in canonical order; tests hold that for every object written so. Commas are the writer's: a
+/// member or an element that does not follow its opening bracket follows another one.
+@usableFromInline
+package struct CanonicalWriter: ~Copyable {
+    // `start` has room for `capacity` bytes, of which the first `count` are initialised. The memory belongs to this value
+    // alone: it cannot be copied, hands the pointer to nobody, reserves before every write and frees the memory at its end.
+    @usableFromInline var start: UnsafeMutablePointer<UInt8>
+    @usableFromInline var capacity: Int
+    @usableFromInline var count = 0
+
+    /// - Parameter capacity: Bytes that are likely needed; more are made room for as they come.
+    @inlinable
+    package init(capacity: Int = 512) {
+        precondition(capacity > 0)
+        start = .allocate(capacity: capacity)
+        self.capacity = capacity
+    }
+
+    deinit { start.deallocate() }
+
+    /// Bytes written so far.
+    @inlinable
+    package var byteCount: Int { count }
+
+    /// Everything written.
+    package consuming func finish() -> [UInt8] {
+        let bytes = [UInt8](UnsafeBufferPointer(start: start, count: count))
+        start.deallocate()
+        discard self
+        return bytes
+    }
+
+    // MARK: Objects and arrays
+
+    @inlinable
+    package mutating func object<Failure: Error>(
+        _ members: (inout CanonicalWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        byte(UInt8(ascii: "{"))
+        try members(&self)
+        byte(UInt8(ascii: "}"))
+    }
+
+    @inlinable
+    package mutating func array<Elements: Sequence>(
+        _ elements: Elements, _ write: (inout CanonicalWriter, Elements.Element) -> Void
+    ) {
+        byte(UInt8(ascii: "["))
+        for element in elements {
+            separate(after: UInt8(ascii: "["))
+            write(&self, element)
+        }
+        byte(UInt8(ascii: "]"))
+    }
+
+    /// The key of the next member; its value has to follow.
+    ///
+    /// - Parameter key: Without characters that need an escape.
+    @inlinable
+    package mutating func key(_ key: StaticString) {
+        separate(after: UInt8(ascii: "{"))
+        let byteCount = key.utf8CodeUnitCount
+        reserve(byteCount + 3)
+        let place = start + count
+        place[0] = UInt8(ascii: "\"")
+        // A static string's bytes live as long as the program, and its count is theirs.
+        (place + 1).initialize(from: key.utf8Start, count: byteCount)
+        place[byteCount + 1] = UInt8(ascii: "\"")
+        place[byteCount + 2] = UInt8(ascii: ":")
+        count += byteCount + 3
+    }
+
+    @inlinable
+    package mutating func member(_ key: StaticString, _ value: (inout CanonicalWriter) -> Void) {
+        self.key(key)
+        value(&self)
+    }
+
+    /// A member that is absent where `value` is `nil`, like all that follow.
+    @inlinable
+    package mutating func member(_ key: StaticString, _ value: String?) {
+        guard let value else { return }
+        self.key(key)
+        text(value)
+    }
+
+    @inlinable
+    package mutating func member(_ key: StaticString, _ value: Int64?) {
+        guard let value else { return }
+        self.key(key)
+        integer(value)
+    }
+
+    @inlinable
+    package mutating func member(_ key: StaticString, _ value: Bool?) {
+        guard let value else { return }
+        self.key(key)
+        boolean(value)
+    }
+
+    /// One of a closed list of names.
+    @inlinable
+    package mutating func member(_ key: StaticString, name value: (some RawRepresentable<String>)?) {
+        guard let value else { return }
+        self.key(key)
+        text(value.rawValue)
+    }
+
+    /// The comma before a member or an element, unless it is the first.
+    @inlinable
+    package mutating func separate(after opening: UInt8) {
+        precondition(count > 0, "a member was written outside of an object")
+        // No value ends in an opening bracket: a text ends in a quotation mark.
+        if start[count - 1] != opening { byte(UInt8(ascii: ",")) }
+    }
+
+    // MARK: Values
+
+    @usableFromInline
+    package mutating func text(_ text: String) {
+        CodeUnits.withBytes(text) { utf8 in
+            reserve(utf8.count + 2)
+            byte(UInt8(ascii: "\""))
+            characters(utf8)
+            byte(UInt8(ascii: "\""))
+        }
+    }
+
+    /// A text of several parts, without joining them first.
+    @inlinable
+    package mutating func quoted(_ parts: (inout CanonicalWriter) -> Void) {
+        byte(UInt8(ascii: "\""))
+        parts(&self)
+        byte(UInt8(ascii: "\""))
+    }
+
+    @inlinable
+    package mutating func boolean(_ value: Bool) {
+        if value { raw("true") } else { raw("false") }
+    }
+
+    @inlinable
+    package mutating func null() { raw("null") }
+
+    /// In decimal; inside of ``quoted(_:)`` its digits.
+    ///
+    /// - Precondition: Within ±(2⁵³−1).
+    @usableFromInline
+    package mutating func integer(_ value: Int64) {
+        precondition(
+            value >= CanonicalJSON.integerMin && value <= CanonicalJSON.integerMax,
+            "\(value) was to be written as JSON, outside ±(2⁵³−1)")
+        // A sign and 16 digits at most, written from the last one on.
+        reserve(17)
+        if value < 0 { byte(UInt8(ascii: "-")) }
+        var digitCount = 1
+        var bound: UInt64 = 10
+        while value.magnitude >= bound {
+            digitCount += 1
+            bound *= 10
+        }
+        var rest = value.magnitude
+        for position in stride(from: count + digitCount - 1, through: count, by: -1) {
+            start[position] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        }
+        count += digitCount
+    }
+
+    /// A whole value, its texts escaped and its members in the order they have.
+    package mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: null()
+        case .boolean(let value): boolean(value)
+        case .integer(let value): integer(value)
+        case .string(let value): text(value)
+        case .array(let elements): array(elements) { $0.value($1) }
+        case .object(let object): self.value(object)
+        }
+    }
+
+    package mutating func value(_ object: JSONObject) {
+        self.object { json in
+            for (key, value) in object {
+                json.separate(after: UInt8(ascii: "{"))
+                json.text(key)
+                json.byte(UInt8(ascii: ":"))
+                json.value(value)
+            }
+        }
+    }
+
+    // MARK: Parts of values
+
+    /// A text without its quotation marks, with the escapes of RFC 8785 section 3.2.2.2 and no others.
+    @usableFromInline
+    package mutating func characters(_ text: String) {
+        CodeUnits.withBytes(text) { characters($0) }
+    }
+
+    @inline(__always)
+    private mutating func characters(_ utf8: UnsafeBufferPointer<UInt8>) {
+        var runStart = 0
+        var offset = Self.firstEscape(in: utf8, from: 0)
+        while offset < utf8.count {
+            raw(UnsafeBufferPointer(rebasing: utf8[runStart..<offset]))
+            escape(utf8[offset])
+            runStart = offset + 1
+            offset = Self.firstEscape(in: utf8, from: runStart)
+        }
+        raw(UnsafeBufferPointer(rebasing: utf8[runStart...]))
+    }
+
+    /// Where the next character stands that needs an escape; the end where none does.
+    private static func firstEscape(in utf8: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+        var offset = start
+        // Eight bytes at once. The highest bit of a byte of `marks` is set where the byte is below 0x20, a quotation mark or a
+        // backslash, and perhaps in bytes after the first such one; which of them it is the loop below finds.
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let words = UnsafeRawBufferPointer(utf8)
+        while offset + 8 <= utf8.count {
+            let word = words.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            let quotation = word ^ (ones * 0x22)
+            let backslash = word ^ (ones * 0x5C)
+            let marks =
+                (word &- ones * 0x20) & ~word | (quotation &- ones) & ~quotation
+                | (backslash &- ones) & ~backslash
+            if marks & (ones << 7) != 0 { break }
+            offset += 8
+        }
+        while offset < utf8.count {
+            let byte = utf8[offset]
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
+            offset += 1
+        }
+        return offset
+    }
+
+    private mutating func escape(_ byte: UInt8) {
+        self.byte(UInt8(ascii: "\\"))
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): self.byte(byte)
+        case 0x08: self.byte(UInt8(ascii: "b"))
+        case 0x09: self.byte(UInt8(ascii: "t"))
+        case 0x0A: self.byte(UInt8(ascii: "n"))
+        case 0x0C: self.byte(UInt8(ascii: "f"))
+        case 0x0D: self.byte(UInt8(ascii: "r"))
+        default:
+            raw("u00")
+            let digits = HexadecimalDigits.of(UInt32(byte))
+            self.byte(UInt8(truncatingIfNeeded: digits >> 8))
+            self.byte(UInt8(truncatingIfNeeded: digits))
+        }
+    }
+
+    /// 32 lower-case hexadecimal digits, without quotation marks.
+    @inlinable
+    package mutating func hexadecimal(high: UInt64, low: UInt64) {
+        reserve(32)
+        HexadecimalDigits.write(high, low, to: UnsafeMutableRawPointer(start + count))
+        count += 32
+    }
+
+    /// `8-4-4-4-12` lower-case hexadecimal digits (RFC 9562 section 4), without quotation marks.
+    @inlinable
+    package mutating func uuid(high: UInt64, low: UInt64) {
+        reserve(36)
+        HexadecimalDigits.writeUUID(high, low, to: UnsafeMutableRawPointer(start + count))
+        count += 36
+    }
+
+    /// Two lower-case hexadecimal digits for every byte.
+    package mutating func hexadecimal(_ bytes: [UInt8]) {
+        reserve(2 * bytes.count)
+        for byte in bytes {
+            let digits = HexadecimalDigits.of(UInt32(byte))
+            start[count] = UInt8(truncatingIfNeeded: digits >> 8)
+            start[count + 1] = UInt8(truncatingIfNeeded: digits)
+            count += 2
+        }
+    }
+
+    /// Bytes of JSON, as they are.
+    @inlinable
+    package mutating func raw(_ literal: StaticString) {
+        // A static string's bytes live as long as the program, and its count is theirs.
+        raw(UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
+    }
+
+    package mutating func raw(_ bytes: ArraySlice<UInt8>) {
+        bytes.withUnsafeBufferPointer { raw($0) }
+    }
+
+    @inlinable
+    mutating func raw(_ bytes: UnsafeBufferPointer<UInt8>) {
+        guard let first = bytes.baseAddress else { return }
+        reserve(bytes.count)
+        (start + count).initialize(from: first, count: bytes.count)
+        count += bytes.count
+    }
+
+    /// A byte of JSON, as it is.
+    @inlinable
+    package mutating func byte(_ byte: UInt8) {
+        reserve(1)
+        start[count] = byte
+        count += 1
+    }
+
+    @inlinable
+    mutating func reserve(_ moreCount: Int) {
+        if capacity - count < moreCount { grow(by: moreCount) }
+    }
+
+    @usableFromInline
+    mutating func grow(by moreCount: Int) {
+        capacity = max(2 * capacity, count + moreCount)
+        let larger = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
+        larger.initialize(from: start, count: count)
+        start.deallocate()
+        start = larger
+    }
+}
+
+extension JSONObject {
+    /// What was written, as a tree: for the few who look into an object or put it into another one.
+    ///
+    /// - Parameter write: Writes exactly one object.
+    package init(written write: (inout CanonicalWriter) -> Void) {
+        var writer = CanonicalWriter()
+        write(&writer)
+        let bytes = writer.finish()
+        let limits = JSONLimits(byteCountMax: .max, depthMax: 64, memberCountMax: .max, refusesNUL: false)
+        guard case .object(let object)? = try? CanonicalJSON.readCanonical(bytes, limits: limits) else {
+            preconditionFailure("not canonical: \(String(decoding: bytes, as: UTF8.self))")
+        }
+        self = object
+    }
+}
+
+/// Lower-case hexadecimal digits, eight at once.
+@usableFromInline
+package enum HexadecimalDigits {
+    /// The eight digits of a number as ASCII, the first one in the highest byte.
+    @inlinable
+    package static func of(_ number: UInt32) -> UInt64 {
+        // One digit to a byte: halves, quarters and eighths move apart.
+        var digits = UInt64(number)
+        digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
+        digits = (digits | digits << 8) & 0x00FF_00FF_00FF_00FF
+        digits = (digits | digits << 4) & 0x0F0F_0F0F_0F0F_0F0F
+        // From ten on a letter: `a` lies 39 after where the next digit would.
+        let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return digits &+ 0x3030_3030_3030_3030 &+ letters &* 39
+    }
+
+    /// - Parameter text: Room for 32 bytes.
+    @inlinable
+    package static func write(_ high: UInt64, _ low: UInt64, to text: UnsafeMutableRawPointer) {
+        put(of(UInt32(high >> 32)), at: text)
+        put(of(UInt32(truncatingIfNeeded: high)), at: text + 8)
+        put(of(UInt32(low >> 32)), at: text + 16)
+        put(of(UInt32(truncatingIfNeeded: low)), at: text + 24)
+    }
+
+    /// - Parameter text: Room for 36 bytes.
+    @inlinable
+    package static func writeUUID(_ high: UInt64, _ low: UInt64, to text: UnsafeMutableRawPointer) {
+        put(of(UInt32(high >> 32)), at: text)
+        let middle = of(UInt32(truncatingIfNeeded: high))
+        put(UInt32(middle >> 32), at: text + 9)
+        put(UInt32(truncatingIfNeeded: middle), at: text + 14)
+        let end = of(UInt32(low >> 32))
+        put(UInt32(end >> 32), at: text + 19)
+        put(UInt32(truncatingIfNeeded: end), at: text + 24)
+        put(of(UInt32(truncatingIfNeeded: low)), at: text + 28)
+        put(UInt8(ascii: "-"), at: text + 8)
+        put(UInt8(ascii: "-"), at: text + 13)
+        put(UInt8(ascii: "-"), at: text + 18)
+        put(UInt8(ascii: "-"), at: text + 23)
+    }
+
+    @inlinable
+    static func put<Digits: FixedWidthInteger & BitwiseCopyable>(
+        _ digits: Digits, at text: UnsafeMutableRawPointer
+    ) {
+        text.storeBytes(of: digits.bigEndian, as: Digits.self)
+    }
+}
