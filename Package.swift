@@ -182,9 +182,12 @@ let package = Package(
             [
                 "CSQLite", "GateTestKit", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto", "SQLiteStore",
             ]),
+        .target(
+            name: "InMemoryStore", dependencies: ["GatewayPipeline", "GateVocabulary"],
+            path: "Tests/InMemoryStore", swiftSettings: strict + optimized),
         tests(
             "StoreConformanceTests",
-            ["GatewayPipeline", "GateVocabulary", "OpenSSLCrypto", "SQLiteStore"]),
+            ["GatewayPipeline", "GateVocabulary", "InMemoryStore", "OpenSSLCrypto", "SQLiteStore"]),
         tests(
             "TrailDirectoryTests",
             ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "TrailDirectory"]),

@@ -1,8 +1,10 @@
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import OpenSSLCrypto
 import SQLiteStore
+import Synchronization
 import Testing
 
 /// A kind of store that must keep the promises of `GateStore`. Another adapter joins by adding itself to
@@ -19,8 +21,16 @@ struct StoreUnderTest: Sendable, CustomTestStringConvertible {
             return try SQLiteStore(
                 directory: place, cipher: RowCipher(current: RowCipher.Key(id: "data-test-1", key: data)),
                 indexKey: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))))
-        }
+        },
+        StoreUnderTest(testDescription: "in memory") { place in
+            if let known = memories.withLock({ $0[place] }) { return known }
+            let made = InMemoryStore()
+            memories.withLock { $0[place] = made }
+            return made
+        },
     ]
+
+    private static let memories = Mutex<[String: InMemoryStore]>([:])
 }
 
 /// A folder that goes away with the test.

@@ -119,7 +119,7 @@ package struct NewEntry {
     /// The moment of its step.
     package let time: Instant
     /// The index it has if nobody else's entries come before it.
-    let expectedIndex: UInt64
+    package let expectedIndex: UInt64
     private let expectedBytes: [UInt8]
     private let encode: (_ index: UInt64, _ time: Instant) throws -> [UInt8]
 

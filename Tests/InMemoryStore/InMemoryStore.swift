@@ -1,0 +1,101 @@
+package import GateVocabulary
+package import GatewayPipeline
+import Synchronization
+
+/// A store that forgets with its process, for tests.
+///
+/// It says everything that the port allows and SQLite never does: that others changed what a batch looked at, that all of it
+/// is another now, and entries of others in front of a batch's own.
+package final class InMemoryStore: GateStore {
+    /// What came between a load and its commit.
+    package enum Disturbance: Sendable {
+        /// Others changed one of the persons that the batch changes.
+        case conflict
+        /// Something that every step looks at is another one now.
+        case stale
+        /// Another gateway's entries took the next places.
+        case otherEntries([[UInt8]])
+        /// The disk is full: nothing is written.
+        case unavailable
+        /// The process ends after the commit, before anybody hears of it.
+        case lostAnswer
+    }
+
+    private let contents: Mutex<StoreContents>
+    private let disturb: @Sendable (_ commitNumber: Int) -> Disturbance?
+    private let commitNumber = Mutex(0)
+
+    /// - Parameter disturb: Asked before each commit what goes wrong with it; `nil` for nothing.
+    package init(
+        _ contents: StoreContents = StoreContents(),
+        disturb: @escaping @Sendable (_ commitNumber: Int) -> Disturbance? = { _ in nil }
+    ) {
+        self.contents = Mutex(contents)
+        self.disturb = disturb
+    }
+
+    /// What is committed; a store opened over it goes on from there.
+    package var committed: StoreContents { contents.withLock { $0 } }
+
+    package func load(_ asks: [Ask], into state: BatchState) throws {
+        let contents = committed
+        state.begin(at: try contents.trailTail())
+        try contents.answer(asks, into: state)
+    }
+
+    package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+        let number = commitNumber.withLock { number in
+            number += 1
+            return number
+        }
+        let disturbance = disturb(number)
+        return try contents.withLock { contents in
+            var next = contents
+            switch disturbance {
+            case .conflict: return .conflict(Set(changes.flatMap { $0.states.pairs.map(\.key) }))
+            case .stale: return .stale
+            case .unavailable: throw StoreError.unavailable("the test's disk is full")
+            case .otherEntries(let entries):
+                let time = next.entries.last?.time ?? Instant(milliseconds: 0)
+                for bytes in entries { next.append(bytes, at: time) }
+            case .lostAnswer, nil: break
+            }
+            var receipt = CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
+            for (position, change) in changes.enumerated() {
+                do {
+                    receipt.prunedRowCount += try next.write(change, &receipt.entries)
+                } catch let error as RefusedChange {
+                    return .refused(change: position, error)
+                }
+            }
+            contents = next
+            if case .lostAnswer = disturbance { throw StoreError.unavailable("the test ended the process") }
+            return .done(receipt)
+        }
+    }
+
+    package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
+        try body(committed)
+    }
+
+    package func finishErasures() throws {
+        contents.withLock { contents in
+            for subject in contents.erased { contents.forgetMapping(of: subject) }
+            contents.erased = []
+        }
+    }
+
+    package func space() throws -> StoreSpace {
+        StoreSpace(freeByteCount: 1 << 40, usedByteCount: contents.withLock { $0.byteCount })
+    }
+
+    package var damagedRows: [StoredDamage] { [] }
+    package func note(_ damage: StoredDamage) {}
+    package func checkRows(countMax: Int) throws -> Bool { true }
+    package var dataKeyUse: DataKeyUse { DataKeyUse(key: "none", sealCount: 0) }
+}
+
+/// A write that goes with nothing that is there.
+struct RefusedChange: Error, CustomStringConvertible {
+    var description: String
+}

@@ -1,0 +1,342 @@
+package import GateVocabulary
+package import GatewayPipeline
+
+/// Everything that a store holds, as one value: a copy is a snapshot.
+package struct StoreContents: Sendable {
+    var subjectOfUser: [UserID: Subject] = [:]
+    var subjects: [SubjectID: Subject] = [:]
+    /// Marked, and their mappings not destroyed yet.
+    var erased: Set<SubjectID> = []
+    package internal(set) var states: [SubjectID: RecipientState] = [:]
+    var consents: [SubjectID: [ConsentEvent]] = [:]
+    var choices: [SubjectID: [PreferenceRecord]] = [:]
+    package internal(set) var sends: [SendID: SendRecord] = [:]
+    var sendNumbers: [SendID: Int] = [:]
+    var requests: [RequestKey: SendID] = [:]
+    var forwards: [SubjectID: [ForwardRecord]] = [:]
+    var told: [EventKey: ToldRecord] = [:]
+    var duties: [EventKey: DutyRecord] = [:]
+    package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
+    var outboxNumbers: [MessageID: Int] = [:]
+    var eventRecords: [EventRecord] = []
+    package internal(set) var entries: [StoredEntry] = []
+    /// Entries before this index are published, and held no longer.
+    var heldFrom = 0
+    var publishedCount: UInt64 = 0
+    var clock: ClockReading?
+    var settings: [String: String] = [:]
+    private var newestNumber = 0
+    private var newestCursor: Int64 = 0
+
+    package init() {}
+
+    var byteCount: Int64 {
+        outbox.values.reduce(0) { $0 + Int64($1.body.count + $1.headers.count + $1.facts.count) }
+            + entries.reduce(0) { $0 + Int64($1.bytes.count) }
+    }
+
+    mutating func append(_ bytes: [UInt8], at time: Instant) {
+        entries.append(StoredEntry(index: UInt64(entries.count), time: time, bytes: bytes))
+    }
+
+    mutating func forgetMapping(of subject: SubjectID) {
+        subjects[subject] = nil
+        subjectOfUser = subjectOfUser.filter { $0.value.id != subject }
+    }
+
+    private mutating func nextNumber() -> Int {
+        newestNumber += 1
+        return newestNumber
+    }
+
+    // MARK: Writing
+
+    /// - Returns: How many rows went because their time was over.
+    mutating func write(_ change: Change, _ written: inout [StoredEntry]) throws -> Int {
+        // How much further the entries stand than the step expected them.
+        var shift: UInt64 = 0
+        for entry in change.entries {
+            let index = UInt64(entries.count)
+            let stored = try entry.stored(at: index, entry.time)
+            shift = index - entry.expectedIndex
+            entries.append(stored)
+            written.append(stored)
+        }
+        if let clock = change.clock { self.clock = clock }
+        for (user, subject) in change.newSubjects {
+            subjectOfUser[user] = subject
+            subjects[subject.id] = subject
+        }
+        for (subject, state) in change.states.pairs {
+            for key in state.keys {
+                let owner = states.values.first { $0.key(key.key) != nil }
+                let known = owner?.key(key.key)
+                guard key.subject == subject, owner.map({ $0.subject == subject }) ?? true,
+                    known.map({ $0.device == key.device }) ?? true
+                else { throw RefusedChange(description: "key \(key.key) belongs to another device") }
+            }
+            states[subject] = state
+        }
+        for var event in change.consents {
+            if event.entryIndex > 0 { event.entryIndex += shift }
+            consents[event.subject, default: []].append(event)
+        }
+        for (record, _) in change.choices { choices[record.subject, default: []].append(record) }
+        for var send in change.sends {
+            send.entryIndex += shift
+            let key = RequestKey(caller: send.caller, idHash: send.idHash)
+            guard sends[send.id] == nil, requests[key] == nil else {
+                throw RefusedChange(description: "send \(send.id) is there already")
+            }
+            sends[send.id] = send
+            requests[key] = send.id
+            sendNumbers[send.id] = nextNumber()
+            if let subject = send.subject, states[subject] == nil {
+                states[subject] = RecipientState(subject)
+            }
+        }
+        for (subject, forward) in change.forwards
+        where forwards[subject]?.contains(where: { $0.send == forward.send }) != true {
+            guard let send = forward.send, sends[send] != nil else {
+                throw RefusedChange(description: "a forward of no send")
+            }
+            forwards[subject, default: []].append(forward)
+        }
+        for (key, record) in change.told.pairs { told[key] = record }
+        for write in change.duties { self.write(write) }
+        for write in change.messages { try self.write(write) }
+        for var event in change.events {
+            newestCursor += 1
+            event.cursor = newestCursor
+            eventRecords.append(event)
+        }
+        for (name, value) in change.settings.pairs { settings[name] = value }
+        for subject in change.erased { erase(subject) }
+        if let size = change.publishedSize {
+            guard size >= publishedCount, size <= UInt64(entries.count) else {
+                throw RefusedChange(description: "a published size of \(size)")
+            }
+            publishedCount = size
+            heldFrom = Int(size) / 256 * 256
+        }
+        return change.prunedBefore.map { prune(before: $0) } ?? 0
+    }
+
+    private mutating func write(_ write: Change.DutyWrite) {
+        switch write {
+        case .put(let record): duties[record.key] = record
+        case .remove(let key): duties[key] = nil
+        case .removeOf(let send, let subject):
+            duties = duties.filter { $0.key.subject != subject || $0.value.send != send }
+        }
+    }
+
+    private mutating func write(_ write: Change.MessageWrite) throws {
+        func require(_ message: MessageID) throws -> OutboxRecord {
+            guard let record = outbox[message] else {
+                throw RefusedChange(description: "there is no message \(message)")
+            }
+            return record
+        }
+        switch write {
+        case .insert(let record):
+            guard outbox[record.message] == nil else {
+                throw RefusedChange(description: "message \(record.message) is there already")
+            }
+            outbox[record.message] = record
+            outboxNumbers[record.message] = nextNumber()
+        case .update(let record):
+            _ = try require(record.message)
+            outbox[record.message] = record
+        case .attempt(let message, let moment):
+            var record = try require(message)
+            record.attemptCount += 1
+            record.attemptedAt = moment
+            outbox[message] = record
+        case .postpone(let message, let moment):
+            var record = try require(message)
+            record.notBefore = moment
+            outbox[message] = record
+        case .remove(let message):
+            outbox[message] = nil
+            outboxNumbers[message] = nil
+        }
+    }
+
+    private mutating func erase(_ subject: SubjectID) {
+        erased.insert(subject)
+        states[subject] = nil
+        consents[subject] = nil
+        choices[subject] = nil
+        forwards[subject] = nil
+        for (id, send) in sends where send.subject == subject { remove(send, id) }
+        told = told.filter { $0.key.subject != subject }
+        duties = duties.filter { $0.key.subject != subject }
+        for (message, record) in outbox where record.subject == subject {
+            outbox[message] = nil
+            outboxNumbers[message] = nil
+        }
+        eventRecords.removeAll { $0.subject == subject }
+    }
+
+    private mutating func remove(_ send: SendRecord, _ id: SendID) {
+        sends[id] = nil
+        sendNumbers[id] = nil
+        requests[RequestKey(caller: send.caller, idHash: send.idHash)] = nil
+    }
+
+    private mutating func prune(before moment: Instant) -> Int {
+        var count = 0
+        let counted = Set(forwards.values.joined().filter { $0.at >= moment }.compactMap(\.send))
+        for (id, send) in sends where send.receivedAt < moment && !counted.contains(id) {
+            remove(send, id)
+            count += 1
+        }
+        func kept<Value>(_ values: [Value], _ at: (Value) -> Instant) -> [Value] {
+            let left = values.filter { at($0) >= moment }
+            count += values.count - left.count
+            return left
+        }
+        eventRecords = kept(eventRecords, \.at)
+        for (subject, records) in forwards { forwards[subject] = kept(records, \.at) }
+        let oldTold = told.filter { $0.value.at < moment }
+        for key in oldTold.keys { told[key] = nil }
+        return count + oldTold.count
+    }
+}
+
+extension StoreContents: StoreReading {
+    private func unlessErased(_ subject: Subject?) -> Subject? {
+        subject.flatMap { erased.contains($0.id) ? nil : $0 }
+    }
+
+    package func subject(of user: UserID) throws -> Subject? { unlessErased(subjectOfUser[user]) }
+    package func subject(_ id: SubjectID) throws -> Subject? { unlessErased(subjects[id]) }
+    package func state(of subject: SubjectID) throws -> RecipientState? { states[subject] }
+    package func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] { consents[subject] ?? [] }
+    package func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
+        choices[subject] ?? []
+    }
+
+    package func device(withToken identity: String) throws -> DeviceRecord? {
+        states.values.lazy.flatMap(\.devices).filter { $0.isActive && $0.tokenIdentity == identity }
+            .max { $0.seenAt < $1.seenAt }
+    }
+
+    package func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
+        states.values.lazy.compactMap { $0.key(key) }.first
+    }
+
+    package func send(_ id: SendID) throws -> SendRecord? { sends[id] }
+    package func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
+        requests[RequestKey(caller: caller, idHash: idHash)].flatMap { sends[$0] }
+    }
+
+    package func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord] {
+        let all = sends.values.filter { $0.subject == subject }
+            .sorted { ($0.receivedAt, number($0)) > ($1.receivedAt, number($1)) }
+        guard let before else { return Array(all.prefix(limit)) }
+        guard let position = all.firstIndex(where: { $0.id == before }) else { return [] }
+        return Array(all[(position + 1)...].prefix(limit))
+    }
+
+    private func number(_ send: SendRecord) -> Int { sendNumbers[send.id] ?? 0 }
+
+    package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+        let newest = (forwards[subject] ?? []).enumerated().filter { $0.element.at >= since }
+            .sorted { ($0.element.at, $0.offset) > ($1.element.at, $1.offset) }
+        return newest.prefix(limit).map(\.element)
+    }
+
+    package func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
+        told[EventKey(event, of: subject)]
+    }
+    package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {
+        duties[EventKey(duty, of: subject)]
+    }
+    package func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
+        Array(duties.values.filter { $0.dueAt <= now }.sorted { $0.dueAt < $1.dueAt }.prefix(limit))
+    }
+
+    // MARK: Messages
+
+    private func rows(_ isWanted: (OutboxRecord) -> Bool) -> [OutboxRecord] {
+        outbox.values.filter(isWanted).sorted { age($0) < age($1) }
+    }
+    private func age(_ row: OutboxRecord) -> Int { outboxNumbers[row.message] ?? 0 }
+
+    package func outbox(of send: SendID) throws -> [OutboxRecord] { rows { $0.send == send } }
+    package func outbox(of subject: SubjectID) throws -> [OutboxRecord] { rows { $0.subject == subject } }
+    package func outbox(_ message: MessageID) throws -> OutboxRecord? { outbox[message] }
+    package func outboxHead(_ message: MessageID) throws -> OutboxRecord? { outbox[message] }
+    package func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
+        min(outbox.values.count { $0.subject == subject }, limit)
+    }
+
+    private func isIn(_ lane: DeliveryLane, _ row: OutboxRecord) -> Bool {
+        (row.category == .security) == (lane == .security)
+    }
+
+    /// Tier by tier; inside a tier one row per caller in turn, the caller that waits longest first.
+    package func dueOutbox(
+        at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
+    ) throws -> [MessageID] {
+        var due: [MessageID] = []
+        for tier in Tier.allCases {
+            let rows = outbox.values.filter {
+                isIn(lane, $0) && $0.tier == tier && $0.notBefore <= now && !excluding.contains($0.message)
+            }
+            var queues = Dictionary(grouping: rows, by: \.request.caller).mapValues { rows in
+                rows.sorted { ($0.notBefore, age($0)) < ($1.notBefore, age($1)) }[...]
+            }
+            while !queues.isEmpty {
+                let round = queues.values.compactMap(\.first)
+                    .sorted { ($0.notBefore, age($0)) < ($1.notBefore, age($1)) }
+                for row in round {
+                    due.append(row.message)
+                    queues[row.request.caller]?.removeFirst()
+                }
+                queues = queues.filter { !$0.value.isEmpty }
+            }
+        }
+        return Array(due.prefix(limit))
+    }
+
+    package func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant? {
+        outbox.values.filter { isIn(lane, $0) && !excluding.contains($0.message) }.map(\.notBefore).min()
+    }
+
+    package func outboxDepth() throws -> OutboxDepth {
+        var depth = OutboxDepth(rowCount: 0, securityRowCount: 0, byteCount: 0, rowCountByCaller: [:])
+        for row in outbox.values {
+            depth.rowCount += 1
+            if row.category == .security { depth.securityRowCount += 1 }
+            depth.byteCount += Int64(row.headers.count + row.body.count + row.facts.count)
+            depth.rowCountByCaller[row.request.caller, default: 0] += 1
+        }
+        return depth
+    }
+
+    // MARK: Events and trail
+
+    package func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
+        Array(eventRecords.lazy.filter { $0.caller == caller && $0.cursor > cursor }.prefix(limit))
+    }
+    package func events(of send: SendID) throws -> [EventRecord] { eventRecords.filter { $0.send == send } }
+
+    package func entryCount() throws -> UInt64 { UInt64(entries.count) }
+    package func entries(from index: UInt64, limit: Int) throws -> [StoredEntry] {
+        guard let index = Int(exactly: index), index < entries.count else { return [] }
+        return Array(entries[max(index, heldFrom)...].prefix(limit))
+    }
+    package func entry(_ index: UInt64) throws -> StoredEntry? {
+        guard let index = Int(exactly: index), entries.indices.contains(index), index >= heldFrom else {
+            return nil
+        }
+        return entries[index]
+    }
+    package func publishedSize() throws -> UInt64 { publishedCount }
+    package func newestEntryTime() throws -> Instant? { entries.last?.time }
+    package func newestEntryClock() throws -> ClockReading? { clock }
+    package func setting(_ name: String) throws -> String? { settings[name] }
+}
