@@ -185,6 +185,13 @@ let package = Package(
         .target(
             name: "InMemoryStore", dependencies: ["GatewayPipeline", "GateVocabulary"],
             path: "Tests/InMemoryStore", swiftSettings: strict + optimized),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GatewayPipeline",
+                "GateVocabulary", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing", "PolicyFiles",
+                "SendPlanning", "WireProtocol",
+            ], path: "Tests/Simulation", swiftSettings: strict + optimized),
         tests(
             "StoreConformanceTests",
             ["GatewayPipeline", "GateVocabulary", "InMemoryStore", "OpenSSLCrypto", "SQLiteStore"]),

@@ -1,4 +1,4 @@
-package import GateVocabulary
+import GateVocabulary
 package import GatewayPipeline
 import Synchronization
 
@@ -50,25 +50,23 @@ package final class InMemoryStore: GateStore {
         }
         let disturbance = disturb(number)
         return try contents.withLock { contents in
-            var next = contents
             switch disturbance {
             case .conflict: return .conflict(Set(changes.flatMap { $0.states.pairs.map(\.key) }))
             case .stale: return .stale
             case .unavailable: throw StoreError.unavailable("the test's disk is full")
             case .otherEntries(let entries):
-                let time = next.entries.last?.time ?? Instant(milliseconds: 0)
-                for bytes in entries { next.append(bytes, at: time) }
+                let time = contents.entries.last?.time ?? Instant(milliseconds: 0)
+                for bytes in entries { contents.append(bytes, at: time) }
             case .lostAnswer, nil: break
             }
             var receipt = CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
-            for (position, change) in changes.enumerated() {
-                do {
-                    receipt.prunedRowCount += try next.write(change, &receipt.entries)
-                } catch let error as RefusedChange {
-                    return .refused(change: position, error)
-                }
+            // All are looked at before any is written, so that nothing has to be undone.
+            if let (position, error) = ChangeCheck.refusal(of: changes, over: contents) {
+                return .refused(change: position, error)
             }
-            contents = next
+            for change in changes {
+                receipt.prunedRowCount += try contents.write(change, &receipt.entries)
+            }
             if case .lostAnswer = disturbance { throw StoreError.unavailable("the test ended the process") }
             return .done(receipt)
         }
@@ -93,9 +91,4 @@ package final class InMemoryStore: GateStore {
     package func note(_ damage: StoredDamage) {}
     package func checkRows(countMax: Int) throws -> Bool { true }
     package var dataKeyUse: DataKeyUse { DataKeyUse(key: "none", sealCount: 0) }
-}
-
-/// A write that goes with nothing that is there.
-struct RefusedChange: Error, CustomStringConvertible {
-    var description: String
 }

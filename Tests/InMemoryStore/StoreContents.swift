@@ -19,6 +19,7 @@ package struct StoreContents: Sendable {
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
     var eventRecords: [EventRecord] = []
+    private var eventsOfSend: [SendID: [EventRecord]] = [:]
     package internal(set) var entries: [StoredEntry] = []
     /// Entries before this index are published, and held no longer.
     var heldFrom = 0
@@ -68,13 +69,6 @@ package struct StoreContents: Sendable {
             subjects[subject.id] = subject
         }
         for (subject, state) in change.states.pairs {
-            for key in state.keys {
-                let owner = states.values.first { $0.key(key.key) != nil }
-                let known = owner?.key(key.key)
-                guard key.subject == subject, owner.map({ $0.subject == subject }) ?? true,
-                    known.map({ $0.device == key.device }) ?? true
-                else { throw RefusedChange(description: "key \(key.key) belongs to another device") }
-            }
             states[subject] = state
         }
         for var event in change.consents {
@@ -85,9 +79,6 @@ package struct StoreContents: Sendable {
         for var send in change.sends {
             send.entryIndex += shift
             let key = RequestKey(caller: send.caller, idHash: send.idHash)
-            guard sends[send.id] == nil, requests[key] == nil else {
-                throw RefusedChange(description: "send \(send.id) is there already")
-            }
             sends[send.id] = send
             requests[key] = send.id
             sendNumbers[send.id] = nextNumber()
@@ -97,25 +88,20 @@ package struct StoreContents: Sendable {
         }
         for (subject, forward) in change.forwards
         where forwards[subject]?.contains(where: { $0.send == forward.send }) != true {
-            guard let send = forward.send, sends[send] != nil else {
-                throw RefusedChange(description: "a forward of no send")
-            }
             forwards[subject, default: []].append(forward)
         }
         for (key, record) in change.told.pairs { told[key] = record }
         for write in change.duties { self.write(write) }
-        for write in change.messages { try self.write(write) }
+        for write in change.messages { self.write(write) }
         for var event in change.events {
             newestCursor += 1
             event.cursor = newestCursor
             eventRecords.append(event)
+            eventsOfSend[event.send, default: []].append(event)
         }
         for (name, value) in change.settings.pairs { settings[name] = value }
         for subject in change.erased { erase(subject) }
         if let size = change.publishedSize {
-            guard size >= publishedCount, size <= UInt64(entries.count) else {
-                throw RefusedChange(description: "a published size of \(size)")
-            }
             publishedCount = size
             heldFrom = Int(size) / 256 * 256
         }
@@ -131,32 +117,16 @@ package struct StoreContents: Sendable {
         }
     }
 
-    private mutating func write(_ write: Change.MessageWrite) throws {
-        func require(_ message: MessageID) throws -> OutboxRecord {
-            guard let record = outbox[message] else {
-                throw RefusedChange(description: "there is no message \(message)")
-            }
-            return record
-        }
+    private mutating func write(_ write: Change.MessageWrite) {
         switch write {
         case .insert(let record):
-            guard outbox[record.message] == nil else {
-                throw RefusedChange(description: "message \(record.message) is there already")
-            }
             outbox[record.message] = record
             outboxNumbers[record.message] = nextNumber()
-        case .update(let record):
-            _ = try require(record.message)
-            outbox[record.message] = record
+        case .update(let record): outbox[record.message] = record
         case .attempt(let message, let moment):
-            var record = try require(message)
-            record.attemptCount += 1
-            record.attemptedAt = moment
-            outbox[message] = record
-        case .postpone(let message, let moment):
-            var record = try require(message)
-            record.notBefore = moment
-            outbox[message] = record
+            outbox[message]?.attemptCount += 1
+            outbox[message]?.attemptedAt = moment
+        case .postpone(let message, let moment): outbox[message]?.notBefore = moment
         case .remove(let message):
             outbox[message] = nil
             outboxNumbers[message] = nil
@@ -176,7 +146,12 @@ package struct StoreContents: Sendable {
             outbox[message] = nil
             outboxNumbers[message] = nil
         }
-        eventRecords.removeAll { $0.subject == subject }
+        setEvents(eventRecords.filter { $0.subject != subject })
+    }
+
+    private mutating func setEvents(_ records: [EventRecord]) {
+        eventRecords = records
+        eventsOfSend = Dictionary(grouping: records, by: \.send)
     }
 
     private mutating func remove(_ send: SendRecord, _ id: SendID) {
@@ -197,7 +172,7 @@ package struct StoreContents: Sendable {
             count += values.count - left.count
             return left
         }
-        eventRecords = kept(eventRecords, \.at)
+        setEvents(kept(eventRecords, \.at))
         for (subject, records) in forwards { forwards[subject] = kept(records, \.at) }
         let oldTold = told.filter { $0.value.at < moment }
         for key in oldTold.keys { told[key] = nil }
@@ -322,7 +297,7 @@ extension StoreContents: StoreReading {
     package func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
         Array(eventRecords.lazy.filter { $0.caller == caller && $0.cursor > cursor }.prefix(limit))
     }
-    package func events(of send: SendID) throws -> [EventRecord] { eventRecords.filter { $0.send == send } }
+    package func events(of send: SendID) throws -> [EventRecord] { eventsOfSend[send] ?? [] }
 
     package func entryCount() throws -> UInt64 { UInt64(entries.count) }
     package func entries(from index: UInt64, limit: Int) throws -> [StoredEntry] {

@@ -71,17 +71,22 @@ package final class Engine: Sendable {
 
     private func run() {
         let identifiers = IdentifierSupply(surroundings.identifiers)
-        while true {
-            let batch = queue.take(countMax: surroundings.limits.batchOperationCountMax)
-            if batch.isEmpty { return }
-            // Who asks the store which rows there are begins a batch, so that the store knows of everything before.
-            var rest = batch[...]
-            while !rest.isEmpty {
-                let next = rest.dropFirst().firstIndex { $0.scans } ?? rest.endIndex
-                commit(Array(rest[..<next]), identifiers)
-                rest = rest[next...]
-            }
+        while commitNext(identifiers) {}
+    }
+
+    /// Waits for something to do, and does what has queued up, on the caller's thread.
+    ///
+    /// - Returns: Whether there is more to come.
+    func commitNext(_ identifiers: IdentifierSupply) -> Bool {
+        let operations = queue.take(countMax: surroundings.limits.batchOperationCountMax)
+        // Who asks the store which rows there are begins a batch, so that the store knows of everything before.
+        var rest = operations[...]
+        while !rest.isEmpty {
+            let next = rest.dropFirst().firstIndex { $0.scans } ?? rest.endIndex
+            commit(Array(rest[..<next]), identifiers)
+            rest = rest[next...]
         }
+        return !operations.isEmpty
     }
 
     /// Commits operations together, without those whose steps turn out to fail.

@@ -1,0 +1,95 @@
+import GateVocabulary
+import GatewayPipeline
+
+/// A write that goes with nothing that is there.
+struct RefusedChange: Error, CustomStringConvertible {
+    var description: String
+}
+
+/// Whether changes can be written one after the other.
+struct ChangeCheck {
+    private let contents: StoreContents
+    /// Messages that the changes so far have added or taken away.
+    private var messages: [MessageID: Bool] = [:]
+    private var sends: Set<SendID> = []
+    private var requests: Set<RequestKey> = []
+    private var states: [SubjectID: RecipientState] = [:]
+    private var entryCount: UInt64
+    private var publishedCount: UInt64
+
+    private init(_ contents: StoreContents) {
+        self.contents = contents
+        entryCount = UInt64(contents.entries.count)
+        publishedCount = contents.publishedCount
+    }
+
+    /// The first change that cannot be written, and why; `nil` where all can.
+    static func refusal(of changes: [Change], over contents: StoreContents) -> (Int, RefusedChange)? {
+        var check = ChangeCheck(contents)
+        for (position, change) in changes.enumerated() {
+            do {
+                try check.take(change)
+            } catch {
+                return (position, error)
+            }
+        }
+        return nil
+    }
+
+    private mutating func take(_ change: Change) throws(RefusedChange) {
+        entryCount += UInt64(change.entries.count)
+        for (subject, state) in change.states.pairs {
+            for key in state.keys {
+                let owner = self.owner(of: key.key)
+                guard key.subject == subject, owner?.subject ?? subject == subject,
+                    owner?.key(key.key)?.device ?? key.device == key.device
+                else { throw RefusedChange(description: "key \(key.key) belongs to another device") }
+            }
+            states[subject] = state
+        }
+        for send in change.sends {
+            let key = RequestKey(caller: send.caller, idHash: send.idHash)
+            guard contents.sends[send.id] == nil, contents.requests[key] == nil,
+                sends.insert(send.id).inserted, requests.insert(key).inserted
+            else { throw RefusedChange(description: "send \(send.id) is there already") }
+        }
+        for (_, forward) in change.forwards {
+            guard let send = forward.send, sends.contains(send) || contents.sends[send] != nil else {
+                throw RefusedChange(description: "a forward of no send")
+            }
+        }
+        for write in change.messages { try take(write) }
+        for subject in change.erased {
+            for row in contents.outbox.values where row.subject == subject { messages[row.message] = false }
+        }
+        if let size = change.publishedSize {
+            guard size >= publishedCount, size <= entryCount else {
+                throw RefusedChange(description: "a published size of \(size)")
+            }
+            publishedCount = size
+        }
+    }
+
+    private func owner(of key: KeyID) -> RecipientState? {
+        states.values.first { $0.key(key) != nil }
+            ?? contents.states.values.first { states[$0.subject] == nil && $0.key(key) != nil }
+    }
+
+    private mutating func take(_ write: Change.MessageWrite) throws(RefusedChange) {
+        let (message, isNew): (MessageID, Bool)
+        switch write {
+        case .insert(let record): (message, isNew) = (record.message, true)
+        case .update(let record): (message, isNew) = (record.message, false)
+        case .attempt(let id, _), .postpone(let id, _): (message, isNew) = (id, false)
+        case .remove(let id):
+            messages[id] = false
+            return
+        }
+        let isThere = messages[message] ?? (contents.outbox[message] != nil)
+        guard isThere != isNew else {
+            throw RefusedChange(
+                description: "message \(message) is \(isNew ? "there already" : "not there")")
+        }
+        messages[message] = true
+    }
+}

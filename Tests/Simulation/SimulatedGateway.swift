@@ -1,0 +1,256 @@
+import CanonicalJSON
+import CompliancePolicy
+import Dispatch
+import GateTestKit
+import GateVocabulary
+import InMemoryStore
+import OpenSSLCrypto
+import PayloadSealing
+import Synchronization
+import WireProtocol
+
+@testable import GatewayPipeline
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every run, so that a failure comes back.
+struct Dice: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+    /// Whether something happens that happens once in so many times.
+    mutating func onceIn(_ count: Int) -> Bool { below(count) == 0 }
+    mutating func one<Element>(of elements: [Element]) -> Element { elements[below(elements.count)] }
+}
+
+/// Ids and clocks that a seed decides.
+final class SimulatedWorld: Clock, IdentifierSource {
+    private let dice: Mutex<Dice>
+    private let clock = Mutex(
+        ClockReading(wall: Instant(milliseconds: 1_795_260_000_000), uptime: 1_000_000, boot: "first"))
+
+    init(seed: UInt64) { dice = Mutex(Dice(seed: seed)) }
+
+    func randomBytes16() throws -> (high: UInt64, low: UInt64) {
+        dice.withLock { ($0.next(), $0.next()) }
+    }
+    func now() -> Instant { reading().wall }
+    func reading() -> ClockReading { clock.withLock { $0 } }
+    func advance(milliseconds: Int64) {
+        clock.withLock {
+            $0.wall = $0.wall.advanced(byMilliseconds: milliseconds)
+            $0.uptime += milliseconds
+        }
+    }
+    /// Somebody sets the wall clock.
+    func step(milliseconds: Int64) {
+        clock.withLock { $0.wall = $0.wall.advanced(byMilliseconds: milliseconds) }
+    }
+}
+
+/// A tree that is published nowhere: the store holds every entry.
+private struct NoLibrary: TrailLibrary {
+    var origin: String { SimulatedGateway.origin }
+    func integrate(_ entries: [StoredEntry]) throws -> UInt64 { 0 }
+    func publish() throws {}
+    func entry(_ index: UInt64) throws -> [UInt8]? { nil }
+    func file(_ path: String) throws -> [UInt8]? { nil }
+    func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+}
+
+/// One gateway that steps on the thread of whoever asks it: nothing happens but what the simulation does.
+final class SimulatedGateway {
+    static let origin = "simulated.example/trail"
+    static let users: [String: UInt32] = [
+        "marketing": 2001, "payments": 2002, "security": 2003, "product": 2004, "keys-team": 2005,
+        "auditor": 2006, "help": 2007, "social": 2008,
+    ]
+
+    let store: InMemoryStore
+    let engine: Engine
+    private let gateway: Gateway
+    private let identifiers: IdentifierSupply
+    private let world: SimulatedWorld
+    /// What the relay took and has not reported yet.
+    var taken: [Delivery] = []
+
+    struct Reply {
+        var status: Int
+        var json: JSONObject
+        subscript(_ key: String) -> String? { json[key]?.stringValue }
+    }
+
+    /// What every simulated gateway of a process shares: threads that seal, and keys.
+    struct Parts {
+        let sealers: SealerPool
+        let keys: GateKeys
+        let attestation: PeerAttestation
+
+        init() throws {
+            sealers = try SealerPool(threadCount: 1) { try Sealer() }
+            let origin = try Ed25519PrivateKey.generate()
+            keys = GateKeys(
+                origin: try OriginSigner(
+                    keyID: Array(origin.publicKey.rawBytes.prefix(8)), privateKey: origin),
+                index: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))))
+            attestation = try PeerAttestation(
+                bindings: SimulatedGateway.users.map {
+                    .init(caller: CallerName($0.key), userIDs: [$0.value])
+                }, boundListeners: [:], acceptsRoot: false)
+        }
+    }
+
+    init(
+        over store: InMemoryStore, world: SimulatedWorld, policy: CompiledPolicy, parts: Parts
+    ) throws {
+        self.store = store
+        self.world = world
+        let library = NoLibrary()
+        var limits = EngineLimits()
+        // Years pass between two commands of one person.
+        limits.clockStepForwardMillisecondsMax = .max / 4
+        limits.clockGapMillisecondsMax = .max / 4
+        let surroundings = EngineSurroundings(
+            limits: limits, clock: world, identifiers: world, sealers: parts.sealers,
+            trailOrigin: Self.origin, keys: parts.keys, unsubscribeURL: "https://example.com/u/",
+            publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
+            publishedEntry: { try library.entry($0) }, committed: {}, alarm: { _ in },
+            durabilityLost: { fatalError("durability lost: \($0)") })
+        let inForce = PolicyInForce(policy)
+        engine = Engine(store: store, policy: inForce, surroundings: surroundings)
+        identifiers = IdentifierSupply(world)
+        gateway = Gateway(
+            engine: engine, store: store, library: library, policy: inForce, attestation: parts.attestation,
+            surroundings: surroundings,
+            operations: GatewayOperations(
+                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
+                policySource: PolicySource(
+                    load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
+                    versionsOnlyRise: false)), work: WorkSignal())
+        for lane in DeliveryLane.allCases { _ = claim(lane) }
+    }
+
+    /// Runs what waits in the engine's queue.
+    private func step() { while engine.load.queuedCount > 0 { _ = engine.commitNext(identifiers) } }
+
+    func replacePolicy(with policy: CompiledPolicy) {
+        engine.submit(
+            EditOperation(
+                caller: nil, lane: .security,
+                edit: { step, now in
+                    _ = try step.recordPolicy(policy, by: nil, at: now)
+                    return { _ in Answer(json: [:]) }
+                },
+                reply: { [gateway] _ in gateway.policy.replace(with: policy) }))
+        step()
+    }
+
+    func call(_ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil) -> Reply {
+        let peer = Peer(
+            credentials: PeerCredentials(
+                userID: Self.users[caller] ?? 4242, groupID: 100, processID: 1, supplementaryGroups: []),
+            boundCaller: nil, listener: 0)
+        let request = WireRequest(
+            kind: .single, method: method, target: target,
+            headers: body == nil ? [] : [("content-type", "application/json")],
+            body: body.map { CanonicalJSON.write(.object($0)) } ?? [])
+        let reply = Mutex<WireReply?>(nil)
+        let answered = DispatchSemaphore(value: 0)
+        gateway.handle(request, from: peer) { answer in
+            reply.withLock { $0 = answer }
+            answered.signal()
+        }
+        step()
+        // A repeated answer is read on a reader's thread.
+        answered.wait()
+        let answer = reply.withLock { $0! }
+        guard case .object(let json) = try? CanonicalJSON.read(answer.body) else {
+            return Reply(status: answer.status, json: [:])
+        }
+        return Reply(status: answer.status, json: json)
+    }
+
+    // MARK: The relay
+
+    func setHop(isUsable: Bool) {
+        let left = engine.inFlight.setHopUsable(isUsable)
+        giveBack(left)
+    }
+
+    private func giveBack(_ offers: [MessagesInFlight.Offer]) {
+        guard !offers.isEmpty else { return }
+        report(
+            offers.map { offer in
+                ReportedResult(message: offer.delivery.message, outcome: .neverTaken) { [engine] failure in
+                    if failure != nil { engine.inFlight.add([offer]) }
+                }
+            })
+    }
+
+    private func report(_ results: [ReportedResult]) {
+        engine.submit(ReportOperation(results: results, inFlight: engine.inFlight) {})
+        step()
+    }
+
+    /// Takes messages as the relay does: what is offered, or else what is due in the store.
+    func claim(_ lane: DeliveryLane) -> [Delivery] {
+        let now = world.now()
+        let offers = engine.inFlight.take(8, of: lane)
+        let oldest = now.advanced(byMilliseconds: -engine.surroundings.limits.decisionFreshMilliseconds)
+        let isFresh = { (offer: MessagesInFlight.Offer) in
+            offer.decidedAt >= oldest && now <= offer.delivery.expiresAt
+        }
+        giveBack(offers.filter { !isFresh($0) })
+        var deliveries = offers.filter(isFresh).map(\.delivery)
+        if offers.isEmpty, let due = engine.inFlight.due[lane], due <= now {
+            let claimed = Mutex<[Delivery]>([])
+            engine.submit(
+                ClaimOperation(deliveryLane: lane, limit: 8, inFlight: engine.inFlight) { result in
+                    if case .success(let deliveries) = result { claimed.withLock { $0 = deliveries } }
+                })
+            step()
+            deliveries = claimed.withLock { $0 }
+        }
+        taken += deliveries
+        return deliveries
+    }
+
+    /// - Returns: Whether it is recorded.
+    func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) -> Bool {
+        let failure = Mutex<EngineFailure?>(nil)
+        report([
+            ReportedResult(message: message, outcome: .tried(result, retryAt: retryAt)) { outcome in
+                failure.withLock { $0 = outcome }
+            }
+        ])
+        return failure.withLock { $0 == nil }
+    }
+
+    func prune() {
+        let finished = Mutex(false)
+        engine.submit(
+            StepOperation {
+                try $0.view.prune(before: $0.now().advanced(byMilliseconds: -35 * 86_400_000))
+                finished.withLock { $0 = true }
+            })
+        step()
+    }
+}
+
+/// Runs one step of the simulation's own.
+private struct StepOperation: EngineOperation {
+    let body: @Sendable (StepContext) throws -> Void
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .general }
+    init(_ body: @escaping @Sendable (StepContext) throws -> Void) { self.body = body }
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.step(body)
+        return { _ in }
+    }
+    func refuse(_ failure: EngineFailure) {}
+}

@@ -1,0 +1,499 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateTestKit
+import GateVocabulary
+import InMemoryStore
+import PolicyFiles
+import SendPlanning
+import Synchronization
+import Testing
+import WireProtocol
+
+@testable import GatewayPipeline
+
+/// Random commands of a few people, on a store in memory, from a seed: what the law and the answers promise holds over every
+/// sequence, with hops that fail, clocks that step, crashes before and after a commit, and policies that change.
+@Suite struct SimulationTests {
+    /// A million in all.
+    static let commandCount = 125_000
+
+    private static let parts = Result { try SimulatedGateway.Parts() }
+
+    @Test(arguments: 1...8 as ClosedRange<UInt64>)
+    func `no sequence of commands breaks a promise`(_ seed: UInt64) throws {
+        var simulation = try Simulation(seed: seed, parts: Self.parts.get())
+        for number in 0..<Self.commandCount {
+            simulation.step()
+            guard simulation.broken.isEmpty else {
+                Issue.record("seed \(seed), command \(number): \(simulation.broken.joined(separator: "\n"))")
+                return
+            }
+        }
+        try simulation.checkTrail()
+        #expect(simulation.broken == [], "seed \(seed)")
+        // What did not happen was not tried.
+        for (what, count) in simulation.counts.sorted(by: { $0.key < $1.key }) {
+            #expect(count >= Self.commandCount / 25_000, "\(what) happened \(count) times")
+        }
+        #expect(simulation.counts.count == Simulation.kinds.count)
+    }
+}
+
+/// The world around one gateway, and what it must have done by now.
+struct Simulation {
+    /// What has to happen in every run.
+    static let kinds: Set<String> = [
+        "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "in doubt",
+        "cancel",
+        "erasure", "policy", "crash", "lost answer", "conflict", "stale", "capped", "told before",
+    ]
+
+    private let world: SimulatedWorld
+    private let parts: SimulatedGateway.Parts
+    private let trouble: Trouble
+    private let policies: [CompiledPolicy]
+    private var dice: Dice
+    private var policy: CompiledPolicy
+    private var gate: SimulatedGateway
+    private(set) var broken: [String] = []
+    private(set) var counts: [String: Int] = [:]
+
+    private struct Person {
+        var user: String
+        var consentCount = 0
+        /// The consent in force, as answers have it.
+        var consent: String?
+        var commandCount = 0
+        /// Forwards of marketing, newest last.
+        var offers: [Instant] = []
+    }
+    private var people: [Person] = []
+    private var userCount = 0
+
+    private struct Sent {
+        var caller: String
+        var body: JSONObject
+        var reply: SimulatedGateway.Reply
+        var person: Int
+        var user: String
+    }
+    /// The newest sends, for repeats and cancellations.
+    private var sent: [Sent] = []
+    private var idCount = 0
+    /// By send: whose it is, and what.
+    private var sends: [SendID: (user: String, isMarketing: Bool, event: String?)] = [:]
+    private var delivered: [SendID: MessageID] = [:]
+    private var eventsTold: [String: SendID] = [:]
+    private var cancelled: Set<SendID> = []
+
+    /// What goes wrong with the next commits.
+    private final class Trouble: Sendable {
+        let next = Mutex<InMemoryStore.Disturbance?>(nil)
+    }
+
+    init(seed: UInt64, parts: SimulatedGateway.Parts) throws {
+        dice = Dice(seed: seed)
+        world = SimulatedWorld(seed: seed &* 77)
+        self.parts = parts
+        let trouble = Trouble()
+        self.trouble = trouble
+        let first = try Repository.policy()
+        policies = [first, try Self.policy(offersADay: 2)]
+        policy = first
+        let store = InMemoryStore { _ in trouble.next.withLock { $0.take() } }
+        try store.write { try $0.archiveNotices(of: first) }
+        gate = try SimulatedGateway(over: store, world: world, policy: first, parts: parts)
+        gate.setHop(isUsable: true)
+        for _ in 0..<4 { people.append(newPerson()) }
+    }
+
+    /// The repository's rules, but for how many offers a day they let through.
+    private static func policy(offersADay count: Int) throws -> CompiledPolicy {
+        var pages = try Repository.pages()
+        let path = Repository.policies + "/limits.yaml"
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let changed = text.replacing("marketing:\n    - count: 1", with: "marketing:\n    - count: \(count)")
+        try #require(changed != text)
+        pages["limits.yaml"] = try PolicyPage.read(Array(changed.utf8), file: "limits.yaml")
+        // What the repository says about its own caps is not about these.
+        for page in pages.keys where page.hasPrefix("cases/") {
+            pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
+        }
+        return CompiledPolicy(try PolicyBundle.read(documents: pages).get())
+    }
+
+    private mutating func count(_ what: String) { counts[what, default: 0] += 1 }
+    private mutating func require(_ holds: Bool, _ what: @autoclosure () -> String) {
+        if !holds { broken.append(what()) }
+    }
+
+    // MARK: Asking
+
+    /// Asks until it is answered, as a producer does: what a crash or a full disk ate is asked again.
+    private mutating func call(
+        _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil
+    ) -> SimulatedGateway.Reply {
+        while true {
+            let trouble: InMemoryStore.Disturbance? =
+                switch dice.below(400) {
+                case 0...1: .conflict
+                case 2...3: .stale
+                case 4: .unavailable
+                case 5 where dice.onceIn(10): .lostAnswer
+                default: nil
+                }
+            self.trouble.next.withLock { $0 = trouble }
+            let reply = gate.call(caller, method, target, body)
+            self.trouble.next.withLock { $0 = nil }
+            switch trouble {
+            case .conflict: count("conflict")
+            case .stale: count("stale")
+            case .lostAnswer:
+                // The process is gone, and with it what it would have answered.
+                count("lost answer")
+                crash()
+                continue
+            case .unavailable, .otherEntries, nil: break
+            }
+            if reply.status == 503 { continue }
+            return reply
+        }
+    }
+
+    /// The process ends; another one goes on with what was committed.
+    private mutating func crash() {
+        count("crash")
+        let trouble = trouble
+        let store = InMemoryStore(gate.store.committed) { _ in trouble.next.withLock { $0.take() } }
+        do {
+            gate = try SimulatedGateway(over: store, world: world, policy: policy, parts: parts)
+            gate.setHop(isUsable: true)
+        } catch {
+            broken.append("no gateway after a crash: \(error)")
+        }
+    }
+
+    private mutating func newPerson() -> Person {
+        userCount += 1
+        let user = "u_\(userCount)"
+        let recipient = call(
+            "product", "PUT", "/v1/recipients/\(user)",
+            [
+                "region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin",
+                "age": "adult", "privacy": "generic", "push_enabled": true,
+            ])
+        let device = call(
+            "product", "PUT", "/v1/recipients/\(user)/devices/d_1",
+            [
+                "platform": "ios", "app": "no.getdrop.app", "token": .string("token-of-\(user)"),
+                "region": "DE", "time_zone": "Europe/Berlin", "os_permission": "granted",
+                "critical_alerts": false,
+            ])
+        require(recipient.status == 200 && device.status == 200, "\(user) cannot be registered")
+        return Person(user: user)
+    }
+
+    // MARK: One command
+
+    mutating func step() {
+        if broken.isEmpty { act() }
+    }
+
+    private mutating func act() {
+        world.advance(milliseconds: Int64(dice.below(dice.onceIn(200) ? 40_000_000 : 20_000)))
+        let index = dice.below(people.count)
+        people[index].commandCount += 1
+        switch dice.below(100) {
+        case 0..<48: send(to: index)
+        case 48..<54: repeatSend()
+        case 54..<61: consent(of: index)
+        case 61..<66: withdraw(of: index)
+        case 66..<69: cancel()
+        case 69..<89: relay()
+        case 89..<93: report()
+        case 93: update(index)
+        case 94: clock()
+        case 95 where dice.onceIn(4): swapPolicy()
+        case 96 where dice.onceIn(20): crash()
+        case 97 where people[index].commandCount > 60: forget(index)
+        case 98 where dice.onceIn(100): gate.prune()
+        default: hop()
+        }
+    }
+
+    private mutating func send(to index: Int) {
+        let user = people[index].user
+        idCount += 1
+        let id: JSONValue = .string("s\(idCount)")
+        var (caller, event): (String, String?) = ("payments", nil)
+        let body: JSONObject
+        switch dice.below(10) {
+        case 0..<4:
+            caller = "marketing"
+            body = example("promo.offer", id, to: user, as: caller)
+        case 4..<6:
+            caller = "security"
+            body = example("security.new_login", id, to: user, as: caller)
+        case 6..<8:
+            var once = example("transfer.sent", id, to: user, as: caller)
+            let value = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a\(10 + dice.below(12))"
+            event = "\(user) \(value)"
+            once["params"] = .object(
+                once["params"]!.objectValue!.setting("transaction_id", to: .string(value)))
+            body = once
+        default: body = example("transaction.remittance_sent", id, to: user, as: caller)
+        }
+        let reply = call(caller, "POST", "/v1/sends", body)
+        judge(reply, of: caller, to: index, event: event)
+        sent.append(Sent(caller: caller, body: body, reply: reply, person: index, user: user))
+        if sent.count > 64 { sent.removeFirst() }
+    }
+
+    private static let examples = Mutex<[String: JSONObject]>([:])
+
+    private mutating func example(
+        _ type: String, _ id: JSONValue, to user: String, as caller: String
+    ) -> JSONObject {
+        let known = Self.examples.withLock { $0[type] }
+        var body = known ?? gate.call(caller, "GET", "/v1/types/\(type)").json["example"]?.objectValue ?? [:]
+        Self.examples.withLock { $0[type] = body }
+        body["id"] = id
+        body["recipient"] = ["user": .string(user)]
+        return body
+    }
+
+    /// What an answer may say, given all that was answered before.
+    private mutating func judge(
+        _ reply: SimulatedGateway.Reply, of caller: String, to index: Int, event: String?
+    ) {
+        let person = people[index]
+        guard reply.status == 202 || reply.status == 403 else {
+            return require(false, "a send is answered \(reply.status): \(reply.json)")
+        }
+        requireEntry(of: reply)
+        let now = world.now()
+        if reply.status == 403 {
+            count("refusal")
+            if reply["reason"] == "frequency_cap" { count("capped") }
+            if reply["reason"] == "repeated" { count("told before") }
+            return
+        }
+        guard let send = reply["send_id"].flatMap(SendID.init(uuidText:)) else {
+            return require(false, "an answer without a send: \(reply.json)")
+        }
+        let isMarketing = caller == "marketing"
+        if reply.json["replayed"] == nil || reply.json["replayed"] == false {
+            sends[send] = (person.user, isMarketing, event)
+        } else if sends[send] == nil {
+            // The answer to the first asking was lost.
+            sends[send] = (person.user, isMarketing, event)
+        }
+        guard reply["outcome"] == "forward" else { return }
+        count("forward")
+        if isMarketing {
+            require(person.consent != nil, "an offer to \(person.user) without a consent: \(reply.json)")
+            let cap = policy.bundle.limits.categories[.marketing]
+            let since = now.advanced(bySeconds: -(cap?.windowSeconds ?? 0))
+            people[index].offers.append(now)
+            let counted = people[index].offers.count { $0 > since }
+            // A policy that let more through may have been in force a moment ago.
+            require(counted <= 2, "\(counted) offers a day to \(person.user)")
+            if people[index].offers.count > 8 { people[index].offers.removeFirst() }
+        }
+    }
+
+    /// Whatever is answered is in the trail, where the answer says.
+    private mutating func requireEntry(of reply: SimulatedGateway.Reply) {
+        guard let trail = reply.json["trail"]?.objectValue, let index = trail["index"]?.integerValue,
+            let leaf = trail["leaf"]?.stringValue
+        else { return require(false, "an answer without its entry: \(reply.json)") }
+        let entries = gate.store.committed.entries
+        require(
+            entries.indices.contains(Int(index)) && Hexadecimal.encode(entries[Int(index)].leaf) == leaf,
+            "entry \(index) is not the one that was answered")
+    }
+
+    private mutating func repeatSend() {
+        guard !sent.isEmpty else { return }
+        let earlier = dice.one(of: sent)
+        guard people[earlier.person].user == earlier.user else { return }
+        let again = call(earlier.caller, "POST", "/v1/sends", earlier.body)
+        count("repeat")
+        require(
+            again.status == earlier.reply.status && again.json["replayed"] == true
+                && again["send_id"] == earlier.reply["send_id"] && again["reason"] == earlier.reply["reason"],
+            "a repeat of \(earlier.reply.json) is answered \(again.json)")
+    }
+
+    private mutating func consent(of index: Int) {
+        guard
+            let notice = policy.bundle.notices.values.first(where: {
+                $0.key.id == "promo" && $0.key.language == "en"
+            })
+        else { return }
+        people[index].consentCount += 1
+        let id = "c\(people[index].consentCount)"
+        let reply = call(
+            "product", "POST", "/v1/recipients/\(people[index].user)/consents",
+            [
+                "id": .string(id), "purpose": "marketing", "channel": "push", "state": "given",
+                "event_time": .string(world.now().rfc3339), "method": "in_app_toggle", "jurisdiction": "DE",
+                "notice": [
+                    "id": .string(notice.key.id), "version": .string(notice.key.version),
+                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                ],
+            ])
+        require(reply.status == 200, "a consent is answered \(reply.status): \(reply.json)")
+        requireEntry(of: reply)
+        count("consent")
+        people[index].consent = id
+    }
+
+    private mutating func withdraw(of index: Int) {
+        let user = people[index].user
+        let reply: SimulatedGateway.Reply
+        if let consent = people[index].consent, dice.onceIn(2) {
+            reply = call("product", "POST", "/v1/recipients/\(user)/consents/\(consent)/withdraw")
+        } else {
+            reply = call(
+                "product", "PUT", "/v1/recipients/\(user)/preferences/marketing",
+                ["state": "user_off", "source": "in_app_settings", "channel": "push"])
+        }
+        require(reply.status == 200, "a withdrawal is answered \(reply.status): \(reply.json)")
+        requireEntry(of: reply)
+        count("withdrawal")
+        people[index].consent = nil
+    }
+
+    private mutating func cancel() {
+        guard let send = sent.last(where: { $0.reply.status == 202 }), let id = send.reply["send_id"],
+            people[send.person].user == send.user
+        else { return }
+        let reply = call(send.caller, "POST", "/v1/sends/\(id)/cancel")
+        require(reply.status == 200, "a cancellation is answered \(reply.status): \(reply.json)")
+        count("cancel")
+        if let send = SendID(uuidText: id), reply.json["gone"] == [] { cancelled.insert(send) }
+    }
+
+    private mutating func relay() {
+        for lane in DeliveryLane.allCases {
+            for delivery in gate.claim(lane) { take(delivery) }
+        }
+    }
+
+    /// What the relay is given may go.
+    private mutating func take(_ delivery: Delivery) {
+        guard let send = sends[delivery.send] else { return }
+        let person = people.first { $0.user == send.user }
+        require(person != nil, "a message to \(send.user), who is forgotten")
+        require(
+            !send.isMarketing || person?.consent != nil || delivery.attemptCount > 0,
+            "an offer to \(send.user) goes after its consent was withdrawn")
+        require(!cancelled.contains(delivery.send), "send \(delivery.send) goes after it was cancelled")
+        let first = delivered[delivery.send] ?? delivery.message
+        require(first == delivery.message, "send \(delivery.send) has two messages for one device")
+        delivered[delivery.send] = first
+    }
+
+    private mutating func report() {
+        guard !gate.taken.isEmpty else { return }
+        let delivery = gate.taken.remove(at: dice.below(gate.taken.count))
+        let later = world.now().advanced(byMilliseconds: Int64(dice.below(20_000)))
+        switch dice.below(10) {
+        case 0..<6:
+            guard gate.report(delivery.message, .accepted(status: 202), retryAt: nil) else { return }
+            count("handed over")
+            guard let event = sends[delivery.send]?.event else { return }
+            let other = eventsTold[event]
+            require(other == nil || other == delivery.send, "\(event) is told twice")
+            eventsTold[event] = delivery.send
+        case 6..<8:
+            count("turned away")
+            _ = gate.report(
+                delivery.message,
+                dice.onceIn(2) ? .notWritten("down") : .busy(status: 503, retryAfterMilliseconds: nil),
+                retryAt: later)
+        case 8:
+            count("in doubt")
+            _ = gate.report(delivery.message, .ambiguous("reset"), retryAt: later)
+        default: _ = gate.report(delivery.message, .refused(status: 410), retryAt: nil)
+        }
+    }
+
+    private mutating func update(_ index: Int) {
+        let reply = call(
+            "product", "PUT", "/v1/recipients/\(people[index].user)/devices/d_1",
+            [
+                "platform": "ios", "app": "no.getdrop.app",
+                "token": .string("token-of-\(people[index].user)-\(dice.below(3))"),
+                "region": "DE", "time_zone": "Europe/Berlin",
+                "os_permission": dice.onceIn(3) ? "denied" : "granted", "critical_alerts": false,
+            ])
+        require(reply.status == 200, "a device is answered \(reply.status): \(reply.json)")
+    }
+
+    /// A clock that is set back further than it may be stops everything until it is right.
+    private mutating func clock() {
+        world.step(milliseconds: -5_000)
+        let count = gate.store.committed.entries.count
+        let reply = gate.call(
+            "payments", "POST", "/v1/sends",
+            example("transaction.remittance_sent", "clock-\(idCount)", to: people[0].user, as: "payments"))
+        if reply.status != 503 { require(reply.status == 202 || reply.status == 403, "\(reply.json)") }
+        require(
+            reply.status != 503 || gate.store.committed.entries.count == count,
+            "something is recorded under a clock that is refused")
+        world.step(milliseconds: 5_000)
+    }
+
+    private mutating func swapPolicy() {
+        count("policy")
+        policy = dice.one(of: policies)
+        gate.replacePolicy(with: policy)
+    }
+
+    private mutating func hop() { gate.setHop(isUsable: !dice.onceIn(3)) }
+
+    /// A person is forgotten, and somebody new takes their place.
+    private mutating func forget(_ index: Int) {
+        let reply = call("product", "DELETE", "/v1/recipients/\(people[index].user)")
+        require(reply.status == 200 || reply.status == 404, "an erasure is answered \(reply.status)")
+        count("erasure")
+        gate.taken.removeAll { sends[$0.send]?.user == people[index].user }
+        people[index] = newPerson()
+    }
+
+    // MARK: At the end
+
+    /// The trail is dense, its times rise, each entry says its own place, and every decision comes out again.
+    mutating func checkTrail() throws {
+        let entries = gate.store.committed.entries
+        var newest = Instant(milliseconds: 0)
+        let byDigest = Dictionary(uniqueKeysWithValues: policies.map { ($0.digest, $0) })
+        var decisionCount = 0
+        for (index, entry) in entries.enumerated() {
+            require(entry.index == UInt64(index) && entry.time >= newest, "entry \(index) is out of order")
+            newest = entry.time
+            let json = try CanonicalJSON.read(entry.bytes)
+            require(json["index"]?.integerValue == Int64(index), "entry \(index) calls itself another")
+            switch replay(entry.bytes, policies: { byDigest[$0] }) {
+            case .same: decisionCount += 1
+            case .differs(let differences):
+                require(false, "entry \(index) is decided otherwise: \(differences)")
+            case .notReplayable: break
+            }
+            if !broken.isEmpty { return }
+        }
+        require(decisionCount > entries.count / 3, "only \(decisionCount) decisions were replayed")
+    }
+}
+
+extension JSONObject {
+    fileprivate func setting(_ member: String, to value: JSONValue) -> JSONObject {
+        var object = self
+        object[member] = value
+        return object
+    }
+}
