@@ -13,9 +13,9 @@ import Synchronization
 /// tiles, before the checkpoint: a restart integrates the same entries again, finds them equal and
 /// signs. After the checkpoint, before the mark: the same, with nothing left to write.
 package final class TrailPublisher: Sendable {
-    /// The least time between two checkpoints, in milliseconds, so that a busy gateway signs a few times a
-    /// second and not after every commit.
-    package static let checkpointIntervalMilliseconds = 200
+    /// The least time between two checkpoints, in milliseconds, so that a busy gateway signs and synchronizes files twice a
+    /// second and not after every commit. An entry waits for half of the second that it is promised in.
+    package static let checkpointIntervalMilliseconds = 500
     /// How long after a failure the publisher tries again, in milliseconds.
     package static let retryMilliseconds = 1000
     /// Entries taken at once: sixteen full bundles of the tile layout.
@@ -118,6 +118,24 @@ package final class TrailPublisher: Sendable {
         }
     }
 
+    /// Brings entries into the tree, as many as there are or as one checkpoint's time allows.
+    ///
+    /// - Returns: The size of the tree; `nil` when there was nothing. And whether it was all there is.
+    private func integrate(
+        from index: UInt64, _ startedAt: Instant
+    ) throws -> (size: UInt64?, isEverything: Bool) {
+        var size: UInt64?
+        let end = startedAt.advanced(byMilliseconds: Int64(intervalMilliseconds))
+        repeat {
+            let entries = try store.read {
+                try $0.entries(from: size ?? index, limit: Self.chunkEntryCount)
+            }
+            if !entries.isEmpty { size = try library.integrate(entries) }
+            if entries.count < Self.chunkEntryCount { return (size, true) }
+        } while clock.now() < end
+        return (size, false)
+    }
+
     private func publishEverything() -> Bool {
         do {
             while true {
@@ -125,19 +143,21 @@ package final class TrailPublisher: Sendable {
                 let known = state.withLock { $0.publishedSize }
                 let from = known > 0 ? known : try store.read { try $0.publishedSize() }
                 let startedAt = clock.now()
-                let entries = try store.read { try $0.entries(from: from, limit: Self.chunkEntryCount) }
-                if entries.isEmpty {
+                let (size, isEverything) = try integrate(from: from, startedAt)
+                if let size {
+                    try library.publish()
+                    state.withLock {
+                        $0.publishedSize = size
+                        $0.lastFailure = nil
+                        $0.oldestUnpublished = startedAt
+                    }
+                    mark(size)
+                }
+                if isEverything {
+                    // What was committed since has a wake of its own.
                     state.withLock { if !$0.isWakePending { $0.oldestUnpublished = nil } }
                     return true
                 }
-                let size = try library.integrate(entries)
-                try library.publish()
-                state.withLock {
-                    $0.publishedSize = size
-                    $0.lastFailure = nil
-                    $0.oldestUnpublished = startedAt
-                }
-                mark(size)
             }
         } catch TrailLibraryError.lostDurability(let what) {
             durabilityLost(what)

@@ -106,9 +106,12 @@ package struct PrivateKeyFile: Sendable {
         }
         let directory = open(
             String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if directory >= 0 {
-            fsync(directory)
-            close(directory)
+        guard directory >= 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
+        defer { close(directory) }
+        guard fsync(directory) == 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
     }
 

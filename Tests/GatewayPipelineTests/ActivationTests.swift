@@ -3,6 +3,7 @@ import CompliancePolicy
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import SQLiteStore
 import Testing
 
 /// Which bundle an activation puts in force.
@@ -35,6 +36,9 @@ import Testing
         #expect(try gate.entries().count == entryCount)
         try await gate.activate(swapped)
         #expect(gate.inForce.current.digest == swapped.digest)
+        // Replay finds it, and a restart knows what was in force.
+        #expect(gate.library.archived(swapped.digest) == swapped.bundle.canonicalJSON)
+        #expect(try gate.store.read { try $0.activatedPolicy() } == ActivatedPolicy(swapped))
     }
 }
 

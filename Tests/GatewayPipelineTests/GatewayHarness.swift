@@ -106,6 +106,7 @@ final class MemoryLibrary: TrailLibrary {
     }
     func file(_ path: String) throws -> [UInt8]? { nil }
     let archiveFailure = Mutex<TrailLibraryError?>(nil)
+    func archived(_ digest: PolicyDigest) -> [UInt8]? { policies.withLock { $0[digest] } }
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {
         if let failure = archiveFailure.withLock({ $0 }) { throw failure }
         policies.withLock { $0[digest] = canonical }

@@ -19,6 +19,7 @@ package struct StoreContents: Sendable {
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
     var eventRecords: [EventRecord] = []
+    private var deviceOfToken: [String: (subject: SubjectID, tag: Tag)] = [:]
     private var eventsOfSend: [SendID: [EventRecord]] = [:]
     package internal(set) var entries: [StoredEntry] = []
     /// Entries before this index are published, and held no longer.
@@ -69,6 +70,7 @@ package struct StoreContents: Sendable {
             subjects[subject.id] = subject
         }
         for (subject, state) in change.states.pairs {
+            indexTokens(of: state, insteadOf: states[subject]?.devices ?? [])
             states[subject] = state
         }
         for var event in change.consents {
@@ -106,6 +108,18 @@ package struct StoreContents: Sendable {
             heldFrom = Int(size) / 256 * 256
         }
         return change.prunedBefore.map { prune(before: $0) } ?? 0
+    }
+
+    /// A token leads to the device that was put with it last.
+    private mutating func indexTokens(of state: RecipientState, insteadOf old: [DeviceRecord]) {
+        for device in old where device.isActive && !state.devices.contains(device) {
+            if deviceOfToken[device.tokenIdentity]?.tag == device.tag {
+                deviceOfToken[device.tokenIdentity] = nil
+            }
+        }
+        for device in state.devices where device.isActive && !old.contains(device) {
+            deviceOfToken[device.tokenIdentity] = (state.subject, device.tag)
+        }
     }
 
     private mutating func write(_ write: Change.DutyWrite) {
@@ -194,8 +208,8 @@ extension StoreContents: StoreReading {
     }
 
     package func device(withToken identity: String) throws -> DeviceRecord? {
-        states.values.lazy.flatMap(\.devices).filter { $0.isActive && $0.tokenIdentity == identity }
-            .max { $0.seenAt < $1.seenAt }
+        guard let (subject, tag) = deviceOfToken[identity] else { return nil }
+        return states[subject]?.devices.first { $0.tag == tag }
     }
 
     package func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {

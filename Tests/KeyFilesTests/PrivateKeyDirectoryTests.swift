@@ -106,11 +106,11 @@ import Testing
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
             let key = try PrivateKeyFile.generate(.origin, at: Self.now)
             let file = try key.create(in: path, wrappedBy: nil)
-            let bytes = FileManager.default.contents(atPath: file)
+            let bytes = try Data(contentsOf: URL(filePath: file))
             var other = try PrivateKeyFile.generate(.origin, at: Self.now)
             other.id = key.id
             #expect(throws: KeyFileError.exists(path: file)) { try other.create(in: path, wrappedBy: nil) }
-            #expect(bytes != nil && FileManager.default.contents(atPath: file) == bytes)
+            #expect(try !bytes.isEmpty && Data(contentsOf: URL(filePath: file)) == bytes)
         }
     }
 

@@ -169,10 +169,14 @@ final class SimulatedGateway {
         // A repeated answer is read on a reader's thread.
         answered.wait()
         let answer = reply.withLock { $0! }
-        guard case .object(let json) = try? CanonicalJSON.read(answer.body) else {
-            return Reply(status: answer.status, json: [:])
+        do {
+            guard case .object(let json) = try CanonicalJSON.read(answer.body) else {
+                return Reply(status: answer.status, json: [:])
+            }
+            return Reply(status: answer.status, json: json)
+        } catch {
+            return Reply(status: 0, json: ["unreadable": .string("\(error)")])
         }
-        return Reply(status: answer.status, json: json)
     }
 
     // MARK: The relay
