@@ -22,7 +22,7 @@ import time
 
 PROCESSES = "SendgateEndToEndTests"
 # Modules whose suites are processes of their own; the longest module would otherwise be the length of the run.
-SPLIT = {PROCESSES, "SendgateCommandTests", "CompliancePolicyTests"}
+SPLIT = {PROCESSES, "SendgateCommandTests", "CompliancePolicyTests", "SimulationTests"}
 ALONE = f"{PROCESSES}.Alone"
 # Two processors: what computes runs two abreast, what mostly waits for other processes three.
 ABREAST = {"modules": 2, "processes": 3}

@@ -280,10 +280,12 @@ extension StepContext {
         else { throw EngineFailure.outboxFull }
         // Rounded up: of what may wait for one person in all, the share is not less than its percentage.
         let rest = 100 - limits.securitySharePercent
-        let personMax =
-            isSecurity
-            ? (limits.outboxRowCountPerPersonMax * 100 + rest - 1) / rest : limits.outboxRowCountPerPersonMax
-        guard try view.outboxCount(of: subject, limit: personMax) < personMax else {
+        let personMax = (limits.outboxRowCountPerPersonMax * 100 + rest - 1) / rest
+        // Counted once for everybody who asks in a batch, so as far as security may go.
+        guard
+            try view.outboxCount(of: subject, limit: personMax)
+                < (isSecurity ? personMax : limits.outboxRowCountPerPersonMax)
+        else {
             throw EngineFailure.outboxFullForRecipient
         }
     }

@@ -47,9 +47,10 @@ struct Lookups {
     }
 
     private static func register(_ number: Int, in transaction: StepView) throws {
-        let subject = try transaction.makeSubject(
-            for: UserID("u_\(number)"), subject: SubjectID(high: UInt64(number), low: ~UInt64(number))
-        ).id
+        let subject = SubjectID(high: UInt64(number), low: ~UInt64(number))
+        transaction.add(
+            Subject(id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount)),
+            for: UserID("u_\(number)"))
         let region = RegionObservation(code: RegionCode("DE")!, source: .kyc, observedAt: at)
         try transaction.putRecipient(
             RecipientRecord(

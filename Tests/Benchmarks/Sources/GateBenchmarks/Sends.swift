@@ -178,8 +178,10 @@ final class Sends: Sendable {
 
     private static func register(_ number: Int, in transaction: StepView) throws {
         let at = WallClock().now()
-        let subject = try transaction.makeSubject(
-            for: UserID("u_\(number)"), subject: OpenSSLIdentifiers().newSubjectID())
+        let subject = Subject(
+            id: try OpenSSLIdentifiers().newSubjectID(),
+            tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
+        transaction.add(subject, for: UserID("u_\(number)"))
         let region = RegionObservation(code: RegionCode("DE")!, source: .kyc, observedAt: at)
         try transaction.putRecipient(
             RecipientRecord(

@@ -1,0 +1,145 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateTestKit
+import GateVocabulary
+import InMemoryStore
+import Synchronization
+import Testing
+
+@testable import GatewayPipeline
+
+/// What the port lets a store say, and steps that SQLite never makes necessary.
+@Suite struct PortTests {
+    private static let parts = Result { try SimulatedGateway.Parts() }
+
+    private final class Next: Sendable {
+        let disturbance = Mutex<InMemoryStore.Disturbance?>(nil)
+    }
+
+    private func gate(
+        _ contents: StoreContents = StoreContents()
+    ) throws -> (gate: SimulatedGateway, next: Next, world: SimulatedWorld) {
+        let next = Next()
+        let world = SimulatedWorld(seed: 4)
+        let policy = try Repository.policy()
+        let store = InMemoryStore(contents) { _ in next.disturbance.withLock { $0.take() } }
+        try store.write { try $0.archiveNotices(of: policy) }
+        let gate = try SimulatedGateway(over: store, world: world, policy: policy, parts: Self.parts.get())
+        gate.setHop(isUsable: true)
+        return (gate, next, world)
+    }
+
+    private func register(_ user: String, at gate: SimulatedGateway) throws {
+        let recipient = gate.call(
+            "product", "PUT", "/v1/recipients/\(user)",
+            [
+                "region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin",
+                "age": "adult", "privacy": "generic", "push_enabled": true,
+            ])
+        let device = gate.call(
+            "product", "PUT", "/v1/recipients/\(user)/devices/d_1",
+            [
+                "platform": "ios", "app": "no.getdrop.app", "token": .string("token-of-\(user)"),
+                "os_permission": "granted", "critical_alerts": false,
+            ])
+        try #require(recipient.status == 200 && device.status == 200)
+    }
+
+    private func example(
+        _ type: String, _ id: String, to user: String, as caller: String, at gate: SimulatedGateway
+    ) throws -> JSONObject {
+        let answer = gate.call(caller, "GET", "/v1/types/\(type)")
+        var body = try #require(answer.json["example"]?.objectValue)
+        body["id"] = .string(id)
+        body["recipient"] = ["user": .string(user)]
+        return body
+    }
+
+    @Test func `entries of others in front of a batch's own move them, and everything that cites them`()
+        throws
+    {
+        let (gate, next, _) = try gate()
+        try register("u_1", at: gate)
+        let body = try example("transaction.remittance_sent", "s1", to: "u_1", as: "payments", at: gate)
+        let before = gate.store.committed.entries.count
+        next.disturbance.withLock { $0 = .otherEntries([Array("{}".utf8), Array("[]".utf8)]) }
+        let reply = gate.call("payments", "POST", "/v1/sends", body)
+        #expect(reply.status == 202)
+        let index = try #require(reply.json["trail"]?["index"]?.integerValue)
+        #expect(Int(index) == before + 2)
+        let entry = gate.store.committed.entries[Int(index)]
+        #expect(reply.json["trail"]?["leaf"]?.stringValue == Hexadecimal.encode(entry.leaf))
+        #expect(try CanonicalJSON.read(entry.bytes)["index"]?.integerValue == index)
+        // The row leads there, too.
+        let again = gate.call("payments", "POST", "/v1/sends", body)
+        #expect(again.json["replayed"] == true && again.json["trail"]?["index"]?.integerValue == index)
+    }
+
+    @Test(arguments: ["conflict", "stale"])
+    func `what others changed meanwhile is stepped again, and nothing happens twice`(_ what: String) throws {
+        let (gate, next, _) = try gate()
+        try register("u_1", at: gate)
+        let body = try example("transaction.remittance_sent", "s1", to: "u_1", as: "payments", at: gate)
+        let before = gate.store.committed.entries.count
+        next.disturbance.withLock { $0 = what == "stale" ? .stale : .conflict }
+        #expect(gate.call("payments", "POST", "/v1/sends", body).status == 202)
+        #expect(gate.store.committed.entries.count == before + 1)
+        #expect(gate.store.committed.outbox.count == 1)
+        #expect(gate.claim(.general).count == 1 && gate.claim(.general).isEmpty)
+    }
+
+    @Test func `what is said of two people comes to the same in any order`() throws {
+        let (base, _, _) = try gate()
+        for user in ["u_1", "u_2"] { try register(user, at: base) }
+        let policy = try Repository.policy()
+        let notice = try #require(
+            policy.bundle.notices.values.first { $0.key.id == "promo" && $0.key.language == "en" })
+        func commands(_ user: String) -> [(SimulatedGateway, SimulatedWorld) throws -> String] {
+            [
+                { gate, world in
+                    let reply = gate.call(
+                        "product", "POST", "/v1/recipients/\(user)/consents",
+                        [
+                            "id": "c1", "purpose": "marketing", "channel": "push", "state": "given",
+                            "event_time": .string(world.now().rfc3339), "method": "in_app_toggle",
+                            "jurisdiction": "DE",
+                            "notice": [
+                                "id": .string(notice.key.id), "version": .string(notice.key.version),
+                                "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+                            ],
+                        ])
+                    return "\(user) \(reply.status)"
+                },
+                { gate, _ in
+                    let body = try example("promo.offer", "p-\(user)", to: user, as: "marketing", at: gate)
+                    let reply = gate.call("marketing", "POST", "/v1/sends", body)
+                    return "\(user) \(reply.status) \(reply["reason"] ?? "")"
+                },
+                { gate, _ in
+                    let reply = gate.call(
+                        "product", "PUT", "/v1/recipients/\(user)/preferences/marketing",
+                        ["state": "user_off", "source": "in_app_settings", "channel": "push"])
+                    return "\(user) \(reply.status)"
+                },
+                { gate, _ in
+                    let body = try example("promo.offer", "q-\(user)", to: user, as: "marketing", at: gate)
+                    let reply = gate.call("marketing", "POST", "/v1/sends", body)
+                    return "\(user) \(reply.status) \(reply["reason"] ?? "")"
+                },
+            ]
+        }
+        let (one, two) = (commands("u_1"), commands("u_2"))
+        let orders = [
+            one + two, two + one, zip(one, two).flatMap { [$0, $1] }, zip(two, one).flatMap { [$0, $1] },
+        ]
+        var seen: Set<[String]> = []
+        var states: Set<[SubjectID: RecipientState]> = []
+        for order in orders {
+            let (gate, _, world) = try gate(base.store.committed)
+            seen.insert(try order.map { try $0(gate, world) }.sorted())
+            states.insert(gate.store.committed.states)
+        }
+        #expect(seen.count == 1 && states.count == 1, "\(seen)")
+        #expect(seen.first?.contains("u_1 202 allowed") == true && seen.first?.count == 8, "\(seen)")
+    }
+}
