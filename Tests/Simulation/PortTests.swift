@@ -88,6 +88,82 @@ import Testing
         #expect(gate.claim(.general).count == 1 && gate.claim(.general).isEmpty)
     }
 
+    /// Does something in steps, and may fail after some of them.
+    private struct Steps: EngineOperation {
+        let body: @Sendable (Batch) throws -> Void
+        var caller: CallerName? { nil }
+        var lane: EngineLane { .general }
+        func perform(in batch: Batch) throws -> Completion {
+            try body(batch)
+            return { _ in }
+        }
+        func refuse(_ failure: EngineFailure) {}
+    }
+
+    @Test func `an operation that fails after some of its steps leaves nothing, and its neighbours go on`()
+        throws
+    {
+        let (gate, _, _) = try gate()
+        try register("u_1", at: gate)
+        let body = try example("transaction.remittance_sent", "s1", to: "u_1", as: "payments", at: gate)
+        gate.engine.submit(
+            Steps { batch in
+                try batch.step { try $0.view.setSetting("half", to: "done") }
+                throw EngineFailure.overloaded
+            })
+        #expect(gate.call("payments", "POST", "/v1/sends", body).status == 202)
+        #expect(try gate.store.read { try $0.setting("half") } == nil)
+    }
+
+    @Test func `a send counts once, however often it is forwarded and in however many batches`() throws {
+        let store = InMemoryStore()
+        let (subject, send) = (SubjectID(high: 1, low: 1), SendID(high: 1, low: 2))
+        let type = TypeID("transfer.received")
+        func count(_ view: StepView, at seconds: Int64) throws {
+            try view.countForward(
+                of: subject, type: type, category: .transactional, at: Instant(seconds: seconds), send: send)
+        }
+        try store.write { view in
+            try view.put(RecipientState(subject))
+            try view.insertSend(
+                SendRecord(
+                    id: send, caller: CallerName("payments"), idHash: [1], contentMAC: [2], subject: subject,
+                    type: type, category: .transactional, channel: .push, receivedAt: Instant(seconds: 10),
+                    entryIndex: 0, requestID: "r", destinationNames: [:]))
+            try count(view, at: 10)
+        }
+        try store.write { view in
+            try count(view, at: 20)
+            let known = try view.forwards(of: subject, since: Instant(seconds: 0), limit: 9)
+            #expect(known.map(\.at) == [Instant(seconds: 10)])
+        }
+    }
+
+    @Test func `who is forgotten and comes back in one batch is somebody new`() throws {
+        let (gate, _, _) = try gate()
+        let user = UserID("u_9")
+        let seen = Mutex<[SubjectID]>([])
+        @Sendable func register(_ step: StepContext) throws {
+            #expect(try step.view.subject(of: user) == nil)
+            let subject = try step.view.makeSubject(for: user).id
+            try step.view.put(RecipientState(subject))
+            seen.withLock { $0.append(subject) }
+        }
+        gate.engine.submit(
+            Steps { batch in
+                seen.withLock { $0 = [] }
+                try batch.step(register)
+                let first = seen.withLock { $0.last! }
+                try batch.step { try $0.view.eraseSubject(first) }
+                try batch.step(register)
+            })
+        _ = gate.call("payments", "GET", "/v1/types")
+        let subjects = seen.withLock { $0 }
+        #expect(Set(subjects).count == 2 && subjects.count == 2)
+        try gate.store.finishErasures()
+        #expect(try gate.store.read { try $0.subject(of: user)?.id } == subjects.last)
+    }
+
     @Test func `what is said of two people comes to the same in any order`() throws {
         let (base, _, _) = try gate()
         for user in ["u_1", "u_2"] { try register(user, at: base) }

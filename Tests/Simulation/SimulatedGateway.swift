@@ -151,6 +151,21 @@ final class SimulatedGateway {
     }
 
     func call(_ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil) -> Reply {
+        callTogether([(caller, method, target, body)])[0]
+    }
+
+    /// Asks for several things that come into one batch.
+    func callTogether(
+        _ calls: [(caller: String, method: String, target: String, body: JSONObject?)]
+    ) -> [Reply] {
+        let asked = calls.map { ask($0.caller, $0.method, $0.target, $0.body) }
+        step()
+        return asked.map { $0() }
+    }
+
+    private func ask(
+        _ caller: String, _ method: String, _ target: String, _ body: JSONObject?
+    ) -> () -> Reply {
         let peer = Peer(
             credentials: PeerCredentials(
                 userID: Self.users[caller] ?? 4242, groupID: 100, processID: 1, supplementaryGroups: []),
@@ -159,23 +174,18 @@ final class SimulatedGateway {
             kind: .single, method: method, target: target,
             headers: body == nil ? [] : [("content-type", "application/json")],
             body: body.map { CanonicalJSON.write(.object($0)) } ?? [])
-        let reply = Mutex<WireReply?>(nil)
-        let answered = DispatchSemaphore(value: 0)
-        gateway.handle(request, from: peer) { answer in
-            reply.withLock { $0 = answer }
-            answered.signal()
-        }
-        step()
-        // A repeated answer is read on a reader's thread.
-        answered.wait()
-        let answer = reply.withLock { $0! }
-        do {
-            guard case .object(let json) = try CanonicalJSON.read(answer.body) else {
-                return Reply(status: answer.status, json: [:])
+        let box = ReplyBox()
+        gateway.handle(request, from: peer) { box.put($0) }
+        return {
+            let answer = box.take()
+            do {
+                guard case .object(let json) = try CanonicalJSON.read(answer.body) else {
+                    return Reply(status: answer.status, json: [:])
+                }
+                return Reply(status: answer.status, json: json)
+            } catch {
+                return Reply(status: 0, json: ["unreadable": .string("\(error)")])
             }
-            return Reply(status: answer.status, json: json)
-        } catch {
-            return Reply(status: 0, json: ["unreadable": .string("\(error)")])
         }
     }
 
@@ -243,6 +253,20 @@ final class SimulatedGateway {
                 finished.withLock { $0 = true }
             })
         step()
+    }
+}
+
+/// Where an answer will be. A repeated one is read on a reader's thread.
+private final class ReplyBox: Sendable {
+    private let reply = Mutex<WireReply?>(nil)
+    private let answered = DispatchSemaphore(value: 0)
+    func put(_ answer: WireReply) {
+        reply.withLock { $0 = answer }
+        answered.signal()
+    }
+    func take() -> WireReply {
+        answered.wait()
+        return reply.withLock { $0! }
     }
 }
 

@@ -68,6 +68,7 @@ struct Simulation {
         "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "in doubt",
         "cancel",
         "erasure", "policy", "crash", "lost answer", "conflict", "stale", "capped", "told before",
+        "together",
     ]
 
     private let world: SimulatedWorld
@@ -226,7 +227,9 @@ struct Simulation {
         let index = dice.below(people.count)
         people[index].commandCount += 1
         switch dice.below(100) {
-        case 0..<54: send(to: index)
+        case 0..<44: send(to: index)
+        case 44..<48: sendTogether()
+        case 48..<54: send(to: index)
         case 54..<60: repeatSend()
         case 60..<63: consent(of: index)
         case 63..<66: withdraw(of: index)
@@ -243,7 +246,44 @@ struct Simulation {
         }
     }
 
+    /// Sends that come into one batch, some of them twice: each as if it had come by itself.
+    private mutating func sendTogether() {
+        var drafts: [(index: Int, caller: String, body: JSONObject, event: String?)] = []
+        for _ in 0..<(2 + dice.below(5)) {
+            if let earlier = drafts.last, dice.onceIn(4) {
+                drafts.append(earlier)
+            } else {
+                let index = dice.below(people.count)
+                let (caller, body, event) = draft(to: index)
+                drafts.append((index, caller, body, event))
+            }
+        }
+        let replies = gate.callTogether(drafts.map { ($0.caller, "POST", "/v1/sends", $0.body) })
+        count("together")
+        var first: [String: SimulatedGateway.Reply] = [:]
+        for (draft, reply) in zip(drafts, replies) {
+            let id = draft.body["id"]?.stringValue ?? ""
+            if let earlier = first[id] {
+                require(
+                    reply.json["replayed"] == true && reply["send_id"] == earlier["send_id"],
+                    "one id twice in a batch: \(earlier.json) and \(reply.json)")
+            } else {
+                first[id] = reply
+                judge(reply, of: draft.caller, to: draft.index, event: draft.event)
+            }
+        }
+    }
+
     private mutating func send(to index: Int) {
+        let (caller, body, event) = draft(to: index)
+        let user = people[index].user
+        let reply = call(caller, "POST", "/v1/sends", body)
+        judge(reply, of: caller, to: index, event: event)
+        sent.append(Sent(caller: caller, body: body, reply: reply, person: index, user: user))
+        if sent.count > 64 { sent.removeFirst() }
+    }
+
+    private mutating func draft(to index: Int) -> (caller: String, body: JSONObject, event: String?) {
         let user = people[index].user
         idCount += 1
         let id: JSONValue = .string("s\(idCount)")
@@ -265,10 +305,7 @@ struct Simulation {
             body = once
         default: body = example("transaction.remittance_sent", id, to: user, as: caller)
         }
-        let reply = call(caller, "POST", "/v1/sends", body)
-        judge(reply, of: caller, to: index, event: event)
-        sent.append(Sent(caller: caller, body: body, reply: reply, person: index, user: user))
-        if sent.count > 64 { sent.removeFirst() }
+        return (caller, body, event)
     }
 
     private static let examples = Mutex<[String: JSONObject]>([:])

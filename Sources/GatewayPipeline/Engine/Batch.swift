@@ -1,6 +1,6 @@
 import CanonicalJSON
 package import CompliancePolicy
-import GateVocabulary
+package import GateVocabulary
 import OpenSSLCrypto
 import PayloadSealing
 import SealedFormat
@@ -25,13 +25,17 @@ package final class Batch {
     private let failures: [StepNumber: StepFailure]
     private let identifiers: IdentifierSupply
     /// Which operation steps, so that a failed seal refuses the right one.
-    var operation = 0 { didSet { stepCount = 0 } }
+    var operation = -1 { didSet { stepCount = 0 } }
     private var stepCount = 0
 
     /// The step of an operation, the same in every try.
     struct StepNumber: Hashable {
+        /// -1 for what is recorded in front of all.
         var operation: Int
-        var step: Int
+        /// Which of the operation's own.
+        var step = 0
+        /// What it is about, of an operation with a step for each of several messages.
+        var message: MessageID?
     }
 
     /// What was found out about a step only after it had run.
@@ -42,10 +46,9 @@ package final class Batch {
         case unwritten(any Error)
     }
 
-    /// Ends a try; the next one knows of it.
-    struct FailedStep: Error {
-        var step: StepNumber
-        var failure: StepFailure
+    /// Ends a try; the next one knows of them.
+    struct FailedSteps: Error {
+        var failures: [StepNumber: StepFailure]
     }
 
     init(
@@ -72,11 +75,17 @@ package final class Batch {
 
     /// Runs one step over what the steps before it left.
     ///
+    /// - Parameter message: What it is about, where an operation has a step for each of several.
     /// - Throws: What the step throws; nothing of it is left then.
     @discardableResult
-    package func step<Result>(_ body: (StepContext) throws -> Result) throws -> Result {
-        let number = StepNumber(operation: operation, step: stepCount)
-        stepCount += 1
+    package func step<Result>(
+        of message: MessageID? = nil, _ body: (StepContext) throws -> Result
+    ) throws -> Result {
+        var number = StepNumber(operation: operation, message: message)
+        if message == nil {
+            number.step = stepCount
+            stepCount += 1
+        }
         var sealingFailure: String?
         switch failures[number] {
         case .unwritten(let error): throw error
@@ -165,11 +174,18 @@ package final class Batch {
         return SealedChallenge(envelope: object, proof: Possession.proof(nonce: nonce, info: try order.info))
     }
 
+    /// How many steps of the batch are kept so far.
+    var keptCount: Int { changes.count }
+
+    /// How many more messages of a lane may be offered.
+    func offerRoom(in lane: DeliveryLane) -> Int { StepView(state).offerRoom(in: lane) }
+
     // MARK: Scanning
 
     /// Messages of a lane whose time has come and that are not in flight. Call it before any step of the batch changed
     /// something.
     func dueMessages(of lane: DeliveryLane, at now: Instant, limit: Int) throws -> [MessageID] {
+        precondition(changes.allSatisfy { $0.change.messages.isEmpty }, "a scan after what it cannot see")
         let inFlight = inFlight.all
         let (due, next) = try store.read { reading in
             let due = try reading.dueOutbox(at: now, limit: limit, lane: lane, excluding: inFlight)
@@ -185,6 +201,7 @@ package final class Batch {
 
     /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
     func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
+        precondition(changes.allSatisfy { $0.change.duties.isEmpty }, "a scan after what it cannot see")
         let overdue = try store.read { try $0.overdueDuties(at: now, limit: limit) }
         for record in overdue {
             state.duties[record.key] = .success(record)
@@ -200,23 +217,25 @@ package final class Batch {
 
     /// Waits for the envelopes and puts them into their rows.
     ///
-    /// - Throws: ``FailedStep`` for the first that could not be made.
+    /// - Throws: ``FailedSteps`` with all whose envelopes could not be made.
     private func fillSeals() throws {
         guard !tickets.isEmpty else { return }
         var bodies: [MessageID: [UInt8]] = [:]
+        var failures: [StepNumber: StepFailure] = [:]
         for (step, order, ticket) in tickets {
             do {
                 bodies[order.message] = try order.fill(ticket.wait())
             } catch {
-                throw FailedStep(step: step, failure: .unsealed("\(error)"))
+                failures[step] = .unsealed("\(error)")
             }
         }
+        guard failures.isEmpty else { throw FailedSteps(failures: failures) }
         for index in changes.indices { changes[index].change.fill(bodies) }
         state.fill(bodies)
     }
 
     /// - Returns: `nil` when somebody else's commit came between, and everything has to be looked at again.
-    /// - Throws: ``FailedStep`` when all but that step can be tried again; else what the store throws.
+    /// - Throws: ``FailedSteps`` when all but those can be tried again; else what the store throws.
     func commit() throws -> CommitReceipt? {
         guard changes.contains(where: { !$0.change.isEmpty }) else {
             return CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
@@ -226,7 +245,7 @@ package final class Batch {
         case .done(let receipt): return receipt
         case .conflict, .stale: return nil
         case .refused(let position, let error):
-            throw FailedStep(step: changes[position].step, failure: .unwritten(error))
+            throw FailedSteps(failures: [changes[position].step: .unwritten(error)])
         }
     }
 

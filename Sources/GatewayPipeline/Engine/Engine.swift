@@ -92,12 +92,13 @@ package final class Engine: Sendable {
     /// Commits operations together, without those whose steps turn out to fail.
     private func commit(_ operations: [any EngineOperation], _ identifiers: IdentifierSupply) {
         var failures: [Batch.StepNumber: Batch.StepFailure] = [:]
+        var refusals: [Int: EngineFailure] = [:]
         for _ in 0..<Self.tryCountMax {
             let batch = Batch(
                 store: store, policy: policy.current, surroundings: surroundings, inFlight: inFlight,
                 identifiers: identifiers, failures: failures)
             do {
-                let outcomes = try perform(operations, in: batch)
+                let outcomes = try perform(operations, refusing: refusals, in: batch)
                 guard let receipt = try batch.commit() else {
                     batch.abandon()
                     continue
@@ -110,10 +111,13 @@ package final class Engine: Sendable {
                 for alarm in batch.alarms { surroundings.alarm(alarm) }
                 if batch.hasNews { surroundings.committed() }
                 return
-            } catch let failed as Batch.FailedStep {
+            } catch let failed as Batch.FailedSteps {
                 batch.abandon()
-                // All run again, and the one that failed is told so.
-                failures[failed.step] = failed.failure
+                // All run again, and those that failed are told so.
+                failures.merge(failed.failures) { _, new in new }
+            } catch let refused as RefusedOperation {
+                batch.abandon()
+                refusals[refused.position] = refused.failure
             } catch let error as StoreError {
                 batch.abandon()
                 refuse(operations, error)
@@ -124,7 +128,7 @@ package final class Engine: Sendable {
                 return
             }
         }
-        refuse(operations, EngineFailure.unavailable("others kept changing what it looked at"))
+        refuse(operations, EngineFailure.unavailable("a batch was begun too often"))
     }
 
     /// Times that one batch is begun at most: each that ends with a failed step refuses one more.
@@ -135,8 +139,14 @@ package final class Engine: Sendable {
         case refused(EngineFailure)
     }
 
+    /// An operation that failed after some of its steps were kept: all run again without it, so that nothing of it is.
+    private struct RefusedOperation: Error {
+        var position: Int
+        var failure: EngineFailure
+    }
+
     private func perform(
-        _ operations: [any EngineOperation], in batch: Batch
+        _ operations: [any EngineOperation], refusing refusals: [Int: EngineFailure], in batch: Batch
     ) throws -> [OperationOutcome] {
         try batch.load(operations.flatMap(\.asks))
         if let opening = opening.withLock({ $0 }) { try batch.step { try opening($0, $0.now()) } }
@@ -144,19 +154,21 @@ package final class Engine: Sendable {
         outcomes.reserveCapacity(operations.count)
         for (position, operation) in operations.enumerated() {
             batch.operation = position
+            if let failure = refusals[position] {
+                outcomes.append(.refused(failure))
+                continue
+            }
+            let keptCount = batch.keptCount
             do {
                 outcomes.append(.done(try operation.perform(in: batch)))
-            } catch let failure as EngineFailure {
-                outcomes.append(.refused(failure))
-            } catch let error as StoreError {
-                if let damage = error.damage {
-                    outcomes.append(.refused(.damaged(damage)))
-                    continue
-                }
-                // The disk, not the operation: nothing after it would fare better.
-                throw error
             } catch {
-                outcomes.append(.refused(EngineFailure(error)))
+                // The disk, not the operation: nothing after it would fare better.
+                if let error = error as? StoreError, error.damage == nil { throw error }
+                let failure = EngineFailure(error)
+                guard batch.keptCount == keptCount else {
+                    throw RefusedOperation(position: position, failure: failure)
+                }
+                outcomes.append(.refused(failure))
             }
         }
         return outcomes

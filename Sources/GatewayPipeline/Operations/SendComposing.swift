@@ -139,13 +139,15 @@ extension StepContext {
     ///
     /// - Parameter waiting: The row it takes the place of, which needs no room of its own and comes back should
     ///   sealing fail.
+    /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
+    @discardableResult
     func enqueue(
         _ draft: DeliveryDraft, of person: RecipientSnapshot, insteadOf waiting: OutboxRecord? = nil,
         at now: Instant
-    ) throws {
+    ) throws -> Bool {
         guard let message = draft.message, let destination = draft.destination,
             let type = policy.type(draft.material.request.type)
-        else { return }
+        else { return false }
         if waiting == nil, draft.material.request.caller != .gateway {
             try requireOutboxRoom(
                 for: draft.material.request.caller, to: person.subject.id,
@@ -192,7 +194,7 @@ extension StepContext {
         } fill: { envelope in
             try plan.filled(with: envelope)
         }
-        try enqueue(row, delivery: delivery, sealing: seal, insteadOf: waiting)
+        return try enqueue(row, delivery: delivery, sealing: seal, insteadOf: waiting)
     }
 
     /// A message that waited, decided and composed as if it had just come in.
@@ -246,7 +248,8 @@ extension StepContext {
                 EventRecord(.withdrawn, of: row, at: now, reason: draft.decision.reason.rawValue))
             return try cameToNothing(row, at: now)
         }
-        try enqueue(draft, of: person, insteadOf: row, at: now)
+        // What could not be sealed has gone nowhere, and waits on.
+        guard try enqueue(draft, of: person, insteadOf: row, at: now) else { return }
         if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {
             try view.countForward(
                 of: row.subject, type: row.request.type, category: category, at: now, send: row.send)

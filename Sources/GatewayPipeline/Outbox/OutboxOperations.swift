@@ -25,8 +25,14 @@ struct ClaimOperation: EngineOperation {
             of: deliveryLane, at: now, limit: limit + inFlight.room(in: deliveryLane))
         var deliveries: [Delivery] = []
         for message in due {
+            guard deliveries.count < limit || batch.offerRoom(in: deliveryLane) > 0 else {
+                // Composing took the room of others; they are due the next time.
+                try batch.step { $0.waits(in: deliveryLane, until: now) }
+                break
+            }
             do {
-                guard let offer = try batch.step({ try $0.handOver(message, at: now) }) else { continue }
+                let offer = try batch.step(of: message) { try $0.handOver(message, at: now) }
+                guard let offer else { continue }
                 if deliveries.count < limit {
                     deliveries.append(offer.delivery)
                 } else {
@@ -36,7 +42,7 @@ struct ClaimOperation: EngineOperation {
                 // The store itself failing is not one message's matter.
                 if let failure = error as? StoreError, failure.damage == nil { throw failure }
                 // One message that cannot be handled must not hold up those behind it.
-                try batch.step { try $0.putOff(message, in: deliveryLane, because: error) }
+                try batch.step { try $0.putOff(message, in: deliveryLane, because: error, at: now) }
             }
         }
         return { [inFlight, reply, deliveries] _ in
@@ -302,6 +308,7 @@ extension StepContext {
         let age = now.milliseconds - row.decidedAt.milliseconds
         if row.attemptedAt == nil, age > limits.decisionFreshMilliseconds {
             guard try decideAgain(row, person: person, cause: .old, at: now) else { return nil }
+            row.decidedAt = now
         }
         // A device that lost its token has nothing to be handed over to, whatever became of an earlier try.
         guard let destination = person.destination(tagged: row.destination, on: row.request.channel),
@@ -466,7 +473,9 @@ extension StepContext {
     private static let quarantineSeconds: Int64 = 3600
 
     /// Lets a message wait a while, with an alarm: somebody has to look at why.
-    fileprivate func putOff(_ message: MessageID, in lane: DeliveryLane, because error: any Error) throws {
+    fileprivate func putOff(
+        _ message: MessageID, in lane: DeliveryLane, because error: any Error, at now: Instant
+    ) throws {
         let damage = (error as? StoreError)?.damage
         // The store names the row it could not read; what it read and we cannot use is of another kind.
         let isOnDisk = damage?.row != nil
@@ -474,21 +483,22 @@ extension StepContext {
             message, in: lane,
             until: timeOfNextTry(
                 message, in: isOnDisk ? Self.quarantineSeconds : Self.putOffSeconds,
-                because: "\(error)"))
+                because: "\(error)", at: now))
     }
 
     /// The same for one that is not in the store at the moment.
     func puttingOff(_ row: OutboxRecord, because reason: String) throws -> OutboxRecord {
         var row = row
-        row.notBefore = try timeOfNextTry(row.message, in: Self.putOffSeconds, because: reason)
+        row.notBefore = timeOfNextTry(
+            row.message, in: Self.putOffSeconds, because: reason, at: try now())
         return row
     }
 
     private func timeOfNextTry(
-        _ message: MessageID, in seconds: Int64, because reason: String
-    ) throws -> Instant {
+        _ message: MessageID, in seconds: Int64, because reason: String, at now: Instant
+    ) -> Instant {
         alarm("message \(message) is put off for \(seconds) s: \(reason)")
-        return try now().advanced(bySeconds: seconds)
+        return now.advanced(bySeconds: seconds)
     }
 }
 

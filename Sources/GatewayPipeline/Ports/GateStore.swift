@@ -20,13 +20,13 @@ package protocol GateStore: AnyObject, Sendable {
 
     /// Writes everything that steps did, or nothing.
     ///
-    /// - Parameter state: What they stepped over, with the stamps that say whether it is still so.
+    /// - Parameter state: What they stepped over; a store that others write to compares it with what is there now.
     func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome
 
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result
 
     /// Destroys what links a person to their pseudonym, for every subject marked by
-    /// ``StoreTransaction/eraseSubject(_:)``: the key and mapping go, the file is rewritten and truncated.
+    /// ``StepView/eraseSubject(_:)``: the key and mapping go, the file is rewritten and truncated.
     /// Durable when it returns. Idempotent; the store also does it when it opens, so a crash between the
     /// commit and this call leaves nobody half forgotten.
     func finishErasures() throws

@@ -10,8 +10,6 @@ package final class BatchState {
 
     /// The end of the trail when the batch began; `nil` before anything was loaded.
     package var tail: TrailTail?
-    /// What the store needs to see at the commit whether anything that was loaded is another now.
-    package var stamps: [SubjectID: UInt64] = [:]
 
     // As stored, or as changed.
     var users: [UserID: Known<Subject?>] = [:]
@@ -169,6 +167,8 @@ package final class BatchState {
 
     private func erase(_ subject: SubjectID) {
         erased.insert(subject)
+        // Who comes back is somebody new.
+        newSubjects = newSubjects.filter { $0.value.id != subject }
         states[subject] = .success(nil)
         subjects[subject] = .success(nil)
         for (user, known) in users {

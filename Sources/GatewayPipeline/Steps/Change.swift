@@ -177,7 +177,7 @@ package struct Written<Key: Hashable, Value> {
 package enum CommitOutcome {
     /// Durable, with the entries in the order of the changes.
     case done(CommitReceipt)
-    /// Others changed what these persons' steps looked at: those steps begin again on what is there now.
+    /// Others changed what these persons' steps looked at: the batch begins again on what is there now.
     case conflict(Set<SubjectID>)
     /// Something that every step looks at is another one now: all begin again.
     case stale

@@ -59,7 +59,7 @@ package final class StepContext {
     ) throws -> EntryReference {
         let index = view.upcomingIndex
         view.append(try NewEntry(at: time, expectedIndex: index, encode))
-        view.recordedAt(moment.reading)
+        try view.setNewestEntryClock(moment.reading)
         view.affect {
             $0.hasNews = true
             $0.provesTheWay = true
@@ -81,19 +81,23 @@ package final class StepContext {
     ///   - delivery: What the relay would be given, without the body; `nil` for one that cannot go now.
     ///   - order: The envelope that another thread seals meanwhile, and how it becomes the body.
     ///   - waiting: The row it takes the place of.
+    /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     func enqueue(
         _ record: OutboxRecord, delivery: Delivery?, sealing order: SealOrder?,
         insteadOf waiting: OutboxRecord? = nil
-    ) throws {
-        guard let order else { return try insert(record, offering: delivery) }
-        if let reason = moment.sealingFailure {
-            // What waits was promised already and is not the caller's to ask for again.
-            guard let waiting else { throw EngineFailure.sealingFailed(reason) }
-            let later = try puttingOff(waiting, because: "it could not be sealed: \(reason)")
-            return try insert(later, offering: nil)
+    ) throws -> Bool {
+        if let order {
+            if let reason = moment.sealingFailure {
+                // What waits was promised already and is not the caller's to ask for again.
+                guard let waiting else { throw EngineFailure.sealingFailed(reason) }
+                let later = try puttingOff(waiting, because: "it could not be sealed: \(reason)")
+                try insert(later, offering: nil)
+                return false
+            }
+            view.affect { $0.seals.append(order) }
         }
-        view.affect { $0.seals.append(order) }
         try insert(record, offering: delivery)
+        return true
     }
 
     /// Writes a new row. What can go at once, and is not behind others, goes to the relay from memory: its row is born

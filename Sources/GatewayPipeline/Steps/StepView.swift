@@ -15,12 +15,6 @@ package final class StepView: RecordReading {
         return try value.get()
     }
 
-    /// Whether none of these has to be loaded; throws for all that have, at once.
-    package func require(_ asks: [Ask]) throws {
-        let missing = asks.filter { !state.knows($0) }
-        if !missing.isEmpty { throw MissingFacts(missing) }
-    }
-
     // MARK: People
 
     package func subject(of user: UserID) throws -> Subject? {
@@ -138,6 +132,9 @@ package final class StepView: RecordReading {
             guard loaded.since <= since else { throw MissingFacts(ask) }
             records += loaded.records
         }
+        // A send counts once, from its first forward: the last of its records here.
+        var seen: Set<SendID> = []
+        records = records.reversed().filter { $0.send.map { seen.insert($0).inserted } ?? true }.reversed()
         return Array(records.filter { $0.at >= since }.prefix(limit))
     }
 
@@ -345,7 +342,6 @@ package final class StepView: RecordReading {
     // MARK: Effects
 
     func affect(_ body: (inout StepEffects) -> Void) { body(&change.effects) }
-    func recordedAt(_ reading: ClockReading?) { change.clock = reading }
 
     /// When the next row of a lane is due, at the latest; `nil` when none waits.
     func due(in lane: DeliveryLane) -> Instant? {

@@ -34,6 +34,8 @@ extension GateStore {
                 return (view, try body(view))
             } catch let missing as MissingFacts {
                 try load(missing.asks, into: state)
+                // What only an engine answers is not asked of a store.
+                guard missing.asks.allSatisfy(state.knows) else { throw missing }
             }
         }
     }
