@@ -234,7 +234,7 @@ package final class SQLiteStore: GateStore {
                     let (entries, prunedRowCount) = try damages.noting { try transaction.write(change) }
                     receipt.entries += entries
                     receipt.prunedRowCount += prunedRowCount
-                } catch let error where StoreFailure.isOfOneRow(error) {
+                } catch let error where StoreFailure.isOfOneChange(error) {
                     transaction.rollBack()
                     transaction.close()
                     return .refused(change: position, error)

@@ -13,9 +13,10 @@ package struct StoreConflict: Error, Equatable, Sendable, CustomStringConvertibl
 
 /// Translates SQLite's result codes into what the gate can act on.
 enum StoreFailure {
-    /// Whether it is the matter of one row, so that what is about others can still be written.
-    static func isOfOneRow(_ error: any Error) -> Bool {
-        error is StoreConflict || (error as? StoreError)?.damage?.row != nil
+    /// Whether it is the matter of what was to be written, so that what is about others can still be: a row that is damaged,
+    /// missing or there already, and not the disk.
+    static func isOfOneChange(_ error: any Error) -> Bool {
+        error is StoreConflict || (error as? StoreError)?.damage != nil
     }
 
     /// - Parameters:
