@@ -180,10 +180,12 @@ let package = Package(
         tests(
             "SQLiteStoreTests",
             [
-                "CSQLite", "GateTestKit", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto", "SQLiteStore",
+                "CSQLite", "GateTestKit", "GatewayPipeline", "GateVocabulary", "InMemoryStore",
+                "OpenSSLCrypto",
+                "SQLiteStore",
             ]),
         .target(
-            name: "InMemoryStore", dependencies: ["GatewayPipeline", "GateVocabulary"],
+            name: "InMemoryStore", dependencies: ["GatewayPipeline", "GateVocabulary", "OpenSSLCrypto"],
             path: "Tests/InMemoryStore", swiftSettings: strict + optimized),
         .testTarget(
             name: "SimulationTests",

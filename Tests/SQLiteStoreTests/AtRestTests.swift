@@ -1,6 +1,7 @@
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import OpenSSLCrypto
 import Testing
 

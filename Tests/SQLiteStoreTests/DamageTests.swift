@@ -2,6 +2,7 @@ import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import Synchronization
 import Testing
 

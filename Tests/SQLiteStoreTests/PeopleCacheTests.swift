@@ -1,6 +1,7 @@
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import Testing
 
 @testable import SQLiteStore

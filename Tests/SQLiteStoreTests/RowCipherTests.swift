@@ -1,5 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import OpenSSLCrypto
 import Testing
 

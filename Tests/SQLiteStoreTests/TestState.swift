@@ -2,6 +2,7 @@ import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import OpenSSLCrypto
 
 @testable import SQLiteStore
@@ -175,29 +176,4 @@ func files(in folder: String, containing needle: [UInt8]) throws -> [String] {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
         return bytes.range(of: Data(needle)) != nil
     }
-}
-
-extension StepView {
-    /// The pseudonym of a user, or a new one of the test's choice.
-    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
-        if let known = try self.subject(of: user) { return known }
-        let made = Subject(
-            id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
-        add(made, for: user)
-        return made
-    }
-
-    /// An entry of any bytes, at the index that is next.
-    func appendEntry(_ entry: StoredEntry) throws {
-        append(
-            try NewEntry(at: entry.time, expectedIndex: upcomingIndex) { index, _ in
-                precondition(index == entry.index, "entry \(entry.index) appended as \(index)")
-                return entry.bytes
-            })
-    }
-}
-
-extension StepView {
-    /// A write that no store takes, which undoes everything beside it: there is no such message.
-    func cannotBeWritten() throws { try markAttempt(.sample(999_999), at: .sample) }
 }

@@ -11,17 +11,7 @@ import WireProtocol
 
 @testable import GatewayPipeline
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every run, so that a failure comes back.
-struct Dice: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
+extension SeededGenerator {
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
     /// Whether something happens that happens once in so many times.
     mutating func onceIn(_ count: Int) -> Bool { below(count) == 0 }
@@ -30,11 +20,11 @@ struct Dice: RandomNumberGenerator, Sendable {
 
 /// Ids and clocks that a seed decides.
 final class SimulatedWorld: Clock, IdentifierSource {
-    private let dice: Mutex<Dice>
+    private let dice: Mutex<SeededGenerator>
     private let clock = Mutex(
         ClockReading(wall: Instant(milliseconds: 1_795_260_000_000), uptime: 1_000_000, boot: "first"))
 
-    init(seed: UInt64) { dice = Mutex(Dice(seed: seed)) }
+    init(seed: UInt64) { dice = Mutex(SeededGenerator(seed: seed)) }
 
     func randomBytes16() throws -> (high: UInt64, low: UInt64) {
         dice.withLock { ($0.next(), $0.next()) }
@@ -246,11 +236,9 @@ final class SimulatedGateway {
     }
 
     func prune() {
-        let finished = Mutex(false)
         engine.submit(
             StepOperation {
                 try $0.view.prune(before: $0.now().advanced(byMilliseconds: -35 * 86_400_000))
-                finished.withLock { $0 = true }
             })
         step()
     }

@@ -75,7 +75,7 @@ struct Simulation {
     private let parts: SimulatedGateway.Parts
     private let trouble: Trouble
     private let policies: [CompiledPolicy]
-    private var dice: Dice
+    private var dice: SeededGenerator
     private var policy: CompiledPolicy
     private var gate: SimulatedGateway
     private(set) var broken: [String] = []
@@ -115,7 +115,7 @@ struct Simulation {
     }
 
     init(seed: UInt64, parts: SimulatedGateway.Parts) throws {
-        dice = Dice(seed: seed)
+        dice = SeededGenerator(seed: seed)
         world = SimulatedWorld(seed: seed &* 77)
         self.parts = parts
         let trouble = Trouble()

@@ -1,5 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import OpenSSLCrypto
 
 // Records with every field set, told apart by a number.
@@ -164,31 +165,6 @@ extension StepView {
             PermissionPrompt(subject: subject, device: .sample(1), shownAt: .sample(), answer: "granted"))
         return subject
     }
-}
-
-extension StepView {
-    /// The pseudonym of a user, or a new one of the test's choice.
-    func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
-        if let known = try self.subject(of: user) { return known }
-        let made = Subject(
-            id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
-        add(made, for: user)
-        return made
-    }
-
-    /// An entry of any bytes, at the index that is next.
-    func appendEntry(_ entry: StoredEntry) throws {
-        append(
-            try NewEntry(at: entry.time, expectedIndex: upcomingIndex) { index, _ in
-                precondition(index == entry.index, "entry \(entry.index) appended as \(index)")
-                return entry.bytes
-            })
-    }
-}
-
-extension StepView {
-    /// A write that no store takes: there is no such message.
-    func cannotBeWritten() throws { try markAttempt(.sample(999_999), at: .sample()) }
 }
 
 extension CommitOutcome {

@@ -1,5 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import Testing
 
 @Suite struct TrailPromises {

@@ -26,7 +26,7 @@ struct ClaimOperation: EngineOperation {
         var deliveries: [Delivery] = []
         for message in due {
             guard deliveries.count < limit || batch.offerRoom(in: deliveryLane) > 0 else {
-                // Composing took the room of others; they are due the next time.
+                // Messages composed before took the offers that were left: this one is claimed the next time.
                 try batch.step { $0.waits(in: deliveryLane, until: now) }
                 break
             }

@@ -1,0 +1,43 @@
+package import GateVocabulary
+package import GatewayPipeline
+import OpenSSLCrypto
+
+extension StepView {
+    /// The pseudonym of a user, or a new one of the test's choice.
+    package func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
+        if let known = try self.subject(of: user) { return known }
+        let made = Subject(
+            id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
+        add(made, for: user)
+        return made
+    }
+
+    /// An entry of any bytes, at the index that is next.
+    package func appendEntry(_ entry: StoredEntry) throws {
+        append(
+            try NewEntry(at: entry.time, expectedIndex: upcomingIndex) { index, _ in
+                precondition(index == entry.index, "entry \(entry.index) appended as \(index)")
+                return entry.bytes
+            })
+    }
+
+    /// A write that no store takes, which undoes everything beside it: there is no such message.
+    package func cannotBeWritten() throws {
+        try markAttempt(MessageID(high: .max, low: .max), at: Instant(seconds: 1))
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every run, so that a failure comes back.
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
