@@ -82,8 +82,9 @@ class Spoiled(Evidence):
         delivery = dict(self.record[0]["delivery"], message_id=message.id, send_id=message.send)
         self.record.append({"answered": 202, "at": at, "delivery": delivery})
 
-    def answer_to(self, entry):
-        return self.line(lambda line: line["answer"].get("trail", {}).get("index") == entry["index"])
+    def answers_to(self, entry):
+        """Every answer that names an entry: the first, and those to repeats."""
+        return [line for line in self.answers if line["answer"].get("trail", {}).get("index") == entry["index"]]
 
 
 # An answer that is not what the trail has.
@@ -248,7 +249,8 @@ def message_of_a_refused_send(evidence):
     entry = evidence.entry(lambda entry: entry.get("reason") == "no_gdpr_consent"
                            and evidence.check.people[entry["subject"]].erased is None)
     entry["deliveries"][0]["message_id"] = message = str(uuid.uuid4())
-    evidence.answer_to(entry)["answer"]["deliveries"][0]["message_id"] = message
+    for line in evidence.answers_to(entry):
+        line["answer"]["deliveries"][0]["message_id"] = message
     evidence.survey[entry["send_id"]] = ["d_1"]
     evidence.seal()
 
@@ -259,9 +261,9 @@ def third_offer_of_a_week(evidence):
     latest = {entry["subject"]: entry for entry in evidence.trail
               if entry["kind"] == "send" and entry["request"].get("type") == "promo.offer"}
     entry = next(entry for entry in latest.values() if entry["reason"] == "frequency_cap")
-    line = evidence.answer_to(entry)
-    entry["outcome"] = line["answer"]["outcome"] = "forward"
-    line["status"] = 202
+    entry["outcome"] = "forward"
+    for line in evidence.answers_to(entry):
+        line["answer"]["outcome"], line["status"] = "forward", 202
     evidence.seal()
 
 
