@@ -168,7 +168,8 @@ let package = Package(
             "GatewayPipelineTests",
             [
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "SealedPush",
+                "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing", "PolicyFiles",
+                "SealedPush",
                 "SendPlanning", "SQLiteStore", "WireProtocol",
                 .product(name: "Crypto", package: "swift-crypto"),
             ]),

@@ -116,7 +116,7 @@ extension Gateway {
         let problem = Problem(.policyRefused, detail: refusal.detail)
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security,
+                caller: caller, lane: .security, order: .free,
                 edit: { batch, now in
                     try batch.recordRefusedPolicy(refusal, by: caller, at: now)
                     return { _ in problem.answer }
@@ -140,7 +140,7 @@ extension Gateway {
         let policy = policy
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security,
+                caller: caller, lane: .security, order: .free,
                 edit: { batch, now in
                     // Inside the transaction that would activate it: of two that race, the later sees the earlier.
                     var problems = try batch.view.editedNotices(of: next.bundle)

@@ -44,7 +44,7 @@ extension Gateway {
 
         case .putRecipient(let user):
             context.reading(RecipientBody.self) { body in
-                edit(context) { try $0.putRecipient(user, body, by: caller, at: $1).answer }
+                edit(context, .change(user)) { try $0.putRecipient(user, body, by: caller, at: $1).answer }
             }
         case .getRecipient(let user):
             read(context) { try $0.recipient(user) }
@@ -52,26 +52,32 @@ extension Gateway {
             erase(user, context)
         case .putDevice(let user, let device):
             context.reading(DeviceBody.self) { body in
-                edit(context) { try $0.putDevice(device, body, of: user, by: caller, at: $1).answer }
+                edit(context, .change(user)) {
+                    try $0.putDevice(device, body, of: user, by: caller, at: $1).answer
+                }
             }
         case .deleteDevice(let user, let device):
-            edit(context) { try $0.removeDevice(device, of: user, by: caller, at: $1).answer }
+            edit(context, .change(user)) { try $0.removeDevice(device, of: user, by: caller, at: $1).answer }
         case .putAddress(let user, let address):
             context.reading(AddressBody.self) { body in
-                edit(context) { try $0.putAddress(address, body, of: user, by: caller, at: $1).answer }
+                edit(context, .change(user)) {
+                    try $0.putAddress(address, body, of: user, by: caller, at: $1).answer
+                }
             }
         case .deleteAddress(let user, let address):
-            edit(context) { try $0.removeAddress(address, of: user, by: caller, at: $1).answer }
+            edit(context, .change(user)) {
+                try $0.removeAddress(address, of: user, by: caller, at: $1).answer
+            }
         case .addDeviceKey(let user, let device):
             context.reading(DeviceKeyBody.self) { body in
-                edit(context) { step, now in
+                edit(context, .change(user)) { step, now in
                     let answer = try step.addDeviceKey(body, to: device, of: user, by: caller, at: now)
                     return { Answer(status: 201, json: answer($0).json) }
                 }
             }
         case .confirmDeviceKey(let user, let device, let key):
             context.reading(KeyConfirmBody.self) { body in
-                edit(context) { step, now in
+                edit(context, .change(user)) { step, now in
                     switch try step.confirmDeviceKey(
                         key, body, of: device, user: user, by: caller, at: now)
                     {
@@ -82,14 +88,14 @@ extension Gateway {
             }
         case .addConsent(let user):
             context.reading(ConsentBody.self) { body in
-                // A no must get through a flood. The order of words is that of their event times, so it may overtake.
-                edit(context, lane: body.state == .refused ? .security : .general) {
+                // A no must get through a flood, and goes ahead of everything but what its caller changed before.
+                edit(context, lane: body.state == .refused ? .security : .general, .change(user)) {
                     try $0.addConsent(body, of: user, by: caller, at: $1).answer
                 }
             }
         case .withdrawConsent(let user, let consent):
             context.readingOptional(ConsentWithdrawBody.self) { body in
-                edit(context, lane: .security) {
+                edit(context, lane: .security, .change(user)) {
                     try $0.withdrawConsent(consent, body, of: user, by: caller, at: $1).answer
                 }
             }
@@ -106,7 +112,7 @@ extension Gateway {
                                 "the source `\(body.source.rawValue)` needs the grant `\(needed.rawValue)`"
                         ).answer)
                 }
-                edit(context, lane: body.storedState.isOff ? .security : .general) {
+                edit(context, lane: body.storedState.isOff ? .security : .general, .change(user)) {
                     try $0.setPreference(body, scope: scope, of: user, by: caller, at: $1).answer
                 }
             }
@@ -114,7 +120,9 @@ extension Gateway {
             read(context) { try $0.preferences(of: user) }
         case .addPermissionPrompt(let user):
             context.reading(PermissionPromptBody.self) { body in
-                edit(context) { try $0.addPermissionPrompt(body, of: user, by: caller, at: $1).answer }
+                edit(context, .change(user)) {
+                    try $0.addPermissionPrompt(body, of: user, by: caller, at: $1).answer
+                }
             }
         case .listDecisions(let user, let query):
             read(context) { try $0.decisions(of: user, query) }
@@ -147,10 +155,12 @@ extension Gateway {
 
     /// Changes something: through the engine, as one step, answered after the commit.
     func edit(
-        _ context: RouteContext, lane: EngineLane = .general,
+        _ context: RouteContext, lane: EngineLane = .general, _ order: CallerOrder = .free,
         _ change: @escaping @Sendable (StepContext, Instant) throws -> Citing<Answer>
     ) {
-        engine.submit(EditOperation(caller: context.caller, lane: lane, edit: change, reply: context.answer))
+        engine.submit(
+            EditOperation(
+                caller: context.caller, lane: lane, order: order, edit: change, reply: context.answer))
     }
 
     /// Looks something up: on a reader thread, in one snapshot.
@@ -198,7 +208,7 @@ extension Gateway {
         }
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security,
+                caller: caller, lane: .security, order: .change(user),
                 edit: { try $0.erase(user, by: caller, at: $1).answer }, reply: finish))
     }
 
@@ -212,7 +222,7 @@ extension Gateway {
                         "no device key `\(key)`; the gateway's own keys change with `sendgate keys` and a restart"
                 ).answer)
         }
-        edit(context, lane: .security) { step, now in
+        edit(context, lane: .security, .change(nil)) { step, now in
             let answer = try step.changeDeviceKey(id, event, by: caller, at: now)
             return { Answer(json: answer($0).json) }
         }

@@ -104,6 +104,29 @@ struct Tail: Equatable {
         }
     }
 
+    private static let unpublished = StatementText(
+        "entry", "SELECT number, \(Schema.entry.isAltered) FROM entry WHERE number >= ? ORDER BY number")
+
+    /// Every entry that the trail's directory does not have yet must be there as it was written. What is missing could never
+    /// be published, and so nothing after it either.
+    func requireUnpublished(in gate: Connection) throws {
+        func damaged(_ number: Int64, _ what: String) -> StoreOpeningError {
+            .damaged(file: gate.file, table: "entry", row: "\(number)", what: what)
+        }
+        var next = Int64(clamping: publishedSize)
+        let rows = try gate.every(Self.unpublished, { $0.add(next) }) { row in
+            (number: row.integer(), isAltered: row.flag())
+        }
+        for row in rows {
+            guard row.number == next else { break }
+            guard !row.isAltered else { throw damaged(next, RowSums.wrongCode) }
+            next += 1
+        }
+        guard next == Int64(clamping: entryCount) else {
+            throw damaged(next, "it is missing, and was not published yet")
+        }
+    }
+
     func write(to gate: Connection) throws {
         try gate.change(Self.write) {
             $0.add(Int64(clamping: entryCount))

@@ -77,6 +77,7 @@ package final class SQLiteStore: GateStore {
             try gate.writing { try Self.checkDataKey(cipher, in: gate) }
             writer.tail = try Tail(from: gate)
             try writer.tail.reconcile(with: gate, damages)
+            try writer.tail.requireUnpublished(in: gate)
             writer.tally = try Tally(recountedIn: gate, damages)
             return Array(tables.dropLast())
         }

@@ -156,6 +156,12 @@ extension Schema {
 }
 
 extension Schema {
+    static let entry = AuthenticatedTable(
+        "entry",
+        [
+            "number": "INTEGER PRIMARY KEY", "time": "INTEGER NOT NULL", "leaf": "BLOB NOT NULL",
+            "bytes": "BLOB NOT NULL",
+        ])
     static let send = AuthenticatedTable(
         "send",
         [
@@ -318,12 +324,7 @@ extension Schema {
                         "byte_count": "INTEGER NOT NULL CHECK (byte_count >= 0)",
                     ], key: "rank, caller"),
 
-                table(
-                    "entry",
-                    [
-                        "number": "INTEGER PRIMARY KEY", "time": "INTEGER NOT NULL", "leaf": "BLOB NOT NULL",
-                        "bytes": "BLOB NOT NULL",
-                    ]),
+                entry.text,
                 // One row: where each series stands, whatever of it has been deleted since; and what the clocks showed
                 // when the newest entry was recorded.
                 table(

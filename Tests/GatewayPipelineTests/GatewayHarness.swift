@@ -336,19 +336,23 @@ final class GatewayHarness: Sendable {
     func consent(
         _ user: String, id: String = "c1", at moment: String? = nil, state: String = "given"
     ) async throws -> Reply {
+        try await call(
+            "product", "POST", "/v1/recipients/\(user)/consents",
+            try consentBody(id, at: moment, state: state))
+    }
+
+    func consentBody(_ id: String, at moment: String? = nil, state: String = "given") throws -> JSONObject {
         let notice = try #require(
             policy.bundle.notices.values.first { $0.key.id == "promo" && $0.key.language == "en" })
-        return try await call(
-            "product", "POST", "/v1/recipients/\(user)/consents",
-            [
-                "id": .string(id), "purpose": "marketing", "channel": "push", "state": .string(state),
-                "event_time": .string(moment ?? clock.now().rfc3339), "method": "in_app_toggle",
-                "jurisdiction": "DE",
-                "notice": [
-                    "id": .string(notice.key.id), "version": .string(notice.key.version),
-                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
-                ],
-            ])
+        return [
+            "id": .string(id), "purpose": "marketing", "channel": "push", "state": .string(state),
+            "event_time": .string(moment ?? clock.now().rfc3339), "method": "in_app_toggle",
+            "jurisdiction": "DE",
+            "notice": [
+                "id": .string(notice.key.id), "version": .string(notice.key.version),
+                "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+            ],
+        ]
     }
 
     /// The body a producer reads at `GET /v1/types/{type}`, for one person.

@@ -236,12 +236,45 @@ import Testing
                     #expect(error.damage?.table == "tail" && table == "entry", "\(error)")
                 } catch is StoreOpeningError {
                     #expect(
-                        ["key_check", "index_check", "tail", "word"].contains(table),
+                        ["key_check", "index_check", "tail", "word", "entry"].contains(table),
                         "\(table).\(column) = \(value)")
                 }
             }
         }
         #expect(putCount > columns.count, "only \(putCount) values could be put")
+    }
+
+    @Test(arguments: [0, 2])
+    func `an entry that is not published yet stops the start when it is not as it was written, and no other`(
+        publishedSize: UInt64
+    ) throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).write { transaction in
+            for number in 0..<4 {
+                try transaction.appendEntry(
+                    StoredEntry(index: UInt64(number), time: .sample, bytes: Array("{\"n\":\(number)}".utf8)))
+            }
+            try transaction.setPublishedSize(publishedSize)
+        }
+        for number in 0..<4 {
+            for change in [
+                "UPDATE entry SET bytes = x'7b7d20'", "UPDATE entry SET leaf = zeroblob(32)",
+                "UPDATE entry SET time = time - 1", "DELETE FROM entry",
+            ] {
+                let copy = try TemporaryFolder()
+                try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
+                try tamper(copy.state + "/gate.db") { try $0.script("\(change) WHERE number = \(number)") }
+                do {
+                    _ = try openStore(copy.state)
+                    #expect(number < publishedSize, "\(change) of \(number)")
+                } catch StoreOpeningError.damaged(_, "entry", let row, _) {
+                    #expect(number >= publishedSize && row == "\(number)", "\(change) of \(number)")
+                } catch let error as StoreError {
+                    // The trail then ends elsewhere than it should.
+                    #expect(error.damage?.table == "tail" && number == 3, "\(change) of \(number): \(error)")
+                }
+            }
+        }
     }
 
     @Test func `files with flipped bytes open and read, or say what is damaged`() throws {

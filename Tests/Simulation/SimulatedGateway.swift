@@ -131,7 +131,7 @@ final class SimulatedGateway {
     func replacePolicy(with policy: CompiledPolicy) {
         engine.submit(
             EditOperation(
-                caller: nil, lane: .security,
+                caller: nil, lane: .security, order: .free,
                 edit: { step, now in
                     _ = try step.recordPolicy(policy, by: nil, at: now)
                     return { _ in Answer(json: [:]) }

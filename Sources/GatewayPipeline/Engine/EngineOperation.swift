@@ -9,6 +9,8 @@ package protocol EngineOperation: Sendable {
     /// Who asked; bounds are kept per caller. `nil` for the gateway's own work.
     var caller: CallerName? { get }
     var lane: EngineLane { get }
+    /// Which of its caller's operations it must not overtake; see ``OperationQueue``.
+    var order: CallerOrder { get }
 
     /// What it certainly looks at; asked of the store for the whole batch at once.
     var asks: [Ask] { get }
@@ -32,8 +34,19 @@ package protocol EngineOperation: Sendable {
 extension EngineOperation {
     package typealias Completion = @Sendable (EntryPlaces) -> Void
 
+    package var order: CallerOrder { .free }
     package var asks: [Ask] { [] }
     package var scans: Bool { false }
+}
+
+/// What an operation has to do with the changes that the same caller asked for before it.
+package enum CallerOrder: Sendable, Hashable {
+    /// Nothing: it may overtake them and be overtaken.
+    case free
+    /// Comes after the caller's changes of this person, and nothing has to come after it: a send.
+    case after(UserID)
+    /// A change of this person, or, `nil`, of somebody it does not name: a key that is revoked by its id.
+    case change(UserID?)
 }
 
 /// Which queue an operation waits in.

@@ -5,7 +5,9 @@ import Synchronization
 /// What waits for the engine: two lanes, bounded in total and per caller.
 ///
 /// - Ordering: first in, first out within a lane; the security lane always goes first, so an alert
-///   does not wait behind a campaign. One caller's operations of one lane keep their order.
+///   does not wait behind a campaign. One caller's operations of one lane keep their order; what one caller changes of
+///   one person keeps it in either lane, as requests that are not safe must on one connection (RFC 9112 section 9.3.2):
+///   an operation of the security lane waits in the general one where it would overtake such a change.
 /// - Bounds: ``EngineLimits/queuedOperationCountMax`` and its per-caller part; the last
 ///   ``EngineLimits/securitySharePercent`` of the queue is open to the security lane only.
 final class OperationQueue: Sendable {
@@ -13,8 +15,28 @@ final class OperationQueue: Sendable {
         var security: [any EngineOperation] = []
         var general: [any EngineOperation] = []
         var countByCaller: [CallerName: Int] = [:]
+        /// How many changes wait in the general lane, by whom and of whom.
+        var changeCounts: [CallerName: [UserID?: Int]] = [:]
         var isClosed = false
         var count: Int { security.count + general.count }
+
+        /// Whether a change waits that the operation must not overtake.
+        func hasChange(before operation: any EngineOperation) -> Bool {
+            guard let caller = operation.caller, let counts = changeCounts[caller] else { return false }
+            return switch operation.order {
+            case .free: false
+            case .after(let user), .change(.some(let user)): counts[user] != nil || counts[nil] != nil
+            case .change(nil): true
+            }
+        }
+
+        /// Counts a change of the general lane that comes (1) or is taken (-1).
+        mutating func countChange(_ operation: any EngineOperation, _ difference: Int) {
+            guard let caller = operation.caller, case .change(let user) = operation.order else { return }
+            let count = changeCounts[caller, default: [:]][user, default: 0] + difference
+            changeCounts[caller, default: [:]][user] = count == 0 ? nil : count
+            if changeCounts[caller] == [:] { changeCounts[caller] = nil }
+        }
     }
 
     private let waiting = Mutex(Waiting())
@@ -41,7 +63,12 @@ final class OperationQueue: Sendable {
                 }
                 waiting.countByCaller[caller] = count + 1
             }
-            if isSecurity { waiting.security.append(operation) } else { waiting.general.append(operation) }
+            if isSecurity, !waiting.hasChange(before: operation) {
+                waiting.security.append(operation)
+            } else {
+                waiting.general.append(operation)
+                waiting.countChange(operation, 1)
+            }
             return nil
         }
         if failure == nil { available.signal() }
@@ -60,7 +87,10 @@ final class OperationQueue: Sendable {
                 batch.append(contentsOf: waiting.security.prefix(fromSecurity))
                 waiting.security.removeFirst(fromSecurity)
                 let fromGeneral = min(countMax - fromSecurity, waiting.general.count)
-                batch.append(contentsOf: waiting.general.prefix(fromGeneral))
+                for operation in waiting.general.prefix(fromGeneral) {
+                    batch.append(operation)
+                    waiting.countChange(operation, -1)
+                }
                 waiting.general.removeFirst(fromGeneral)
                 for operation in batch {
                     guard let caller = operation.caller else { continue }

@@ -5,6 +5,7 @@ package import WireProtocol
 struct EditOperation: EngineOperation {
     let caller: CallerName?
     let lane: EngineLane
+    let order: CallerOrder
     /// Throws a ``StepRefusal`` to leave nothing behind.
     let edit: @Sendable (_ step: StepContext, _ now: Instant) throws -> Citing<Answer>
     let reply: @Sendable (Answer) -> Void
