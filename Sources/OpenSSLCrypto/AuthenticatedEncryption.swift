@@ -13,15 +13,15 @@ package enum AEADAlgorithm: Sendable, CaseIterable {
 
     fileprivate func withCipher<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
         switch self {
-        case .aes256GCM: try body(FetchedCipher.aes256GCM.get())
-        case .chaCha20Poly1305: try body(FetchedCipher.chaCha20Poly1305.get())
+        case .aes256GCM: try FetchedCipher.aes256GCM.withCipher(body)
+        case .chaCha20Poly1305: try FetchedCipher.chaCha20Poly1305.withCipher(body)
         }
     }
 }
 
 /// A cipher's implementation, looked up once per process: looking it up by name per message costs more
 /// than sealing a short one.
-private struct FetchedCipher: @unchecked Sendable {
+struct FetchedCipher: @unchecked Sendable {
     // @unchecked is sound because an EVP_CIPHER that was fetched is immutable and is never freed here;
     // OpenSSL counts references to it with atomics (openssl-threads(7)).
     private let cipher: OpaquePointer?
@@ -32,14 +32,15 @@ private struct FetchedCipher: @unchecked Sendable {
         cipher = EVP_CIPHER_fetch(nil, name, nil)
     }
 
+    static let aes256CBC = FetchedCipher("AES-256-CBC")
     static let aes256GCM = FetchedCipher("AES-256-GCM")
     static let chaCha20Poly1305 = FetchedCipher("ChaCha20-Poly1305")
 
-    func get() throws -> OpaquePointer {
+    func withCipher<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
         guard let cipher else {
             throw OpenSSLError.failed(operation: "find \(name)", reason: "no loaded provider offers it")
         }
-        return cipher
+        return try body(cipher)
     }
 }
 
@@ -112,69 +113,112 @@ package struct AES256GCMKey: Sendable {
 
     /// - Parameter aad: What the bytes belong to; ``open(_:aad:)`` needs the same.
     package func seal(_ plaintext: [UInt8], aad: [UInt8]) throws -> [UInt8] {
-        var sealing = try AEADSealing(.aes256GCM)
-        return try [UInt8](
-            unsafeUninitializedCapacity: plaintext.count + Self.overheadByteCount
-        ) { buffer, count in
-            let output = UnsafeMutableRawBufferPointer(
-                start: buffer.baseAddress, count: plaintext.count + Self.overheadByteCount)
-            let nonce = UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount])
-            try SecureRandom.fill(nonce)
-            try plaintext.withUnsafeBytes { plaintext in
-                try aad.withUnsafeBytes { aad in
-                    try secret.withUnsafeBytes { key in
-                        try sealing.seal(
-                            plaintext, aad: aad, key: key, nonce: UnsafeRawBufferPointer(nonce),
-                            into: UnsafeMutableRawBufferPointer(
-                                rebasing: output[AEADAlgorithm.nonceByteCount...]))
-                    }
-                }
-            }
-            count = output.count
-        }
+        try AES256GCMContexts(self).seal(plaintext, aad: aad)
     }
 
     /// - Throws: ``OpenSSLError/authenticationFailed`` for every input that ``seal(_:aad:)`` did not make
     ///   with this key and `aad`, too short ones included.
     package func open(_ sealed: [UInt8], aad: [UInt8]) throws -> [UInt8] {
-        let plaintextCount = sealed.count - Self.overheadByteCount
-        guard plaintextCount >= 0, sealed.count <= Int(Int32.max) else {
-            throw OpenSSLError.authenticationFailed
-        }
+        try AES256GCMContexts(self).open(sealed[...], aad: aad)
+    }
+
+    fileprivate func withBytes<Result>(_ body: (UnsafePointer<UInt8>?) throws -> Result) rethrows -> Result {
+        try secret.withUnsafeBytes { try body($0.bytePointer) }
+    }
+}
+
+/// Seals and opens many texts under one key, which is expanded once for each direction.
+///
+/// The expanded key lies in OpenSSL's ordinary memory as long as this lives, so it is made for some work and not kept;
+/// OpenSSL zeroes it at the end. One thread at a time: the pointers inside keep it from being `Sendable`.
+package final class AES256GCMContexts {
+    private let key: AES256GCMKey
+    private var sealing: OpaquePointer?
+    private var opening: OpaquePointer?
+
+    package init(_ key: AES256GCMKey) { self.key = key }
+
+    deinit {
+        EVP_CIPHER_CTX_free(sealing)
+        EVP_CIPHER_CTX_free(opening)
+    }
+
+    private func makeContext(
+        _ start: (_ context: OpaquePointer, _ cipher: OpaquePointer, _ key: UnsafePointer<UInt8>?) -> Int32
+    ) throws -> OpaquePointer {
         guard let context = EVP_CIPHER_CTX_new() else {
             throw OpenSSLError.lastFailure(of: "make a cipher context")
         }
-        defer { EVP_CIPHER_CTX_free(context) }
+        do {
+            let started = try FetchedCipher.aes256GCM.withCipher { cipher in
+                key.withBytes { start(context, cipher, $0) }
+            }
+            guard started == 1 else { throw OpenSSLError.lastFailure(of: "start the cipher") }
+            return context
+        } catch {
+            EVP_CIPHER_CTX_free(context)
+            throw error
+        }
+    }
+
+    /// - Parameters:
+    ///   - aad: What the bytes belong to; ``open(_:aad:)`` needs the same.
+    ///   - head: Comes before the sealed bytes.
+    package func seal(
+        _ plaintext: [UInt8], aad: [UInt8], after head: [UInt8] = []
+    ) throws -> [UInt8] {
+        let context = try sealing ?? makeContext { EVP_EncryptInit_ex2($0, $1, $2, nil, nil) }
+        sealing = context
+        let byteCount = head.count + plaintext.count + AES256GCMKey.overheadByteCount
+        return try [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+            let output = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: byteCount)
+            output.copyBytes(from: head)
+            let nonce = UnsafeMutableRawBufferPointer(
+                rebasing: output[head.count..<head.count + AEADAlgorithm.nonceByteCount])
+            try SecureRandom.fill(nonce)
+            let start = buffer.baseAddress! + head.count + AEADAlgorithm.nonceByteCount
+            var written: Int32 = 0
+            guard EVP_EncryptInit_ex2(context, nil, nil, UnsafeRawBufferPointer(nonce).bytePointer, nil) == 1,
+                aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad, Int32(aad.count)) == 1,
+                plaintext.isEmpty
+                    || EVP_EncryptUpdate(context, start, &written, plaintext, Int32(plaintext.count)) == 1,
+                EVP_EncryptFinal_ex(context, start + plaintext.count, &written) == 1,
+                sendgate_aead_get_tag(context, start + plaintext.count) == 1
+            else { throw OpenSSLError.lastFailure(of: "seal") }
+            count = byteCount
+        }
+    }
+
+    /// - Throws: ``OpenSSLError/authenticationFailed`` for every input that ``seal(_:aad:after:)`` did not make
+    ///   with this key and `aad`, too short ones included.
+    package func open(_ sealed: ArraySlice<UInt8>, aad: [UInt8]) throws -> [UInt8] {
+        let plaintextCount = sealed.count - AES256GCMKey.overheadByteCount
+        guard plaintextCount >= 0, sealed.count <= Int(Int32.max) else {
+            throw OpenSSLError.authenticationFailed
+        }
+        let context = try opening ?? makeContext { EVP_DecryptInit_ex2($0, $1, $2, nil, nil) }
+        opening = context
         return try sealed.withUnsafeBytes { sealed in
             let nonce = sealed.bytePointer!
             let ciphertext = nonce + AEADAlgorithm.nonceByteCount
-            let started = try secret.withUnsafeBytes { key in
-                try AEADAlgorithm.aes256GCM.withCipher {
-                    EVP_DecryptInit_ex2(context, $0, key.bytePointer, nonce, nil)
-                }
+            guard EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1 else {
+                throw OpenSSLError.lastFailure(of: "start the cipher")
             }
-            guard started == 1 else { throw OpenSSLError.lastFailure(of: "start the cipher") }
-            return try aad.withUnsafeBytes { aad in
-                try [UInt8](unsafeUninitializedCapacity: max(plaintextCount, 1)) { plaintext, count in
-                    var written: Int32 = 0
-                    guard
-                        aad.isEmpty
-                            || EVP_DecryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count))
-                                == 1,
-                        plaintextCount == 0
-                            || EVP_DecryptUpdate(
-                                context, plaintext.baseAddress, &written, ciphertext, Int32(plaintextCount))
-                                == 1,
-                        sendgate_gcm_set_tag(context, ciphertext + plaintextCount) == 1,
-                        EVP_DecryptFinal_ex(context, plaintext.baseAddress! + plaintextCount, &written) == 1
-                    else {
-                        // What was decrypted before the tag was checked must not outlive the refusal.
-                        OPENSSL_cleanse(plaintext.baseAddress, plaintextCount)
-                        ERR_clear_error()
-                        throw OpenSSLError.authenticationFailed
-                    }
-                    count = plaintextCount
+            return try [UInt8](unsafeUninitializedCapacity: max(plaintextCount, 1)) { plaintext, count in
+                var written: Int32 = 0
+                guard aad.isEmpty || EVP_DecryptUpdate(context, nil, &written, aad, Int32(aad.count)) == 1,
+                    plaintextCount == 0
+                        || EVP_DecryptUpdate(
+                            context, plaintext.baseAddress, &written, ciphertext, Int32(plaintextCount)) == 1,
+                    sendgate_gcm_set_tag(context, ciphertext + plaintextCount) == 1,
+                    EVP_DecryptFinal_ex(context, plaintext.baseAddress! + plaintextCount, &written) == 1
+                else {
+                    // What was decrypted before the tag was checked must not outlive the refusal.
+                    OPENSSL_cleanse(plaintext.baseAddress, plaintextCount)
+                    ERR_clear_error()
+                    throw OpenSSLError.authenticationFailed
                 }
+                count = plaintextCount
             }
         }
     }

@@ -42,13 +42,16 @@ final class Connection: @unchecked Sendable {
         path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int,
         damages: DamageLog = DamageLog(), index: HMACKey? = nil
     ) throws {
+        _ = Self.isConfigured
         self.file = file
         self.damages = damages
-        codes = index.map { RowCodes(index: $0) }
+        codes = try index.map { try RowCodes(index: $0) }
         let handle = try Self.open(path: path, file: file, role: role)
         do {
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
             try Self.check(sendgate_refuse_double_quoted_strings(handle), handle, file: file)
+            // What is bound to a statement keeps its place until it is bound anew, and every statement is kept.
+            try Self.check(sendgate_keep_small_memory(handle, 1200, 256), handle, file: file)
             if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
             pageByteCount = Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
@@ -75,6 +78,10 @@ final class Connection: @unchecked Sendable {
         close()
         logPageCount.deallocate()
     }
+
+    /// SQLite counts no memory, which would take a lock for every piece of it. Set once, before the first connection;
+    /// where SQLite is in use already it stays as it is.
+    private static let isConfigured = sendgate_count_no_memory() == SQLITE_OK
 
     /// Opens the file without a mutex of SQLite's own: ``lock`` admits one thread at a time
     /// (sqlite.org/threadsafe.html, multi-thread mode).
@@ -212,10 +219,16 @@ final class Connection: @unchecked Sendable {
     }
 
     /// When this throws `StoreError.unavailable`, nothing was committed and the transaction is over.
-    func commit() throws {
+    ///
+    /// - Parameter anchor: A statement that writes more of the row with the sums, which are its first parameter.
+    func commit(_ anchor: (text: StatementText, bind: (inout Binder) -> Void)? = nil) throws {
         do {
-            if let sums, let writeSums, !sums.isWritten {
-                guard try change(writeSums, { $0.add(sums.bytes) }) == 1 else {
+            if let sums, let writeSums, anchor != nil || !sums.isWritten {
+                let count = try change(anchor?.text ?? writeSums) {
+                    $0.add(sums.bytes)
+                    anchor?.bind(&$0)
+                }
+                guard count == 1 else {
                     throw StoreError.damaged(table: writeSums.table, "its only row is missing")
                 }
             }
@@ -395,6 +408,11 @@ final class Connection: @unchecked Sendable {
         kept.attach(to: handle)
         sums = kept
         writeSums = StatementText(anchor, "UPDATE \(anchor) SET sums = ?", damage: .overwritten)
+    }
+
+    /// Whether no row was written to a table that was not deleted again. On the connection that writes.
+    func isEmpty(_ table: String) -> Bool {
+        sums.flatMap { sums in sums.position(of: table).map { sums.sums[$0].rowCount == 0 } } ?? false
     }
 
     // MARK: The write-ahead log

@@ -21,7 +21,8 @@ extension GateReading {
     }
 
     final func outboxHead(_ message: MessageID) throws -> OutboxRecord? {
-        try gate.first(Self.byMessage, { $0.add(message) }) { try outboxHead(from: &$0) }
+        try knownOutboxHead(message)
+            ?? gate.first(Self.byMessage, { $0.add(message) }) { try outboxHead(from: &$0) }
     }
 
     final func outbox(of send: SendID) throws -> [OutboxRecord] {
@@ -48,7 +49,7 @@ extension GateReading {
         let content = try gate.readable(&row) { row in
             guard !record.isDamaged else { throw StoreError.damaged(table: "outbox", RowSums.wrongCode) }
             return try OutboxRecord.Content(
-                sealedFields: try cipher.open(
+                sealedFields: try open(
                     row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
         }
         guard let content else {

@@ -106,7 +106,7 @@ extension GateReading {
             _ = (row.integer(), row.integer())
             let position = row.integer()
             return try damages.noting(LedgerKind.table, row: "\(person)/\(kind.rawValue)/\(position)") {
-                let fields = try cipher.open(
+                let fields = try open(
                     row.byteArray(), in: LedgerKind.column, row: kind.row(subject, position))
                 return try read(fields, position)
             }

@@ -51,6 +51,7 @@ enum HistoryKind {
     static let send: Int64 = 0
     static let forward: Int64 = 1
     static let event: Int64 = 2
+    static let countedSend: Int64 = 3
 }
 
 extension GateReading {
@@ -69,13 +70,16 @@ extension GateReading {
     private static let newestSends = StatementText(
         "history", key: 4,
         """
-        SELECT person, kind, at, number FROM history WHERE person = ? AND kind = 0
-        ORDER BY at DESC, number DESC LIMIT ?
+        SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 0
+        UNION ALL SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 3
+        ORDER BY at DESC, number DESC LIMIT ?4
         """)
     private static let olderSends = StatementText(
         "history", key: 4,
         """
         SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 0 AND (at, number) <
+            (SELECT received_at, number FROM send WHERE id = ?2 AND subject = ?3)
+        UNION ALL SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 3 AND (at, number) <
             (SELECT received_at, number FROM send WHERE id = ?2 AND subject = ?3)
         ORDER BY at DESC, number DESC LIMIT ?4
         """)
@@ -100,10 +104,8 @@ extension GateReading {
         guard let person = try person(subject) else { return [] }
         let rows = try gate.every(before == nil ? Self.newestSends : Self.olderSends) {
             $0.add(person)
-            if let before {
-                $0.add(before)
-                $0.add(subject)
-            }
+            $0.add(before)
+            $0.add(subject)
             $0.add(Int64(max(limit, 0)))
         } read: { row in
             let name = row.name
@@ -140,7 +142,7 @@ extension GateReading {
             type: TypeID(""), category: category, channel: channel, receivedAt: receivedAt,
             entryIndex: entryIndex, requestID: "", destinationNames: [:])
         let details = try SendRecord.Details(
-            sealedFields: try cipher.open(
+            sealedFields: try open(
                 row.byteArray(), in: SendColumns.send, row: SendColumns.sendRow(record, caller: callerNumber))
         )
         record.type = details.type
@@ -155,8 +157,11 @@ extension GateReading {
         "history", key: 4,
         """
         SELECT h.person, h.kind, h.at, h.number, h.type, h.category, s.id
-        FROM history AS h LEFT JOIN send AS s ON s.number = h.number
-        WHERE h.person = ? AND h.kind = 1 AND h.at >= ? ORDER BY h.at DESC, h.number DESC LIMIT ?
+        FROM (
+            SELECT * FROM history WHERE person = ?1 AND kind = 1 AND at >= ?2
+            UNION ALL SELECT * FROM history WHERE person = ?1 AND kind = 3 AND at >= ?2
+            ORDER BY at DESC, number DESC LIMIT ?3
+        ) AS h LEFT JOIN send AS s ON s.number = h.number ORDER BY h.at DESC, h.number DESC
         """)
 
     final func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
@@ -245,7 +250,7 @@ extension GateReading {
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
             event: try row.name(), destination: try row.optionalID(), at: try row.instant(), reason: nil)
         if let sealed = row.optionalByteArray() {
-            let plain = try cipher.open(
+            let plain = try open(
                 sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
             record.reason = String(decoding: plain, as: UTF8.self)
         }

@@ -32,12 +32,18 @@ class GateReading: StoreReading {
     }
 
     var cipher: RowCipher { mappings.cipher }
+    private(set) lazy var contexts = cipher.contexts()
+
+    final func open(_ stored: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        try cipher.open(stored, in: column, row: row, on: contexts)
+    }
 
     func close() { isOpen = false }
 
     // What a transaction keeps in memory while it is open, a reader takes from its snapshot.
 
     func currentTail() throws -> Tail { try Tail(from: gate) }
+    func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { nil }
     func currentTally() throws -> Tally { try Tally(from: gate) }
 
     // MARK: Who is who
@@ -54,11 +60,11 @@ class GateReading: StoreReading {
     }
 
     func subject(of user: UserID) throws -> Subject? {
-        try unlessErased(try known(try withMappings { try mappings.find(user, in: $0) }))
+        try unlessErased(try known(try withMappings { try mappings.find(user, in: $0, on: contexts) }))
     }
 
     final func subject(_ id: SubjectID) throws -> Subject? {
-        try unlessErased(try known(try withMappings { try mappings.find(id, in: $0) }))
+        try unlessErased(try known(try withMappings { try mappings.find(id, in: $0, on: contexts) }))
     }
 
     /// Nobody is taken for a stranger while a mapping may be damaged: their "no" would be forgotten with them.
@@ -118,7 +124,7 @@ class GateReading: StoreReading {
     final func storedPerson(_ subject: SubjectID) throws -> StoredPerson? {
         let stored = try gate.first(Self.personState, { $0.add(subject) }) { row in
             let number = try Self.personNumber(from: &row)
-            let fields = try cipher.open(
+            let fields = try open(
                 row.byteArray(), in: Self.stateColumn, row: Self.stateRow(subject, number))
             return StoredPerson(
                 number: number, state: try RecipientState(sealedFields: fields, subject: subject))

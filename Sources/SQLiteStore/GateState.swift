@@ -23,7 +23,7 @@ struct Tail: Equatable {
     private static let write = StatementText(
         "tail",
         """
-        UPDATE tail SET entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
+        UPDATE tail SET sums = ?, entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
             send_number = ?, outbox_number = ?, person_number = ?, clock_wall = ?, clock_uptime = ?,
             clock_boot = ?
         """)
@@ -127,19 +127,24 @@ struct Tail: Equatable {
         }
     }
 
-    func write(to gate: Connection) throws {
-        try gate.change(Self.write) {
-            $0.add(Int64(clamping: entryCount))
-            $0.add(Int64(clamping: publishedSize))
-            $0.add(newestEntryTime)
-            $0.add(eventCursor)
-            $0.add(sendNumber)
-            $0.add(outboxNumber)
-            $0.add(personNumber)
-            $0.add(newestEntryClock?.wall)
-            $0.add(newestEntryClock?.uptime)
-            $0.add(newestEntryClock?.boot)
-        }
+    /// Commits with the row of the sums, which is this one.
+    func commit(to gate: Connection) throws {
+        try gate.commit(
+            (
+                Self.write,
+                {
+                    $0.add(Int64(clamping: entryCount))
+                    $0.add(Int64(clamping: publishedSize))
+                    $0.add(newestEntryTime)
+                    $0.add(eventCursor)
+                    $0.add(sendNumber)
+                    $0.add(outboxNumber)
+                    $0.add(personNumber)
+                    $0.add(newestEntryClock?.wall)
+                    $0.add(newestEntryClock?.uptime)
+                    $0.add(newestEntryClock?.boot)
+                }
+            ))
     }
 }
 
@@ -151,6 +156,12 @@ struct Tally {
         var rowCount: Int64 = 0
         var byteCount: Int64 = 0
         var isChanged = false
+
+        /// Whether a count that is in the file says the same.
+        func isSame(as other: Count) -> Bool {
+            !isChanged && rank == other.rank && caller == other.caller && rowCount == other.rowCount
+                && byteCount == other.byteCount
+        }
     }
     private(set) var counts: [Count] = []
 
@@ -229,9 +240,14 @@ struct Tally {
         counts[index].isChanged = true
     }
 
-    mutating func writeChanges(to gate: Connection) throws {
+    /// - Parameter committed: What the file has, where that is known; what is as it was again is not written.
+    mutating func writeChanges(to gate: Connection, since committed: Tally = Tally()) throws {
         for index in counts.indices where counts[index].isChanged {
             let count = counts[index]
+            if index < committed.counts.count, committed.counts[index].isSame(as: count) {
+                counts[index].isChanged = false
+                continue
+            }
             try gate.change(Self.write) {
                 $0.add(count.rank)
                 $0.add(count.caller)

@@ -33,10 +33,14 @@ extension GateTransaction {
     private static let remove = StatementText(
         "outbox", "DELETE FROM outbox WHERE message = ? RETURNING rank, caller, byte_count")
 
+    private static let removeNumber = StatementText("outbox", "DELETE FROM outbox WHERE number = ?")
+
     func insertOutbox(_ record: OutboxRecord) throws {
         let number = tail.outboxNumber + 1
-        try write(record, number: number, with: Self.insert)
+        let row = try write(record, number: number, with: Self.insert)
         tail.outboxNumber = number
+        // What is offered comes back with its result.
+        if record.attemptedAt != nil { keep(row) }
     }
 
     func updateOutbox(_ record: OutboxRecord) throws {
@@ -55,11 +59,15 @@ extension GateTransaction {
     }
 
     /// Writes the row and counts it as one more.
-    private func write(_ record: OutboxRecord, number: Int64, with statement: StatementText) throws {
+    @discardableResult
+    private func write(
+        _ record: OutboxRecord, number: Int64, with statement: StatementText
+    ) throws -> StoredOutbox {
+        forgetOutbox(record.message)
         let content = OutboxRecord.Content(
             headers: record.headers, body: record.body, facts: record.facts, event: record.event,
             mayHaveArrived: record.mayHaveArrived, isCancelled: record.isCancelled)
-        let sealed = try cipher.seal(
+        let sealed = try seal(
             content.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
         let caller = try words.makeNumber(of: record.request.caller.text, in: gate)
         let type = try words.makeNumber(of: record.request.type.text, in: gate)
@@ -90,9 +98,13 @@ extension GateTransaction {
             $0.add(number)
         }
         tally.add(rank: rank, caller: caller, rows: 1, bytes: Int64(content.byteCount))
+        return StoredOutbox(
+            number: number, sendNumber: sendNumbers[record.send], rank: rank, caller: caller,
+            byteCount: Int64(content.byteCount), head: record.head)
     }
 
     func markAttempt(_ message: MessageID, at: Instant) throws {
+        forgetOutbox(message)
         let count = try gate.change(Self.mark) {
             $0.add(at)
             $0.add(message)
@@ -104,6 +116,7 @@ extension GateTransaction {
     }
 
     func postponeOutbox(_ message: MessageID, until: Instant) throws {
+        forgetOutbox(message)
         let count = try gate.change(Self.postpone) {
             $0.add(until)
             $0.add(message)
@@ -114,7 +127,13 @@ extension GateTransaction {
     }
 
     func removeOutbox(_ message: MessageID) throws {
-        try removeOutboxRows(Self.remove) { $0.add(message) }
+        guard let known = keptOutbox(message) else {
+            return try removeOutboxRows(Self.remove) { $0.add(message) }
+        }
+        forgetOutbox(message)
+        sendNumbers[known.head.send] = known.sendNumber ?? sendNumbers[known.head.send]
+        guard try gate.change(Self.removeNumber, { $0.add(known.number) }) == 1 else { return }
+        tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
 
     /// Runs a `DELETE … RETURNING rank, caller, byte_count` and takes its rows off the tally.

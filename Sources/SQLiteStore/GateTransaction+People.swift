@@ -28,7 +28,7 @@ extension GateTransaction {
     }
 
     private func seal(_ fields: [UInt8], of subject: SubjectID, _ number: Int64) throws -> [UInt8] {
-        try cipher.seal(fields, in: Self.stateColumn, row: Self.stateRow(subject, number))
+        try seal(fields, in: Self.stateColumn, row: Self.stateRow(subject, number))
     }
 
     // MARK: States
@@ -120,7 +120,7 @@ extension GateTransaction {
         _ fields: [UInt8], to kind: LedgerKind, at position: Int64, of subject: SubjectID
     ) throws {
         let person = try makePerson(subject)
-        let sealed = try cipher.seal(fields, in: LedgerKind.column, row: kind.row(subject, position))
+        let sealed = try seal(fields, in: LedgerKind.column, row: kind.row(subject, position))
         try gate.change(Self.appendLedger) {
             $0.add(person)
             $0.add(kind.rawValue)
@@ -135,10 +135,17 @@ extension GateTransaction {
         "outbox", "DELETE FROM outbox WHERE subject = ? RETURNING rank, caller, byte_count")
     private static let sendsOfPerson = StatementText(
         "send",
-        "DELETE FROM send WHERE number IN (SELECT number FROM history WHERE person = ? AND kind IN (0, 1))")
+        "DELETE FROM send WHERE number IN (SELECT number FROM history WHERE person = ? AND kind IN (0, 1, 3))"
+    )
     private static let eventsOfPerson = StatementText(
         "event",
         "DELETE FROM event WHERE cursor IN (SELECT number FROM history WHERE person = ? AND kind = 2)")
+    private static let eventsOfSends = StatementText(
+        "event",
+        """
+        DELETE FROM event WHERE send_number IN
+            (SELECT number FROM history WHERE person = ? AND kind IN (0, 1, 3))
+        """)
     private static let historyOfPerson = StatementText("history", "DELETE FROM history WHERE person = ?")
     private static let keysOfPerson = StatementText("device_key", "DELETE FROM device_key WHERE person = ?")
     private static let tokensOfPerson = StatementText(
@@ -151,11 +158,13 @@ extension GateTransaction {
 
     /// Opens nothing: a row that no longer authenticates must not keep anybody from being forgotten.
     func eraseSubject(_ subject: SubjectID) throws {
+        forgetOutbox()
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }
         if let person = try person(subject) {
-            // Sends and events are found through the person's history, so it goes after them.
-            try gate.change(Self.sendsOfPerson) { $0.add(person) }
+            // Events are found through sends, and both through the person's history, so it goes after them.
             try gate.change(Self.eventsOfPerson) { $0.add(person) }
+            try gate.change(Self.eventsOfSends) { $0.add(person) }
+            try gate.change(Self.sendsOfPerson) { $0.add(person) }
             try gate.change(Self.historyOfPerson) { $0.add(person) }
             try gate.change(Self.toldOfPerson) { $0.add(person) }
             try gate.change(Self.dutiesOfPerson) { $0.add(person) }
@@ -164,7 +173,7 @@ extension GateTransaction {
             }
             try gate.change(Self.deletePerson) { $0.add(person) }
         }
-        newestSend = nil
+        sendNumbers = [:]
         forgetPerson()
         forget(subject)
         try gate.change(Self.markErased) { $0.add(subject) }

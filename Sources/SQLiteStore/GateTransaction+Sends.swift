@@ -6,19 +6,20 @@ extension GateTransaction {
         "send",
         """
         INSERT INTO send (number, id, caller, id_hash, content_mac, subject, category, channel, received_at,
-            entry_index, sealed)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            entry_index, forwarded_at, sealed)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """)
     private static let insertHistory = StatementText(
         "history", "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)")
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
-    func insertSend(_ record: SendRecord) throws {
+    /// - Parameter forward: What it counts as from the moment it was received.
+    func insertSend(_ record: SendRecord, counting forward: ForwardRecord? = nil) throws {
         let details = SendRecord.Details(
             type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
         let caller = try words.makeNumber(of: record.caller.text, in: gate)
-        let sealed = try cipher.seal(
+        let sealed = try seal(
             details.sealedFields, in: SendColumns.send, row: SendColumns.sendRow(record, caller: caller))
         let number = tail.sendNumber + 1
         try gate.change(Self.insertSend) {
@@ -32,13 +33,16 @@ extension GateTransaction {
             $0.add(record.channel)
             $0.add(record.receivedAt)
             $0.add(Int64(bitPattern: record.entryIndex))
+            $0.add(forward?.at)
             $0.add(sealed)
         }
         tail.sendNumber = number
-        newestSend = (record.id, number)
-        if let subject = record.subject {
-            try note(HistoryKind.send, of: subject, at: record.receivedAt, number: number)
-        }
+        sendNumbers[record.id] = number
+        guard let subject = record.subject else { return }
+        try note(
+            forward == nil ? HistoryKind.send : HistoryKind.countedSend, of: subject, at: record.receivedAt,
+            number: number, type: forward.map { try words.makeNumber(of: $0.type.text, in: gate) },
+            category: forward?.category)
     }
 
     /// Adds a row to a person's history.
@@ -58,8 +62,7 @@ extension GateTransaction {
     }
 
     private func knownNumber(of send: SendID) throws -> Int64? {
-        if let newestSend, newestSend.id == send { return newestSend.number }
-        return try number(of: send)
+        try sendNumbers[send] ?? number(of: send)
     }
 
     private func requiredNumber(of send: SendID) throws -> Int64 {
@@ -116,7 +119,7 @@ extension GateTransaction {
         let sendNumber = try knownNumber(of: event.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
         let reason = try event.reason.map {
-            try cipher.seal(
+            try seal(
                 Array($0.utf8), in: SendColumns.event,
                 row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
         }
@@ -132,7 +135,8 @@ extension GateTransaction {
             $0.add(reason)
         }
         tail.eventCursor = cursor
-        if let subject = event.subject {
+        // The events of a send that is known are found through it.
+        if let subject = event.subject, sendNumber == nil {
             try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
         }
     }
@@ -147,6 +151,8 @@ extension GateTransaction {
     private static let deleteSend = StatementText("send", "DELETE FROM send WHERE number = ?")
     private static let oldestEvents = StatementText(
         "event", "SELECT cursor, subject, at FROM event WHERE cursor BETWEEN ? AND ? ORDER BY cursor")
+    private static let eventsOfSend = StatementText(
+        "event", "SELECT cursor, at FROM event WHERE send_number = ? ORDER BY cursor")
     private static let deleteEvent = StatementText("event", "DELETE FROM event WHERE cursor = ?")
     private static let deleteHistory = StatementText(
         "history", "DELETE FROM history WHERE person = ? AND kind = ? AND at = ? AND number = ?")
@@ -196,8 +202,16 @@ extension GateTransaction {
             guard let subject = send.subject else { continue }
             try forget(HistoryKind.send, of: subject, at: send.at, number: send.number)
             if let forwardedAt = send.forwardedAt {
+                try forget(HistoryKind.countedSend, of: subject, at: send.at, number: send.number)
                 try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)
                 count += 1
+            }
+            // Its younger events are found through it no longer.
+            let events = try gate.everyReadable(Self.eventsOfSend, { $0.add(send.number) }) { row in
+                (cursor: row.integer(), at: try row.instant())
+            }
+            for event in events {
+                try note(HistoryKind.event, of: subject, at: event.at, number: event.cursor)
             }
         }
         var events: [Old] = []
@@ -224,7 +238,7 @@ extension GateTransaction {
             $0.add(before)
             $0.add(Int64(prunedRowCountMax))
         }
-        newestSend = nil
+        sendNumbers = [:]
         return count
     }
 

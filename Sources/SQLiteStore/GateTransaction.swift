@@ -44,14 +44,16 @@ final class GateTransaction: GateReading {
     private let subjectsWriter: SubjectsWriter
     var tail: Tail
     var tally: Tally
-    /// The send inserted last, whose number the statements about it need.
-    var newestSend: (id: SendID, number: Int64)?
+    /// Sends of this transaction, whose numbers the statements about them need.
+    var sendNumbers: [SendID: Int64] = [:]
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
     private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
     /// What was read, for the cache, once it is known that it was committed.
     private var read: [SubjectID: StoredPerson] = [:]
     private var readSubjects: [UserID: Subject] = [:]
+    /// Messages that this transaction has written as offered.
+    private var offered: [StoredOutbox] = []
     private var writesMappings = false
 
     init(
@@ -71,6 +73,10 @@ final class GateTransaction: GateReading {
     // The rows behind these are written once per transaction, so until then they are true only here.
     override func currentTail() throws -> Tail { tail }
     override func currentTally() throws -> Tally { tally }
+
+    func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        try cipher.seal(plaintext, in: column, row: row, on: contexts)
+    }
 
     // MARK: People
 
@@ -112,6 +118,10 @@ final class GateTransaction: GateReading {
     }
 
     // MARK: Pseudonyms
+
+    override func isErased(_ subject: SubjectID) throws -> Bool {
+        try !gate.isEmpty(Schema.erasure.name) && super.isErased(subject)
+    }
 
     override func withMappings<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         guard writesMappings else { return try super.withMappings(body) }
@@ -163,8 +173,15 @@ final class GateTransaction: GateReading {
         for (record, position) in change.choices {
             try append(record.sealedFields, to: .choice, at: position, of: record.subject)
         }
-        for send in change.sends { try insertSend(send) }
-        for (subject, record) in change.forwards { try countForward(of: subject, record) }
+        var forwards = change.forwards
+        for send in change.sends {
+            // What counts as a forward when it is received is written so at once.
+            let place = forwards.firstIndex {
+                $0.record.send == send.id && $0.record.at == send.receivedAt && $0.subject == send.subject
+            }
+            try insertSend(send, counting: place.map { forwards.remove(at: $0).record })
+        }
+        for (subject, record) in forwards { try countForward(of: subject, record) }
         for (key, record) in change.told.pairs {
             if let record { try putTold(record, to: key.subject) } else { try removeTold(key) }
         }
@@ -197,21 +214,42 @@ final class GateTransaction: GateReading {
         for (user, subject) in readSubjects { writer.cache.subjects[user] = subject }
     }
 
+    // MARK: Messages
+
+    override func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { keptOutbox(message)?.head }
+
+    /// A message as it was written when it was offered.
+    func keptOutbox(_ message: MessageID) -> StoredOutbox? {
+        offered.first { $0.head.message == message } ?? writer.cache.offered[message]
+    }
+
+    func keep(_ row: StoredOutbox) { offered.append(row) }
+
+    /// Call before a row is changed or deleted, of everybody where it is not known which.
+    func forgetOutbox(_ message: MessageID? = nil) {
+        guard let message else {
+            offered = []
+            return writer.cache.offered.removeAll()
+        }
+        offered.removeAll { $0.head.message == message }
+        writer.cache.offered[message] = nil
+    }
+
     /// Writes what was kept in memory and commits: subjects first, then the gate.
     ///
     /// Durable after the first commit: new mappings, which refer to nothing. After the second: everything.
     /// On an error the caller rolls back.
     func commit() throws {
-        if tail != writer.tail { try tail.write(to: gate) }
         try writeStates(changed.values.map { ($0.person, $0.fields) })
         let sealCount = try coverSeals()
-        try tally.writeChanges(to: gate)
+        try tally.writeChanges(to: gate, since: writer.tally)
         if writesMappings { try withMappings { try $0.commit() } }
-        try gate.commit()
+        if tail == writer.tail { try gate.commit() } else { try tail.commit(to: gate) }
         words.commit()
         writer.tail = tail
         writer.tally = tally
         keepRead()
+        for row in offered { writer.cache.offered[row.head.message] = row }
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
         writer.coveredSealCount = sealCount
     }

@@ -15,6 +15,8 @@ package struct RowCipher: Sendable {
         package let id: String
         fileprivate let key: AES256GCMKey
         fileprivate let idBytes: [UInt8]
+        /// What stands in front of everything sealed under it.
+        fileprivate let head: [UInt8]
         /// Seals made under the key, over its whole life as far as this directory knows.
         fileprivate let seals = SealCount()
 
@@ -24,6 +26,7 @@ package struct RowCipher: Sendable {
             self.id = id
             self.key = key
             idBytes = Array(id.utf8)
+            head = [UInt8(idBytes.count)] + idBytes
         }
     }
 
@@ -47,24 +50,27 @@ package struct RowCipher: Sendable {
     /// What was sealed before this process began.
     func resumeSealCount(at count: UInt64) { current.seals.add(count) }
 
+    /// For work that seals and opens several values under the current key.
+    func contexts() -> AES256GCMContexts { AES256GCMContexts(current.key) }
+
+    /// - Parameter contexts: Of the current key.
     /// - Throws: `StoreError.unavailable` once the key has sealed as many rows as one key may.
-    func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+    func seal(
+        _ plaintext: [UInt8], in column: SealedColumn, row: [UInt8], on contexts: AES256GCMContexts? = nil
+    ) throws -> [UInt8] {
         guard current.seals.take(below: DataKeyUse.sealCountMax) else {
             throw StoreError.unavailable(
                 "the data key `\(current.id)` has sealed 2^32 rows and seals no more; add a new data key (Running a gateway, Rotating a key)"
             )
         }
-        let sealed = try current.key.seal(plaintext, aad: column.context(row: row, kid: current.idBytes))
-        var stored: [UInt8] = []
-        stored.reserveCapacity(1 + current.idBytes.count + sealed.count)
-        stored.append(UInt8(current.idBytes.count))
-        stored.append(contentsOf: current.idBytes)
-        stored.append(contentsOf: sealed)
-        return stored
+        return try (contexts ?? self.contexts()).seal(
+            plaintext, aad: column.context(row: row, kid: current.idBytes), after: current.head)
     }
 
     /// - Throws: `StoreError.damaged` for everything that was not sealed for this column and row.
-    func open(_ stored: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+    func open(
+        _ stored: [UInt8], in column: SealedColumn, row: [UInt8], on contexts: AES256GCMContexts? = nil
+    ) throws -> [UInt8] {
         // What a row is bound to comes from the file as well.
         guard row.count <= SealedColumn.rowByteCountMax else {
             throw StoreError.damaged(table: column.table, "what it is bound to is too long")
@@ -75,8 +81,9 @@ package struct RowCipher: Sendable {
         }
         let kid = stored[1..<1 + Int(kidCount)]
         let key: Key
+        var known: AES256GCMContexts?
         if kid.elementsEqual(current.idBytes) {
-            key = current
+            (key, known) = (current, contexts)
         } else if let match = older.first(where: { kid.elementsEqual($0.idBytes) }) {
             key = match
         } else {
@@ -86,8 +93,8 @@ package struct RowCipher: Sendable {
             )
         }
         do {
-            return try key.key.open(
-                Array(stored[(1 + Int(kidCount))...]), aad: column.context(row: row, kid: key.idBytes))
+            return try (known ?? AES256GCMContexts(key.key)).open(
+                stored[(1 + Int(kidCount))...], aad: column.context(row: row, kid: key.idBytes))
         } catch OpenSSLError.authenticationFailed {
             throw StoreError.damaged(
                 table: column.table, "a value does not authenticate under the data key `\(key.id)`")

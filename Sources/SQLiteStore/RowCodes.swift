@@ -9,23 +9,31 @@ import OpenSSLCrypto
 /// (``AuthenticatedTable``). So no statement can forget it, and nothing that is edited without the key has the code
 /// it should have.
 ///
-///     mac = HMAC-SHA256(K, value(table) ‖ value(column) ‖ …)[0..<16]     K = HMAC-SHA256(index key, "sendgate/row-mac/v1")
+///     mac = AES-256-CMAC(K, value(table) ‖ value(column) ‖ …)     K = HMAC-SHA256(index key, "sendgate/row-mac/v2")
 ///     value = 1 ‖ i64  |  3 ‖ u32 length ‖ UTF-8  |  4 ‖ u32 length ‖ bytes  |  5        integers big-endian
 final class RowCodes {
     static let functionName = "row_mac"
-    static let byteCount = 16
+    static let byteCount = AES256CMAC.blockByteCount
 
-    private let key: HMACKey
-    private var computation = HMACSHA256Computation()
-    private var code = [UInt8](repeating: 0, count: 32)
+    private let mac: AES256CMAC
+    /// The values so far. Behind a pointer, because every access to a property of a class is checked for others at the
+    /// same time, and a row has some twenty values.
+    private let message: UnsafeMutablePointer<RowMessage>
 
     /// The function called for a row, as SQL.
     static func call(_ table: String, _ values: [String]) -> String {
         "\(functionName)('\(table)', \(values.joined(separator: ", ")))"
     }
 
-    init(index: HMACKey) {
-        key = HMACKey(SecretBytes(copying: index.authenticate(Array("sendgate/row-mac/v1".utf8))))
+    init(index: HMACKey) throws {
+        mac = try AES256CMAC(SecretBytes(copying: index.authenticate(Array("sendgate/row-mac/v2".utf8))))
+        message = .allocate(capacity: 1)
+        message.initialize(to: RowMessage())
+    }
+
+    deinit {
+        message.pointee.free()
+        message.deallocate()
     }
 
     /// Makes the function known to a connection, which must not outlive this.
@@ -35,10 +43,12 @@ final class RowCodes {
             Unmanaged.passUnretained(self).toOpaque(),
             { context, count, values in
                 guard let user = sqlite3_user_data(context) else { return }
-                let codes = Unmanaged<RowCodes>.fromOpaque(user).takeUnretainedValue()
-                codes.begin()
-                for index in 0..<Int(count) { codes.add(values?[index]) }
-                codes.finish().withUnsafeBufferPointer {
+                let code = Unmanaged<RowCodes>.fromOpaque(user)._withUnsafeGuaranteedRef { codes in
+                    codes.code { message in
+                        for index in 0..<Int(count) { message.add(values?[index]) }
+                    }
+                }
+                withUnsafeBytes(of: code.bigEndian) {
                     // As in `Binder`: the bytes are copied before the call returns.
                     sqlite3_result_blob(
                         context, $0.baseAddress, Int32(RowCodes.byteCount),
@@ -47,48 +57,76 @@ final class RowCodes {
             }, nil, nil, nil)
     }
 
-    func begin() { computation.start(key) }
+    /// The code of the values that `add` adds, the name of the table first.
+    func code(of add: (inout RowMessage) -> Void) -> UInt128 {
+        message.pointee.byteCount = 0
+        add(&message.pointee)
+        return message.pointee.withFilledUp { mac.code(of: $0, byteCount: $1) }
+    }
+}
 
-    /// The next value, the name of the table first.
-    func add(_ value: OpaquePointer?) {
+/// The values of a row, one after the other.
+struct RowMessage {
+    fileprivate var byteCount = 0
+    private var capacity = 1024
+    /// Has room for `capacity` bytes and a block.
+    private var bytes = UnsafeMutableRawPointer.allocate(byteCount: 1024 + RowCodes.byteCount, alignment: 16)
+
+    fileprivate func free() { bytes.deallocate() }
+
+    fileprivate func withFilledUp<Result>(_ body: (UnsafeMutableRawPointer, Int) -> Result) -> Result {
+        body(bytes, byteCount)
+    }
+
+    mutating func add(_ value: OpaquePointer?) {
         let type = sqlite3_value_type(value)
         switch type {
-        case SQLITE_INTEGER:
-            head(UInt8(type), UInt64(bitPattern: sqlite3_value_int64(value)), byteCount: 8)
+        case SQLITE_INTEGER: add(UInt8(type), UInt64(bitPattern: sqlite3_value_int64(value)))
         case SQLITE_TEXT: add(UInt8(type), sqlite3_value_text(value).map { UnsafeRawPointer($0) }, value)
         case SQLITE_BLOB: add(UInt8(type), sqlite3_value_blob(value), value)
-        default: head(UInt8(SQLITE_NULL), 0, byteCount: 0)
+        default: add(UInt8(SQLITE_NULL))
         }
     }
 
-    func add(text: String) {
-        var text = text
-        text.withUTF8 {
-            head(UInt8(SQLITE_TEXT), UInt64($0.count), byteCount: 4)
-            computation.update(UnsafeRawBufferPointer($0))
-        }
+    mutating func add(text: UnsafePointer<CChar>) {
+        add(UInt8(SQLITE_TEXT), UnsafeRawBufferPointer(start: text, count: strlen(text)))
     }
 
-    private func add(_ type: UInt8, _ start: UnsafeRawPointer?, _ value: OpaquePointer?) {
-        let count = Int(sqlite3_value_bytes(value))
-        head(type, UInt64(count), byteCount: 4)
-        if let start { computation.update(UnsafeRawBufferPointer(start: start, count: count)) }
+    private mutating func add(_ type: UInt8, _ start: UnsafeRawPointer?, _ value: OpaquePointer?) {
+        add(
+            type,
+            UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(value))))
     }
 
-    private func head(_ type: UInt8, _ integer: UInt64, byteCount: Int) {
-        withUnsafeTemporaryAllocation(byteCount: 9, alignment: 1) { bytes in
-            bytes[0] = type
-            for index in 0..<byteCount {
-                bytes[1 + index] = UInt8(truncatingIfNeeded: integer >> UInt64(8 * (byteCount - 1 - index)))
-            }
-            computation.update(UnsafeRawBufferPointer(rebasing: bytes[..<(1 + byteCount)]))
-        }
+    private mutating func add(_ type: UInt8) {
+        reserve(1)
+        bytes.storeBytes(of: type, toByteOffset: byteCount, as: UInt8.self)
+        byteCount += 1
     }
 
-    /// - Returns: 32 bytes, of which the first ``byteCount`` are the code. Valid until the next.
-    func finish() -> [UInt8] {
-        code.withUnsafeMutableBytes { computation.finish(into: $0) }
-        return code
+    private mutating func add(_ type: UInt8, _ integer: UInt64) {
+        reserve(9)
+        add(type)
+        bytes.storeBytes(of: integer.bigEndian, toByteOffset: byteCount, as: UInt64.self)
+        byteCount += 8
+    }
+
+    private mutating func add(_ type: UInt8, _ part: UnsafeRawBufferPointer) {
+        reserve(5 + part.count)
+        add(type)
+        bytes.storeBytes(of: UInt32(part.count).bigEndian, toByteOffset: byteCount, as: UInt32.self)
+        byteCount += 4
+        if let start = part.baseAddress { (bytes + byteCount).copyMemory(from: start, byteCount: part.count) }
+        byteCount += part.count
+    }
+
+    private mutating func reserve(_ more: Int) {
+        guard byteCount + more > capacity else { return }
+        capacity = max(2 * capacity, byteCount + more)
+        let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity + RowCodes.byteCount, alignment: 16)
+        larger.copyMemory(from: bytes, byteCount: byteCount)
+        bytes.deallocate()
+        bytes = larger
     }
 }
 
@@ -114,6 +152,8 @@ struct TableSum: Equatable {
         guard code.count == RowCodes.byteCount else { return }
         sum = UInt128(bigEndian: code.loadUnaligned(as: UInt128.self))
     }
+
+    init(code: UInt128) { (rowCount, sum) = (1, code) }
 
     init() {}
 }
@@ -191,34 +231,58 @@ final class RowSums {
 
     let tables: [TableShape]
     let anchor: TableShape
-    private let positions: [String: Int]
+    /// Names of the tables and, last, of the anchor, as SQLite gives them.
+    private let names: [UnsafeMutablePointer<CChar>]
     private let codes: RowCodes
-    private(set) var sums: [TableSum]
+
+    /// What changes, in one value: every access to a property of a class is checked for others at the same time.
+    private struct State {
+        var sums: [TableSum]
+        /// Of the statement that runs.
+        var pending: [(table: Int, change: TableSum)] = []
+        var pendingChanges: [Change] = []
+        /// Rows whose code was wrong before the statement changed them.
+        var damaged: [(table: String, key: [StoredCell])] = []
+        var watched: Int?
+        var changes: [Change] = []
+        var isWritten = true
+
+        mutating func endStatement(succeeded: Bool) {
+            guard !pending.isEmpty else { return }
+            if succeeded {
+                for (table, change) in pending { sums[table].add(change) }
+                changes.append(contentsOf: pendingChanges)
+                isWritten = false
+            }
+            pending.removeAll(keepingCapacity: true)
+            pendingChanges.removeAll(keepingCapacity: true)
+        }
+    }
+    private var state: State
     /// What the open transaction began with.
     private var start: (sums: [TableSum], changeCount: Int)?
-    /// Of the statement that runs.
-    private var pending: [(table: Int, added: TableSum?, removed: TableSum?)] = []
-    private var pendingChanges: [Change] = []
-    /// Rows whose code was wrong before the statement changed them.
-    private(set) var damaged: [(table: String, key: [StoredCell])] = []
+
+    var sums: [TableSum] { state.sums }
+    var isWritten: Bool { state.isWritten }
     /// The table whose changes are remembered for a check that is under way.
     var watched: Int? {
-        didSet { changes = [] }
+        get { state.watched }
+        set { (state.watched, state.changes) = (newValue, []) }
     }
-    private(set) var changes: [Change] = []
-    private(set) var isWritten = true
 
     init(_ tables: [TableShape], anchor: TableShape, codes: RowCodes) {
         self.tables = tables
         self.anchor = anchor
         self.codes = codes
-        positions = Dictionary(uniqueKeysWithValues: tables.enumerated().map { ($1.name, $0) })
-        sums = Array(repeating: TableSum(), count: tables.count)
+        names = (tables + [anchor]).map { strdup($0.name)! }
+        state = State(sums: Array(repeating: TableSum(), count: tables.count))
     }
+
+    deinit { for name in names { free(name) } }
 
     static let wrongCode = "it is not as it was written: its code is of other values"
 
-    func position(of table: String) -> Int? { positions[table] }
+    func position(of table: String) -> Int? { tables.firstIndex { $0.name == table } }
 
     // MARK: What is stored
 
@@ -246,62 +310,49 @@ final class RowSums {
                 found[name] = sum
             }
         }
-        sums = tables.map { found[$0.name] ?? TableSum() }
-        isWritten = true
+        state.sums = tables.map { found[$0.name] ?? TableSum() }
+        state.isWritten = true
     }
 
     /// Takes a table as it was found.
     func rebase(_ table: Int, to sum: TableSum) {
-        sums[table] = sum
-        isWritten = false
+        state.sums[table] = sum
+        state.isWritten = false
     }
 
     // MARK: Transactions
 
-    func mark() { start = (sums, changes.count) }
+    func mark() { start = (state.sums, state.changes.count) }
 
     /// Goes back to where the open transaction began.
     func goBack() {
         guard let start else { return }
         self.start = nil
-        sums = start.sums
-        if changes.count > start.changeCount { changes.removeSubrange(start.changeCount...) }
-        isWritten = true
+        state.sums = start.sums
+        if state.changes.count > start.changeCount { state.changes.removeSubrange(start.changeCount...) }
+        state.isWritten = true
     }
 
     func didCommit() {
         start = nil
-        isWritten = true
+        state.isWritten = true
     }
-
-    func didWrite() { isWritten = true }
 
     /// Gives the changes since the last call, of committed transactions. Not inside one.
     func takeChanges() -> [Change] {
-        defer { changes = [] }
-        return changes
+        defer { state.changes = [] }
+        return state.changes
     }
 
     // MARK: Statements
 
     /// Call when a statement has ended; what one that failed had changed was undone.
-    func endStatement(succeeded: Bool) {
-        if succeeded, !pending.isEmpty {
-            for change in pending {
-                if let removed = change.removed { sums[change.table].subtract(removed) }
-                if let added = change.added { sums[change.table].add(added) }
-            }
-            changes.append(contentsOf: pendingChanges)
-            isWritten = false
-        }
-        pending.removeAll(keepingCapacity: true)
-        pendingChanges.removeAll(keepingCapacity: true)
-    }
+    func endStatement(succeeded: Bool) { state.endStatement(succeeded: succeeded) }
 
     func takeDamaged() -> [(table: String, key: [StoredCell])] {
-        guard !damaged.isEmpty else { return [] }
-        defer { damaged = [] }
-        return damaged
+        guard !state.damaged.isEmpty else { return [] }
+        defer { state.damaged = [] }
+        return state.damaged
     }
 
     func attach(to handle: OpaquePointer) {
@@ -311,14 +362,18 @@ final class RowSums {
                 guard let user, let handle, let table, let database, strcmp(database, "main") == 0 else {
                     return
                 }
-                Unmanaged<RowSums>.fromOpaque(user).takeUnretainedValue()
-                    .willChange(operation, String(cString: table), handle)
+                Unmanaged<RowSums>.fromOpaque(user)._withUnsafeGuaranteedRef {
+                    $0.willChange(operation, table, handle)
+                }
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    private func willChange(_ operation: Int32, _ name: String, _ handle: OpaquePointer) {
-        let position = positions[name]
-        guard let table = position.map({ tables[$0] }) ?? (name == anchor.name ? anchor : nil) else { return }
+    private func willChange(_ operation: Int32, _ name: UnsafePointer<CChar>, _ handle: OpaquePointer) {
+        guard let position = names.firstIndex(where: { strcmp($0, name) == 0 }) else { return }
+        // The anchor is in no sum, and only looked at before it is changed.
+        let isAnchor = position == tables.count
+        if isAnchor, operation != SQLITE_UPDATE { return }
+        let table = isAnchor ? anchor : tables[position]
         func old(_ column: Int) -> OpaquePointer? {
             var value: OpaquePointer?
             return sqlite3_preupdate_old(handle, Int32(column), &value) == SQLITE_OK ? value : nil
@@ -332,36 +387,35 @@ final class RowSums {
                 code: UnsafeRawBufferPointer(
                     start: sqlite3_value_blob(value), count: Int(sqlite3_value_bytes(value))))
         }
-        var removed: TableSum?
-        var added: TableSum?
+        let isWatched = state.watched == position
+        var change = TableSum()
         if operation != SQLITE_INSERT {
             let row = sum(old(table.columns.count))
-            removed = row
+            change.subtract(row)
             if operation == SQLITE_UPDATE {
                 // What was wrong before would be right after, under a code of its own.
-                codes.begin()
-                codes.add(text: name)
-                for column in table.columns.indices { codes.add(old(column)) }
-                let code = codes.finish().withUnsafeBytes {
-                    TableSum(code: UnsafeRawBufferPointer(rebasing: $0[..<RowCodes.byteCount]))
+                let code = codes.code { message in
+                    message.add(text: name)
+                    for column in table.columns.indices { message.add(old(column)) }
                 }
-                if code != row { damaged.append((name, table.key.map { StoredCell(old($0)) })) }
+                if TableSum(code: code) != row {
+                    state.damaged.append((table.name, table.key.map { StoredCell(old($0)) }))
+                }
             }
-            if let position, watched == position {
-                pendingChanges.append(
+            if isWatched {
+                state.pendingChanges.append(
                     Change(key: table.key.map { StoredCell(old($0)) }, isAdded: false, row: row))
             }
         }
-        // The anchor is in no sum.
-        guard let position else { return }
+        if isAnchor { return }
         if operation != SQLITE_DELETE {
             let row = sum(new(table.columns.count))
-            added = row
-            if watched == position {
-                pendingChanges.append(
+            change.add(row)
+            if isWatched {
+                state.pendingChanges.append(
                     Change(key: table.key.map { StoredCell(new($0)) }, isAdded: true, row: row))
             }
         }
-        pending.append((position, added, removed))
+        state.pending.append((position, change))
     }
 }

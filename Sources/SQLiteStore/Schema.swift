@@ -269,11 +269,12 @@ extension Schema {
 
                 """,
                 // kind 0: a send was received (number of `send`); 1: it counted as a forward (the same);
-                // 2: an event (its cursor). type and category are set for kind 1.
+                // 2: an event of a send that is not, or no longer, known (its cursor); 3: a send that counted as a forward when
+                // it was received. type and category are set for kinds 1 and 3.
                 table(
                     "history",
                     [
-                        "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 2)",
+                        "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 3)",
                         "at": "INTEGER NOT NULL", "number": "INTEGER NOT NULL", "type": "INTEGER",
                         "category": "INTEGER CHECK (category BETWEEN 0 AND 3)",
                     ], key: "person, kind, at, number"),

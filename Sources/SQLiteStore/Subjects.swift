@@ -34,20 +34,23 @@ struct SubjectMappings: Sendable {
         index.authenticate(Array("sendgate/push-token/v1\0".utf8) + Array(identity.utf8))
     }
 
-    func find(_ user: UserID, in connection: Connection) throws -> Subject? {
+    func find(_ user: UserID, in connection: Connection, on contexts: AES256GCMContexts) throws -> Subject? {
         let key = key(of: user)
-        return try connection.first(Self.byUser, { $0.add(key) }, read: open)
+        return try connection.first(Self.byUser, { $0.add(key) }) { try open(&$0, on: contexts) }
     }
 
-    func find(_ subject: SubjectID, in connection: Connection) throws -> Subject? {
-        try connection.first(Self.bySubject, { $0.add(subject) }, read: open)
+    func find(_ subject: SubjectID, in connection: Connection, on contexts: AES256GCMContexts) throws
+        -> Subject?
+    {
+        try connection.first(Self.bySubject, { $0.add(subject) }) { try open(&$0, on: contexts) }
     }
 
-    private func open(_ row: inout StoredRow) throws -> Subject {
+    private func open(_ row: inout StoredRow, on contexts: AES256GCMContexts) throws -> Subject {
         _ = row.integer()
         let key = row.byteArray()
         let id = try row.id(SubjectID.self)
-        var tagKey = try cipher.open(row.byteArray(), in: Self.tagKey, row: key + id.bytes)
+        var tagKey = try cipher.open(
+            row.byteArray(), in: Self.tagKey, row: key + id.bytes, on: contexts)
         defer { tagKey.withUnsafeMutableBytes { Self.zero($0) } }
         guard tagKey.count == Subject.tagKeyByteCount else {
             throw StoreError.damaged(table: "subject", "a tag key has \(tagKey.count) bytes")

@@ -284,13 +284,12 @@ extension StepContext {
         // Rounded up: of what may wait for one person in all, the share is not less than its percentage.
         let rest = 100 - limits.securitySharePercent
         let personMax = (limits.outboxRowCountPerPersonMax * 100 + rest - 1) / rest
-        // Counted once for everybody who asks in a batch, so as far as security may go.
+        let personShare = isSecurity ? personMax : limits.outboxRowCountPerPersonMax
+        // Counted once for everybody who asks in a batch, so as far as security may go; and only where so many wait at
+        // all.
         guard
-            try view.outboxCount(of: subject, limit: personMax)
-                < (isSecurity ? personMax : limits.outboxRowCountPerPersonMax)
-        else {
-            throw EngineFailure.outboxFullForRecipient
-        }
+            try depth.rowCount < personShare || view.outboxCount(of: subject, limit: personMax) < personShare
+        else { throw EngineFailure.outboxFullForRecipient }
     }
 }
 

@@ -39,6 +39,7 @@ struct SendOperation: EngineOperation {
         }
         let now = try batch.now()
         try batch.requireRoom(isSecurity: lane == .security)
+        try batch.requireForwards(to: request.user, for: attested, at: now)
         let considered = try ConsideredSend(request, as: attested, in: batch.deciding(at: now))
         let (person, material, drafts) = (considered.person, considered.material, considered.drafts)
         let type = batch.policy.type(request.type)
@@ -186,6 +187,16 @@ struct SendOperation: EngineOperation {
             try batch.view.countForward(
                 of: person.subject.id, type: request.type, category: category, at: now, send: entry.send)
         }
+    }
+}
+
+extension StepContext {
+    /// Has the forwards loaded that a cap counts, so that the step begins again here and not after all is composed.
+    fileprivate func requireForwards(to user: UserID, for request: AttestedRequest, at now: Instant) throws {
+        guard let needs = policy.needs(for: request), let subject = try view.subject(of: user)?.id,
+            let window = [needs.typeWindowSeconds, needs.categoryWindowSeconds].compactMap(\.self).max()
+        else { return }
+        try view.require(.forwards(subject, since: now.advanced(bySeconds: -window)))
     }
 }
 

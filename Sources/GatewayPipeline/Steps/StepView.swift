@@ -15,6 +15,11 @@ package final class StepView: RecordReading {
         return try value.get()
     }
 
+    /// Throws ``MissingFacts`` for what nobody has loaded.
+    func require(_ ask: Ask) throws {
+        guard state.knows(ask) else { throw MissingFacts(ask) }
+    }
+
     // MARK: People
 
     package func subject(of user: UserID) throws -> Subject? {
