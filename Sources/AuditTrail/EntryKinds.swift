@@ -104,23 +104,27 @@ extension EntrySchema {
         .recipient: EntryMembers(
             required: [
                 "action": code, "caller": .name, "privacy": code, "push_enabled": .boolean, "subject": tag,
-            ], optional: ["age": code, "region": region]),
+            ], optional: ["age": code, "quiet_hours": quietHours, "region": region, "time_zone": zone]),
         .device: EntryMembers(
             required: ["action": code, "caller": .name, "device": tag, "subject": tag],
             optional: [
                 "critical_alerts": .boolean, "os_permission": code, "platform": code, "region": region,
+                "time_zone": zone,
             ]),
         .address: EntryMembers(
             required: ["action": code, "address": tag, "caller": .name, "subject": tag],
-            optional: ["channel": code, "verified": .boolean]),
+            optional: [
+                "channel": code, "number_prefix": .text(byteCountMax: 5), "replaced": tag,
+                "verified": .boolean,
+            ]),
         .permissionPrompt: EntryMembers(
-            required: ["action": code, "caller": .name, "device": tag, "subject": tag],
+            required: ["action": code, "caller": .name, "device": tag, "shown_at": moment, "subject": tag],
             optional: ["answer": code]),
         .deviceKey: EntryMembers(
             required: [
                 "caller": .name, "device": tag, "key_id": tag, "state": code, "subject": tag,
                 "suite": .text(byteCountMax: 64),
-            ], optional: ["proof": code]),
+            ], optional: ["forgotten": .boolean, "proof": code]),
         .consent: EntryMembers(
             required: [
                 "caller": .name, "channel": code, "consent": tag, "event_time": moment, "method": code,
@@ -162,6 +166,11 @@ extension EntrySchema {
         of: .object(EntryMembers(required: ["key": .text(byteCountMax: 255), "role": code])), countMax: 192)
     private static let count = EntryShape.integer(0...9_007_199_254_740_991)
     private static let moment = EntryShape.integer(-9_007_199_254_740_991...9_007_199_254_740_991)
+    /// An IANA zone name that tzdata knows.
+    private static let zone = EntryShape.text(byteCountMax: 64)
+    /// Minutes after local midnight.
+    private static let quietHours = EntryShape.object(
+        EntryMembers(required: ["end": .integer(0...1439), "start": .integer(0...1439)]))
     private static let uid = EntryShape.integer(0...4_294_967_295)
     /// A name out of one of our own closed lists.
     private static let code = EntryShape.name

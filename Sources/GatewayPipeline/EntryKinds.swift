@@ -5,6 +5,15 @@ import GateVocabulary
 import WireProtocol
 
 extension StepContext {
+    /// Changes what is held of a person, and writes the entry that says so: there is no other way to change it.
+    @discardableResult
+    func record(
+        _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
+    ) throws -> EntryReference {
+        try view.apply(change, to: subject)
+        return try record(change.kind, at: now, change.members(of: subject, by: caller, at: now))
+    }
+
     /// Writes one entry of a kind other than a send; its members are the closed table's (handbook, "Audit format").
     @discardableResult
     func record(_ kind: EntryKind, at time: Instant, _ members: JSONObject) throws -> EntryReference {

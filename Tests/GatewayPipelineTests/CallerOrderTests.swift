@@ -57,10 +57,9 @@ import WireProtocol
         }
         let replies = try await together(gate, as: "product", asks)
         #expect(replies.map(\.status) == [200, 200, 200])
-        let states = try gate.store.read { try $0.entries(from: 0, limit: 100) }.compactMap { entry in
-            try? CanonicalJSON.read(entry.bytes).objectValue
-        }.filter { $0["kind"] == "preference" }.map { $0["state"] }
-        #expect(states == ["user_off", "user_on", "user_off"])
+        #expect(
+            try changes(in: gate).filter { $0.hasPrefix("preference") }
+                == ["preference user_off", "preference user_on", "preference user_off"])
         let stored = try await gate.call("product", "GET", "/v1/recipients/u_1/preferences")
         #expect("\(stored.json)".contains("user_off"), "\(stored.json)")
     }

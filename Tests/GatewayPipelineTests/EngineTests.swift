@@ -3,6 +3,7 @@ import CompliancePolicy
 import Dispatch
 import GateTestKit
 import GateVocabulary
+import InMemoryStore
 import OpenSSLCrypto
 import SQLiteStore
 import Synchronization

@@ -165,6 +165,8 @@ import Testing
                     names.contains(String($0)) || ["params", "deep_link", "minor", "currency"].contains($0)
                 }
             },
+            "time_zone": .bundle { _, text in LocalTime.isKnown(zone: text) },
+            "number_prefix": .bundle { _, text in NumberPrefix.of(text + "0000") == text },
             "must_go_by": .bundle { policy, text in
                 policy.types.contains { $0.mandatory?.ifUnreachable == text }
             },

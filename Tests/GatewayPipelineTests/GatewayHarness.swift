@@ -381,11 +381,20 @@ final class GatewayHarness: Sendable {
 
     /// Registers and proves a device key, as a phone would.
     func addKey(_ user: String, device: String = "d_1") async throws -> (DeviceKeyPair, keyID: String) {
+        let (pair, keyID, confirmed) = try #require(try await offerKey(user, device: device))
+        try #require(confirmed.status == 200, "\(confirmed.json)")
+        return (pair, keyID)
+    }
+
+    /// The same where it may be refused: by a device that is not there, or for want of the earlier key's proof.
+    func offerKey(
+        _ user: String, device: String
+    ) async throws -> (pair: DeviceKeyPair, keyID: String, confirmed: Reply)? {
         let pair = DeviceKeyPair()
         let added = try await call(
             "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys",
             ["suite": "P256_SHA256_AES256GCM", "public_key": .string(Base64URL.encode(pair.publicKey))])
-        try #require(added.status == 201, "\(added.json)")
+        guard added.status == 201 else { return nil }
         let keyID = try #require(added["key_id"])
         let proof = try pair.proof(
             of: envelopeText(#require(added.json["challenge"]?.objectValue)), keyID: keyID,
@@ -393,8 +402,7 @@ final class GatewayHarness: Sendable {
         let confirmed = try await call(
             "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys/\(keyID)/confirm",
             ["proof": .string(proof)])
-        try #require(confirmed.status == 200, "\(confirmed.json)")
-        return (pair, keyID)
+        return (pair, keyID, confirmed)
     }
 
     /// Publishes everything, so that the store lets go of what stands in full bundles.

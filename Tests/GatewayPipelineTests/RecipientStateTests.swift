@@ -50,8 +50,8 @@ import Testing
             var state = RecipientState(Self.subject)
             for (index, event) in events.enumerated() {
                 let earlier = Array(events[..<index])
-                let position = state.hear(event, moment: ConsentLedger.moment(of: event, in: earlier))
-                #expect(position == Int64(index + 1))
+                state.apply(.consent(event), countingFrom: ConsentLedger.moment(of: event, in: earlier))
+                #expect(state.consentCount == Int64(index + 1))
                 #expect(state.words == ConsentLedger.words(in: Array(events[...index])))
             }
             givenCount += state.words.words.values.count { $0.state == .given }
@@ -68,11 +68,11 @@ import Testing
                 platform: .ios, app: "app", token: token, region: nil, timeZone: nil, osPermission: .granted,
                 criticalAlerts: false, isActive: true, seenAt: Instant(seconds: 1))
         }
-        for tag in [3, 1, 2] as [UInt64] { state.put(device(tag, "first")) }
-        state.put(device(2, "second"))
+        for tag in [3, 1, 2] as [UInt64] { state.apply(.device(device(tag, "first"), action: .registered)) }
+        state.apply(.device(device(2, "second"), action: .updated))
         #expect(state.devices.map(\.tag.low) == [1, 2, 3])
         #expect(state.devices.map(\.token) == ["first", "second", "first"])
-        state.removeDevice(GateVocabulary.Tag(high: 0, low: 1))
+        state.apply(.deviceRemoved(GateVocabulary.Tag(high: 0, low: 1)))
         #expect(state.devices.map(\.tag.low) == [2, 3])
     }
 
@@ -83,9 +83,9 @@ import Testing
                 subject: Self.subject, scope: scope, channel: .push, destination: nil, state: preference,
                 source: .inAppSettings, at: Instant(seconds: seconds), caller: CallerName("app"))
         }
-        #expect(state.choose(choice("marketing", .userOn, 9)) == 1)
-        #expect(state.choose(choice("social", .userOff, 9)) == 2)
-        #expect(state.choose(choice("marketing", .userOff, 5)) == 3)
+        state.apply(.preference(choice("marketing", .userOn, 9)))
+        state.apply(.preference(choice("social", .userOff, 9)))
+        state.apply(.preference(choice("marketing", .userOff, 5)))
         #expect(state.preferences.map(\.scope) == ["social", "marketing"])
         #expect(state.preferences.map(\.state) == [.userOff, .userOff] && state.choiceCount == 3)
     }

@@ -12,6 +12,37 @@ extension StepView {
         return made
     }
 
+    package func putRecipient(_ record: RecipientRecord) throws {
+        try apply(.recipient(record, action: .updated), to: record.subject)
+    }
+    package func putDevice(_ record: DeviceRecord) throws {
+        try apply(.device(record, action: .updated), to: record.subject)
+    }
+    package func removeDevice(_ device: Tag, of subject: SubjectID) throws {
+        try apply(.deviceRemoved(device), to: subject)
+    }
+    package func putAddress(_ record: AddressRecord) throws {
+        try apply(.address(record, action: .updated, replaced: nil), to: record.subject)
+    }
+    package func removeAddress(_ address: Tag, of subject: SubjectID) throws {
+        try apply(.addressRemoved(address), to: subject)
+    }
+    package func putDeviceKey(_ record: DeviceKeyRecord) throws {
+        try apply(.deviceKey(record, proof: nil), to: record.subject)
+    }
+    package func putPermissionPrompt(_ prompt: PermissionPrompt) throws {
+        try apply(.permissionPrompt(prompt, action: .prompted), to: prompt.subject)
+    }
+    /// - Returns: Its position in the ledger.
+    @discardableResult
+    package func appendConsent(_ event: ConsentEvent) throws -> Int64 {
+        try apply(.consent(event), to: event.subject)
+        return try state(of: event.subject)?.consentCount ?? 0
+    }
+    package func appendPreference(_ record: PreferenceRecord) throws {
+        try apply(.preference(record), to: record.subject)
+    }
+
     /// An entry of any bytes, at the index that is next.
     package func appendEntry(_ entry: StoredEntry) throws {
         append(

@@ -373,18 +373,18 @@ extension RecipientState {
     /// Everything set that can be, twice where there may be several.
     fileprivate static var full: RecipientState {
         var state = RecipientState(.sample(1))
-        state.record = .full
         var device = DeviceRecord.full
-        state.put(device)
         device.tag = .sample(12)
         device.region = nil
-        state.put(device)
-        state.put(AddressRecord.full)
-        state.put(DeviceKeyRecord.full)
-        _ = state.hear(.full, moment: .sample)
-        _ = state.choose(.full)
-        state.put(
-            PermissionPrompt(subject: .sample(1), device: .sample(2), shownAt: .sample, answer: "denied"))
+        let prompt = PermissionPrompt(
+            subject: .sample(1), device: .sample(2), shownAt: .sample, answer: "denied")
+        let changes: [PersonChange] = [
+            .recipient(.full, action: .registered), .device(.full, action: .registered),
+            .device(device, action: .registered), .address(.full, action: .registered, replaced: nil),
+            .deviceKey(.full, proof: nil), .consent(.full), .preference(.full),
+            .permissionPrompt(prompt, action: .answered),
+        ]
+        for change in changes { state.apply(change, countingFrom: .sample) }
         return state
     }
 }

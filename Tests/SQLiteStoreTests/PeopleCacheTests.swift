@@ -101,16 +101,16 @@ import Testing
         let padding = String(repeating: "x", count: 300)
         #expect(throws: StoreConflict.self) {
             try store.write { transaction in
-                try transaction.change(.sample(1)) { state in
-                    for number in 0..<4_000 {
-                        _ = state.choose(
+                var state = try #require(try transaction.state(of: .sample(1)))
+                for number in 0..<4_000 {
+                    state.apply(
+                        .preference(
                             PreferenceRecord(
                                 subject: .sample(1), scope: "\(number)-" + padding, channel: .push,
-                                destination: nil,
-                                state: .userOff, source: .inAppSettings, at: .sample,
-                                caller: CallerName("app")))
-                    }
+                                destination: nil, state: .userOff, source: .inAppSettings, at: .sample,
+                                caller: CallerName("app"))))
                 }
+                try transaction.put(state)
             }
         }
         #expect(try store.write { try $0.preferences(of: .sample(1)).count } == 1)

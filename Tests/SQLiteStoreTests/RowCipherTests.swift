@@ -136,13 +136,13 @@ import Testing
 
     @Test func `fields that are cut short or too long are damage, whatever is missing`() throws {
         var state = RecipientState(.sample(1))
-        state.put(
-            DeviceRecord(
-                subject: .sample(1), tag: .sample(2), id: DestinationID("d"), platform: .ios, app: "a",
-                token: "t",
-                region: RegionObservation(code: RegionCode("US-CA")!, source: .ip, observedAt: .sample),
-                timeZone: "Europe/Oslo", osPermission: .denied, criticalAlerts: true, isActive: false,
-                seenAt: .sample))
+        let device = DeviceRecord(
+            subject: .sample(1), tag: .sample(2), id: DestinationID("d"), platform: .ios, app: "a",
+            token: "t",
+            region: RegionObservation(code: RegionCode("US-CA")!, source: .ip, observedAt: .sample),
+            timeZone: "Europe/Oslo", osPermission: .denied, criticalAlerts: true, isActive: false,
+            seenAt: .sample)
+        state.apply(.device(device, action: .registered))
         let fields = state.sealedFields
         func read(_ fields: [UInt8]) throws -> RecipientState {
             try RecipientState(sealedFields: fields, subject: .sample(1))

@@ -47,7 +47,7 @@ import Testing
             String.init)
     }
 
-    @Test(.serialized, arguments: ["record", "verify", "replay"])
+    @Test(.serialized, arguments: ["record", "verify", "replay", "replay --from-genesis"])
     func `a trail of an earlier build verifies and replays`(step: String) async throws {
         if step == "record" {
             if Self.isRecording {
@@ -62,7 +62,8 @@ import Testing
             return
         }
         let run = try await CommandLineRun(
-            "audit", step, Self.trail, "--key", "\(Self.trail)/trail.pub", "--json")
+            ["audit"] + step.split(separator: " ").map(String.init)
+                + [Self.trail, "--key", "\(Self.trail)/trail.pub", "--json"])
         #expect(
             run.status == 0,
             "\(run.output)\(run.errors)\nan auditor's copy of an earlier trail must stay readable: \(Self.fixtures)/README.md"

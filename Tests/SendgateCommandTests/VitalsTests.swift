@@ -155,12 +155,10 @@ import WireProtocol
                             at: at, reason: nil))
                     try transaction.putTold(ToldRecord(event: tag(name), send: send, at: at), to: subject)
                 }
-                try transaction.appendPreference(
-                    PreferenceRecord(
-                        subject: subject, scope: "marketing", channel: .push, destination: nil,
-                        state: .userOff,
-                        source: .inAppSettings, at: now.advanced(byMilliseconds: -4_000 * day),
-                        caller: payments))
+                let choice = PreferenceRecord(
+                    subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOff,
+                    source: .inAppSettings, at: now.advanced(byMilliseconds: -4_000 * day), caller: payments)
+                try transaction.apply(.preference(choice), to: subject)
                 try transaction.putDuty(
                     DutyRecord(
                         duty: tag(99), subject: subject, state: .owed, send: SendID(high: 0, low: 1),

@@ -188,7 +188,7 @@ func expectVerifies(
     let key = try #require(gate.ready?.trailKey)
     let runs = [
         [Machine.sendgate, "audit", "verify", copy, "--key", key],
-        [Machine.sendgate, "audit", "replay", copy, "--key", key],
+        [Machine.sendgate, "audit", "replay", copy, "--key", key, "--from-genesis"],
         [Machine.verifyTiles, copy, key],
     ]
     for command in runs {

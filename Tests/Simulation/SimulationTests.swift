@@ -108,6 +108,9 @@ struct Simulation {
     private var delivered: [SendID: MessageID] = [:]
     private var eventsTold: [String: SendID] = [:]
     private var cancelled: Set<SendID> = []
+    /// What the trail alone tells, as far as it was read.
+    private var fold = EvidenceFold()
+    private var foldedCount = 0
 
     /// What goes wrong with the next commits.
     private final class Trouble: Sendable {
@@ -219,7 +222,36 @@ struct Simulation {
     // MARK: One command
 
     mutating func step() {
-        if broken.isEmpty { act() }
+        guard broken.isEmpty else { return }
+        act()
+        foldTrail()
+    }
+
+    /// Each fact that a decision claims follows from the entries before it, and the evidence that is stored is what the
+    /// trail comes to.
+    private mutating func foldTrail() {
+        let (committed, policies) = (gate.store.committed, policies)
+        func policy(_ digest: PolicyDigest) -> CompiledPolicy? { policies.first { $0.digest == digest } }
+        var touched: Set<SubjectID> = []
+        do {
+            for entry in committed.entries[foldedCount...] {
+                let different = try fold.differences(in: entry.bytes, policies: policy)
+                require(different.isEmpty, "entry \(entry.index) claims what does not follow: \(different)")
+                try fold.apply(entry.bytes, policies: policy)
+                let members = try CanonicalJSON.read(entry.bytes)
+                if let subject = members["subject"]?.stringValue.flatMap(SubjectID.init(hexadecimal:)) {
+                    touched.insert(subject)
+                }
+            }
+            foldedCount = committed.entries.count
+            for subject in touched {
+                let stored = try gate.store.read { try $0.state(of: subject) }?.evidence
+                let told = fold.people[subject]
+                require(stored == told, "stored is \(stored as Any), the trail tells \(told as Any)")
+            }
+        } catch {
+            require(false, "the trail cannot be folded: \(error)")
+        }
     }
 
     private mutating func act() {

@@ -45,7 +45,7 @@ import Testing
             #expect(
                 try store.permissionPrompts(of: subject) == [
                     PermissionPrompt(
-                        subject: subject, device: .sample(1), shownAt: .sample(), answer: "granted")
+                        subject: subject, device: .sample(1), shownAt: .sample(), answer: "provisional")
                 ])
         }
     }
@@ -190,11 +190,10 @@ import Testing
             #expect(try store.deviceKey(.sample(204))?.device == .sample(2))
             #expect(try store.deviceKey(.sample(999)) == nil)
         }
-        // Removed by whose it is, and by nobody else.
         try opened.write { (transaction) throws in
-            try transaction.removeDeviceKey(.sample(201), of: .sample(2))
-            try transaction.removeDeviceKey(.sample(203), of: subject)
-            try transaction.removeDeviceKey(.sample(999), of: subject)
+            var forgotten = DeviceKeyRecord.sample(subject)
+            forgotten.key = .sample(203)
+            try transaction.apply(.deviceKeyForgotten(forgotten), to: subject)
         }
         try opened.read { (store) throws in
             #expect(try store.deviceKey(.sample(203)) == nil)

@@ -142,6 +142,7 @@ extension SendingHours {
     static func isCallingCode(_ text: String) -> Bool {
         text.first == "+" && (2...8).contains(text.utf8.count)
             && text.utf8.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            && NumberPrefix.tells(text)
     }
 }
 

@@ -469,42 +469,14 @@ extension StepContext {
         // The entry's own index is the ledger's way back to the trail.
         var event = event
         event.entryIndex = upcomingIndex
-        try view.appendConsent(event)
-        var members: JSONObject = [
-            "subject": .string(event.subject.hexadecimal), "consent": .string(event.idTag.hexadecimal),
-            "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
-            "state": .string(event.state.rawValue), "event_time": .integer(event.eventTime.milliseconds),
-            "method": .string(event.method.rawValue), "caller": .string(event.source.text),
-            "previous": .string(event.previousHash),
-        ]
-        if let address = event.address { members["address"] = .string(address.hexadecimal) }
-        if let jurisdiction = event.jurisdiction { members["jurisdiction"] = .string(jurisdiction) }
-        if let withdraws = event.withdraws { members["withdraws"] = .string(withdraws.hexadecimal) }
-        if let expiry = event.expiresAt { members["expires_at"] = .integer(expiry.milliseconds) }
-        if let notice = event.notice {
-            members["notice"] = [
-                "id": .string(notice.id), "version": .string(notice.version),
-                "sha256": .string(notice.sha256), "language": .string(notice.language),
-            ]
-        }
-        return try record(.consent, at: now, members)
+        return try record(.consent(event), of: event.subject, by: event.source, at: now)
     }
 
     @discardableResult
     private func appendPreference(
-        _ preference: PreferenceRecord, receivedAt now: Instant
+        _ choice: PreferenceRecord, receivedAt now: Instant
     ) throws -> EntryReference {
-        try view.appendPreference(preference)
-        var members: JSONObject = [
-            "subject": .string(preference.subject.hexadecimal), "scope": .string(preference.scope),
-            "channel": .string(preference.channel.rawValue), "state": .string(preference.state.rawValue),
-            "source": .string(preference.source.rawValue), "caller": .string(preference.caller.text),
-        ]
-        if let destination = preference.destination {
-            members["destination"] = .string(destination.hexadecimal)
-        }
-        if preference.at != now { members["event_time"] = .integer(preference.at.milliseconds) }
-        return try record(.preference, at: now, members)
+        try record(.preference(choice), of: choice.subject, by: choice.caller, at: now)
     }
 
     private func withdrawal(

@@ -81,18 +81,17 @@ struct ConsideredSend {
         _ request: SendRequest, as attested: AttestedRequest, of type: NotificationType?,
         to person: RecipientSnapshot?, send: SendID, at now: Instant
     ) -> SendMaterial {
-        let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
-        let seconds = min(request.ttlSeconds ?? typeSeconds, typeSeconds)
+        var material = SendMaterial(
+            send: send, request: attested, of: type, ttlSeconds: request.ttlSeconds, sentAt: now)
+        material.params = request.params
+        material.deepLink = request.deepLink
+        material.locale = request.locale
         let collapse = type.flatMap {
             SendMaterial.collapseText(
                 of: request.collapseKey, request.params, for: $0, by: attested.caller)
         }
-        return SendMaterial(
-            send: send, request: attested, params: request.params,
-            deepLink: request.deepLink, locale: request.locale,
-            collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, sentAt: now,
-            expiresAt: now.advanced(bySeconds: seconds),
-            ttlFromDueSeconds: type?.ttlCountsFrom == .due ? seconds : nil)
+        material.collapse = collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }
+        return material
     }
 
     /// Whether what this one replaces is a push of this caller's to this person, and its entry.

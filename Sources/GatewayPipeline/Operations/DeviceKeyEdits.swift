@@ -37,11 +37,9 @@ extension StepContext {
         let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
         try requireUncompromised(body.publicKey, suite)
         let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
-        for surplus in unproved.dropFirst(Self.unprovedKeyCountMax - 1) {
-            try view.removeDeviceKey(surplus.key, of: person.subject.id)
-            try recordKey(
-                surplus.key, of: person, device: device.tag, by: caller, state: .destroyed,
-                suite: surplus.suite, at: now)
+        for var surplus in unproved.dropFirst(Self.unprovedKeyCountMax - 1) {
+            surplus.state = KeyState.destroyed.rawValue
+            try record(.deviceKeyForgotten(surplus), of: surplus.subject, by: caller, at: now)
         }
         let key = try identifiers.newKeyID()
         let expiry = now.advanced(bySeconds: Self.challengeSeconds)
@@ -58,16 +56,14 @@ extension StepContext {
                     app: device.app, device: device.id, message: try identifiers.newMessageID(),
                     expiresAt: expiry))
         }
-        try view.putDeviceKey(
-            DeviceKeyRecord(
-                key: key, subject: person.subject.id, device: device.tag, suite: suite.rawValue,
-                publicKey: body.publicKey, state: KeyState.preActivation.rawValue,
-                challenge: .init(
-                    expectedProof: fresh.proof, expectedOldKeyProof: old?.proof, oldKey: active?.key,
-                    expiresAt: expiry), createdAt: now, changedAt: now))
-        let trail = try recordKey(
-            key, of: person, device: device.tag, by: caller, state: .preActivation, suite: suite.rawValue,
-            at: now)
+        let registered = DeviceKeyRecord(
+            key: key, subject: person.subject.id, device: device.tag, suite: suite.rawValue,
+            publicKey: body.publicKey, state: KeyState.preActivation.rawValue,
+            challenge: .init(
+                expectedProof: fresh.proof, expectedOldKeyProof: old?.proof, oldKey: active?.key,
+                expiresAt: expiry), createdAt: now, changedAt: now)
+        let trail = try record(
+            .deviceKey(registered, proof: nil), of: person.subject.id, by: caller, at: now)
         return {
             KeyChallengeAnswer(
                 key: key, challenge: fresh.envelope, oldKeyChallenge: old?.envelope, expiresAt: expiry,
@@ -110,10 +106,8 @@ extension StepContext {
                 record.challenge = challenge
                 record.challenge?.triesLeft = triesLeft
             }
-            try view.putDeviceKey(record)
-            try recordKey(
-                key, of: person, device: device.tag, by: caller, state: .preActivation, suite: record.suite,
-                proof: "wrong", at: now)
+            try self.record(
+                .deviceKey(record, proof: .wrong), of: person.subject.id, by: caller, at: now)
             return .wrong(
                 StepRefusal(
                     .proofWrong,
@@ -124,19 +118,9 @@ extension StepContext {
                             : "; register the key again for a new challenge")))
         }
         record.state = KeyState.active.rawValue
-        for var other in try view.deviceKeys(of: person.subject.id, device: device.tag)
-        where other.key != key && KeyState(rawValue: other.state) == .active {
-            other.state = KeyState.deactivated.rawValue
-            other.changedAt = now
-            try view.putDeviceKey(other)
-            try recordKey(
-                other.key, of: person, device: device.tag, by: caller, state: .deactivated,
-                suite: other.suite, at: now)
-        }
-        try view.putDeviceKey(record)
-        let trail = try recordKey(
-            key, of: person, device: device.tag, by: caller, state: .active, suite: record.suite,
-            proof: "right", at: now)
+        try deactivateOthers(than: record, by: caller, at: now)
+        let trail = try self.record(
+            .deviceKey(record, proof: .right), of: person.subject.id, by: caller, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
         return .right { [state = record.state] in
             KeyChangedAnswer(key: key.hexadecimal, state: state, trail: $0[trail])
@@ -147,7 +131,7 @@ extension StepContext {
     func changeDeviceKey(
         _ key: KeyID, _ event: KeyEvent, by caller: CallerName, at now: Instant
     ) throws -> Citing<KeyChangedAnswer> {
-        guard var record = try view.deviceKey(key), let state = KeyState(rawValue: record.state),
+        guard let record = try view.deviceKey(key), let state = KeyState(rawValue: record.state),
             let subject = try view.subject(record.subject),
             let person = try RecipientSnapshot.load(subject, from: view)
         else { throw StepRefusal(.notFound, detail: "no key of this id is known") }
@@ -164,23 +148,9 @@ extension StepContext {
         }
         if next == .active {
             try requireUncompromised(record.publicKey, record.sealingSuite)
-            for var other in try view.deviceKeys(of: record.subject, device: record.device)
-            where other.key != key && KeyState(rawValue: other.state) == .active {
-                other.state = KeyState.deactivated.rawValue
-                other.changedAt = now
-                try view.putDeviceKey(other)
-                try recordKey(
-                    other.key, of: person, device: record.device, by: caller, state: .deactivated,
-                    suite: other.suite, at: now)
-            }
+            try deactivateOthers(than: record, by: caller, at: now)
         }
-        record.state = next.rawValue
-        record.challenge = nil
-        record.changedAt = now
-        if next == .destroyed { record.publicKey = [] }
-        try view.putDeviceKey(record)
-        let trail = try recordKey(
-            key, of: person, device: record.device, by: caller, state: next, suite: record.suite, at: now)
+        let trail = try change(record, to: next, by: caller, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
         return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
     }
@@ -191,18 +161,12 @@ extension StepContext {
         at now: Instant
     ) throws {
         for device in person.devices {
-            for var other in try view.deviceKeys(of: person.subject.id, device: device.tag)
+            for other in try view.deviceKeys(of: person.subject.id, device: device.tag)
             where other.key != key && !other.publicKey.isEmpty {
                 guard let state = KeyState(rawValue: other.state), let next = try? state.after(.revoke),
                     keys.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
                 else { continue }
-                other.state = next.rawValue
-                other.challenge = nil
-                other.changedAt = now
-                try view.putDeviceKey(other)
-                try recordKey(
-                    other.key, of: person, device: device.tag, by: caller, state: next, suite: other.suite,
-                    at: now)
+                try change(other, to: next, by: caller, at: now)
             }
         }
     }
@@ -253,18 +217,27 @@ extension StepContext {
         return device
     }
 
+    /// One device has one active key.
+    private func deactivateOthers(
+        than key: DeviceKeyRecord, by caller: CallerName, at now: Instant
+    ) throws {
+        for other in try view.deviceKeys(of: key.subject, device: key.device)
+        where other.key != key.key && KeyState(rawValue: other.state) == .active {
+            try change(other, to: .deactivated, by: caller, at: now)
+        }
+    }
+
+    /// Records that a key is in another state, in which no challenge of before is open.
     @discardableResult
-    private func recordKey(
-        _ key: KeyID, of person: RecipientSnapshot, device: Tag, by caller: CallerName, state: KeyState,
-        suite: String, proof: String? = nil, at now: Instant
+    private func change(
+        _ key: DeviceKeyRecord, to state: KeyState, by caller: CallerName, at now: Instant
     ) throws -> EntryReference {
-        var members: JSONObject = [
-            "subject": .string(person.subject.id.hexadecimal), "device": .string(device.hexadecimal),
-            "caller": .string(caller.text), "key_id": .string(key.hexadecimal),
-            "state": .string(state.rawValue), "suite": .string(suite),
-        ]
-        if let proof { members["proof"] = .string(proof) }
-        return try record(.deviceKey, at: now, members)
+        var key = key
+        key.state = state.rawValue
+        key.challenge = nil
+        key.changedAt = now
+        if state == .destroyed { key.publicKey = [] }
+        return try record(.deviceKey(key, proof: nil), of: key.subject, by: caller, at: now)
     }
 }
 

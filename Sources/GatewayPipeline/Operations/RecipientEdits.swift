@@ -27,15 +27,10 @@ extension StepContext {
             quietHours: body.quietHours.map {
                 QuietHours(startMinute: $0.startMinute, endMinute: $0.endMinute)
             }, registeredAt: earlier?.registeredAt ?? now, updatedAt: now)
-        try view.putRecipient(recipient)
-        var members: JSONObject = [
-            "subject": .string(subject.id.hexadecimal), "caller": .string(caller.text),
-            "action": earlier == nil ? "registered" : "updated",
-            "push_enabled": .boolean(recipient.pushEnabled), "privacy": .string(recipient.privacy.rawValue),
-        ]
-        if let region { members["region"] = .object(region.json) }
-        if let age = recipient.age { members["age"] = .string(age.rawValue) }
-        let trail = try record(.recipient, at: now, members)
+        let trail = try record(
+            .recipient(recipient, action: earlier == nil ? .registered : .updated), of: subject.id,
+            by: caller,
+            at: now)
         if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
         return Recorded(trail)
     }
@@ -86,15 +81,11 @@ extension StepContext {
         if let other = try view.device(withToken: device.tokenIdentity),
             (other.subject, other.tag) != (device.subject, device.tag)
         {
-            try deactivate(other, because: "token_taken", by: caller, at: now)
+            try deactivate(other, because: .tokenTaken, by: caller, at: now)
         }
-        try view.putDevice(device)
-        var members = deviceMembers(person.subject, tag, caller, earlier == nil ? "registered" : "updated")
-        members["platform"] = .string(body.platform.rawValue)
-        members["os_permission"] = .string(body.osPermission.rawValue)
-        members["critical_alerts"] = .boolean(body.criticalAlerts)
-        if let region { members["region"] = .object(region.json) }
-        let trail = try record(.device, at: now, members)
+        let trail = try record(
+            .device(device, action: earlier == nil ? .registered : .updated), of: person.subject.id,
+            by: caller, at: now)
         try reconsider(person.subject, because: .recipientChanged, at: now)
         return Recorded(trail)
     }
@@ -108,9 +99,7 @@ extension StepContext {
             throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
         try withdrawWaiting(for: tag, of: person, at: now)
-        try view.removeDevice(tag, of: person.subject.id)
-        return Recorded(
-            try record(.device, at: now, deviceMembers(person.subject, tag, caller, "removed")))
+        return Recorded(try record(.deviceRemoved(tag), of: person.subject.id, by: caller, at: now))
     }
 
     func putAddress(
@@ -132,18 +121,17 @@ extension StepContext {
                 detail: "\(WireLimits.destinationCountMax) addresses are registered; remove one first")
         }
         // Another value is another address, under the same name: what was agreed for the one is not for the other.
-        if let earlier, earlier.tag != tag { try drop(earlier.tag, of: person, at: now) }
-        try view.putAddress(
-            AddressRecord(
-                subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
-                verifiedAt: body.verifiedAt, updatedAt: now))
-        var members = addressMembers(person, tag, caller, earlier == nil ? "registered" : "updated")
-        members["channel"] = .string(body.channel.rawValue)
-        members["verified"] = .boolean(body.verifiedAt != nil)
-        let trail = try record(.address, at: now, members)
-        if let earlier, earlier.tag != tag {
+        let replaced = earlier?.tag == tag ? nil : earlier?.tag
+        if let replaced { try withdrawWaiting(for: replaced, of: person, at: now) }
+        let address = AddressRecord(
+            subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
+            verifiedAt: body.verifiedAt, updatedAt: now)
+        let trail = try record(
+            .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
+            of: person.subject.id, by: caller, at: now)
+        if let replaced {
             try carryWithdrawals(
-                from: earlier.tag, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
+                from: replaced, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
         }
         try reconsider(person.subject, because: .recipientChanged, at: now)
         return Recorded(trail)
@@ -156,14 +144,8 @@ extension StepContext {
         guard let address = person.addresses.first(where: { $0.id == id }) else {
             throw StepRefusal(.notFound, detail: "the recipient has no address of this name")
         }
-        try drop(address.tag, of: person, at: now)
-        return Recorded(
-            try record(.address, at: now, addressMembers(person, address.tag, caller, "removed")))
-    }
-
-    private func drop(_ address: Tag, of person: RecipientSnapshot, at now: Instant) throws {
-        try withdrawWaiting(for: address, of: person, at: now)
-        try view.removeAddress(address, of: person.subject.id)
+        try withdrawWaiting(for: address.tag, of: person, at: now)
+        return Recorded(try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
     }
 
     /// What waits for a destination that is no more. What is being handed over right now cannot be called back.
@@ -183,7 +165,7 @@ extension StepContext {
     ) throws -> Recorded {
         let person = try person(user)
         let tag = person.subject.tag(.device, body.device.text)
-        guard var device = person.devices.first(where: { $0.tag == tag }) else {
+        guard person.devices.contains(where: { $0.tag == tag }) else {
             throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
         let shownAt = body.shownAt ?? now
@@ -192,18 +174,13 @@ extension StepContext {
         guard earlier == nil || earlier?.answer == nil && body.answer != nil else {
             throw StepRefusal(.alreadyPrompted, detail: "lead the person to the OS settings instead")
         }
-        try view.putPermissionPrompt(
-            PermissionPrompt(
-                subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
-                answer: body.answer?.rawValue))
-        var members = deviceMembers(person.subject, tag, caller, earlier == nil ? "prompted" : "answered")
-        if let answer = body.answer { members["answer"] = .string(answer.rawValue) }
-        let trail = try record(.permissionPrompt, at: now, members)
-        if let answer = body.answer {
-            device.osPermission = answer == .granted ? .granted : .denied
-            try view.putDevice(device)
-            try reconsider(person.subject, because: .recipientChanged, at: now)
-        }
+        let prompt = PermissionPrompt(
+            subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
+            answer: body.answer?.rawValue)
+        let trail = try record(
+            .permissionPrompt(prompt, action: earlier == nil ? .prompted : .answered), of: person.subject.id,
+            by: caller, at: now)
+        if body.answer != nil { try reconsider(person.subject, because: .recipientChanged, at: now) }
         return Recorded(trail)
     }
 
@@ -212,14 +189,11 @@ extension StepContext {
     /// Forgets the token of a device that it does not belong to any more, with an entry; nothing is sent there until the
     /// app registers again.
     func deactivate(
-        _ device: DeviceRecord, because action: String, by caller: CallerName, at now: Instant
+        _ device: DeviceRecord, because why: PersonChange.Deactivation, by caller: CallerName,
+        at now: Instant
     ) throws {
         guard let subject = try view.subject(device.subject) else { return }
-        var device = device
-        device.isActive = false
-        device.token = ""
-        try view.putDevice(device)
-        try record(.device, at: now, deviceMembers(subject, device.tag, caller, action))
+        try record(.deviceDeactivated(device.tag, because: why), of: subject.id, by: caller, at: now)
         try reconsider(subject, because: .recipientChanged, at: now)
     }
 
@@ -233,24 +207,6 @@ extension StepContext {
     func reconsider(_ subject: Subject, because cause: WithdrawalCause, at now: Instant) throws {
         try reconsider(
             subject.id, as: try RecipientSnapshot.load(subject, from: view), because: cause, at: now)
-    }
-
-    func deviceMembers(
-        _ subject: Subject, _ tag: Tag, _ caller: CallerName, _ action: String
-    ) -> JSONObject {
-        [
-            "subject": .string(subject.id.hexadecimal), "device": .string(tag.hexadecimal),
-            "caller": .string(caller.text), "action": .string(action),
-        ]
-    }
-
-    private func addressMembers(
-        _ person: RecipientSnapshot, _ tag: Tag, _ caller: CallerName, _ action: String
-    ) -> JSONObject {
-        [
-            "subject": .string(person.subject.id.hexadecimal), "address": .string(tag.hexadecimal),
-            "caller": .string(caller.text), "action": .string(action),
-        ]
     }
 
     private func requireKnown(zone: String?) throws {

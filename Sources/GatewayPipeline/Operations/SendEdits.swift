@@ -70,7 +70,7 @@ extension StepContext {
             // registered since stays.
             let device = try view.devices(of: subject).first { $0.tag == tag }
             if let device, device.isActive, device.seenAt <= body.at {
-                try deactivate(device, because: "unregistered", by: caller, at: now)
+                try deactivate(device, because: .unregistered, by: caller, at: now)
             }
         }
         if !body.event.fate.mayHaveArrived { try failedEverywhere(send, at: now) }

@@ -101,7 +101,7 @@ package struct FactsLoading {
         let places = [person.record.region?.code] + person.devices.map(\.region?.code)
         let isThere =
             places.contains { place in place.map { hours.regions.contains($0.country) } ?? true }
-            || hours.callingCodes.contains { address.value.hasPrefix($0) }
+            || hours.callingCodes.contains { address.numberPrefix?.hasPrefix($0) == true }
         return isThere ? LocalTime.joining(hours, to: own, at: moment) : own
     }
 
@@ -177,9 +177,9 @@ package struct FactsLoading {
 
     /// A text rings where its number belongs, wherever its owner is: one more place, as told by the number.
     private func addNumber(of destination: Destination?, to facts: inout Facts) {
-        guard case .address(let address)? = destination, address.channel == .sms,
-            let region = policy.region(ofNumber: address.value)
-        else { return }
+        guard case .address(let address)? = destination, let region = policy.region(of: address) else {
+            return
+        }
         facts.deviceRegions?.append(RegionObservation(code: region, source: .sim, observedAt: now))
     }
 
@@ -207,6 +207,13 @@ package struct FactsLoading {
             facts.categoryCount = counts.category
         }
         return facts
+    }
+}
+
+extension CompliancePolicy.CompiledPolicy {
+    /// Where a number belongs; `nil` for a mailbox, and where the bundle names no code that it begins with.
+    func region(of address: AddressRecord) -> RegionCode? {
+        address.numberPrefix.flatMap { region(ofNumber: $0) }
     }
 }
 

@@ -66,12 +66,12 @@ package struct RecipientSnapshot {
         if !told.isEmpty { return told.sorted() }
         var places = [record.region?.code] + inUse.map(\.region?.code)
         if case .address(let address) = destination, address.channel == .sms {
-            places.append(policy.region(ofNumber: address.value))
+            places.append(policy.region(of: address))
         }
         func zones(of places: [RegionCode]) -> [String] {
             Set(places.map(\.country)).sorted { $0.packed < $1.packed }.flatMap(CountryZones.zones(of:))
         }
-        let numbers = addresses.filter { $0.channel == .sms }.compactMap { policy.region(ofNumber: $0.value) }
+        let numbers = addresses.compactMap { policy.region(of: $0) }
         for known in [places.compactMap(\.self), numbers] {
             let ofKnown = zones(of: known)
             guard ofKnown.isEmpty else { return ofKnown }

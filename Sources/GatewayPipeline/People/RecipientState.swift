@@ -7,7 +7,7 @@ package import GateVocabulary
 package struct RecipientState: Hashable, Sendable {
     package let subject: SubjectID
     /// `nil` for a pseudonym that was made and not registered yet.
-    package var record: RecipientRecord?
+    package private(set) var record: RecipientRecord?
     /// By tag; at most 20 by what the pipeline accepts.
     package private(set) var devices: [DeviceRecord] = []
     /// By tag; at most 20 by what the pipeline accepts.
@@ -44,12 +44,47 @@ package struct RecipientState: Hashable, Sendable {
         self.choiceCount = choiceCount
     }
 
-    // MARK: Destinations
+    // MARK: Changes
 
-    package mutating func put(_ device: DeviceRecord) { Self.put(device, in: &devices, by: \.tag) }
-    package mutating func removeDevice(_ tag: Tag) { devices.removeAll { $0.tag == tag } }
-    package mutating func put(_ address: AddressRecord) { Self.put(address, in: &addresses, by: \.tag) }
-    package mutating func removeAddress(_ tag: Tag) { addresses.removeAll { $0.tag == tag } }
+    /// Applies one change: the only way a state becomes another.
+    ///
+    /// - Parameters:
+    ///   - change: With private values where a step made it; without them where an entry was read back.
+    ///   - moment: From when a word of consent counts; see ``ConsentLedger/moment(of:in:)``. Needed for a consent alone.
+    package mutating func apply(_ change: PersonChange, countingFrom moment: Instant? = nil) {
+        switch change {
+        case .recipient(var record, _):
+            record.registeredAt = self.record?.registeredAt ?? record.registeredAt
+            self.record = record
+        case .device(let device, _): Self.put(device, in: &devices, by: \.tag)
+        case .deviceRemoved(let tag): devices.removeAll { $0.tag == tag }
+        case .deviceDeactivated(let tag, _):
+            edit(tag) { device in
+                device.isActive = false
+                device.token = ""
+            }
+        case .address(let address, _, let replaced):
+            if let replaced { addresses.removeAll { $0.tag == replaced } }
+            Self.put(address, in: &addresses, by: \.tag)
+        case .addressRemoved(let tag): addresses.removeAll { $0.tag == tag }
+        case .permissionPrompt(let prompt, _):
+            prompts.replace(prompt) { $0.device == prompt.device }
+            guard let answer = prompt.answer else { return }
+            edit(prompt.device) { $0.osPermission = OSPermission(rawValue: answer) ?? .denied }
+        case .deviceKey(var key, _):
+            key.createdAt = self.key(key.key)?.createdAt ?? key.createdAt
+            keys.replace(key) { $0.key == key.key }
+        case .deviceKeyForgotten(let key): keys.removeAll { $0.key == key.key }
+        case .consent(let event):
+            consentCount += 1
+            words.hear(event, at: consentCount, moment: moment ?? event.eventTime)
+        case .preference(let choice):
+            // The one that arrives last is in force, whatever its time says.
+            choiceCount += 1
+            preferences.removeAll { $0.isSameChoice(as: choice) }
+            preferences.append(choice)
+        }
+    }
 
     private static func put<Record>(
         _ record: Record, in records: inout [Record], by key: KeyPath<Record, Tag>
@@ -62,6 +97,10 @@ package struct RecipientState: Hashable, Sendable {
         }
     }
 
+    private mutating func edit(_ device: Tag, _ change: (inout DeviceRecord) -> Void) {
+        if let index = devices.firstIndex(where: { $0.tag == device }) { change(&devices[index]) }
+    }
+
     // MARK: Keys
 
     package func key(_ id: KeyID) -> DeviceKeyRecord? { keys.first { $0.key == id } }
@@ -71,45 +110,34 @@ package struct RecipientState: Hashable, Sendable {
         keys.filter { $0.device == device }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
     }
 
-    package mutating func put(_ key: DeviceKeyRecord) {
-        if let index = keys.firstIndex(where: { $0.key == key.key }) {
-            keys[index] = key
-        } else {
-            keys.append(key)
+    // MARK: Evidence
+
+    /// The same state as the trail alone tells it: without tokens, numbers, names, public keys and open challenges.
+    package var evidence: RecipientState {
+        var state = self
+        state.record?.locale = nil
+        for index in state.devices.indices {
+            state.devices[index].id = DestinationID("")
+            state.devices[index].app = ""
+            state.devices[index].token = ""
         }
-    }
-
-    package mutating func removeKey(_ id: KeyID) { keys.removeAll { $0.key == id } }
-
-    // MARK: Will
-
-    /// Counts the next event of the ledger.
-    ///
-    /// - Parameter moment: From when it counts; see ``ConsentLedger/moment(of:in:)``.
-    /// - Returns: Its position.
-    package mutating func hear(_ event: ConsentEvent, moment: Instant) -> Int64 {
-        consentCount += 1
-        words.hear(event, at: consentCount, moment: moment)
-        return consentCount
-    }
-
-    /// Counts the next choice; the one that arrives last is in force, whatever its time says.
-    ///
-    /// - Returns: Its position in the history.
-    package mutating func choose(_ choice: PreferenceRecord) -> Int64 {
-        choiceCount += 1
-        preferences.removeAll { $0.isSameChoice(as: choice) }
-        preferences.append(choice)
-        return choiceCount
-    }
-
-    /// Replaces what was on record about the same device.
-    package mutating func put(_ prompt: PermissionPrompt) {
-        if let index = prompts.firstIndex(where: { $0.device == prompt.device }) {
-            prompts[index] = prompt
-        } else {
-            prompts.append(prompt)
+        for index in state.addresses.indices {
+            state.addresses[index].id = DestinationID("")
+            state.addresses[index].value = ""
+            if state.addresses[index].verifiedAt != nil { state.addresses[index].verifiedAt = .longAgo }
         }
+        for index in state.keys.indices {
+            state.keys[index].publicKey = []
+            state.keys[index].challenge = nil
+        }
+        return state
+    }
+}
+
+extension Array {
+    /// Puts an element in the place of the one that it replaces, or at the end.
+    fileprivate mutating func replace(_ element: Element, where isReplaced: (Element) -> Bool) {
+        if let index = firstIndex(where: isReplaced) { self[index] = element } else { append(element) }
     }
 }
 
@@ -140,37 +168,5 @@ extension RecordReading {
     }
     package func permissionPrompts(of subject: SubjectID) throws -> [PermissionPrompt] {
         try state(of: subject)?.prompts ?? []
-    }
-}
-
-extension StepView {
-    /// Changes what is held of a person, beginning with nothing.
-    package func change(_ subject: SubjectID, _ edit: (inout RecipientState) -> Void) throws {
-        var state = try state(of: subject) ?? RecipientState(subject)
-        edit(&state)
-        try put(state)
-    }
-
-    package func putRecipient(_ record: RecipientRecord) throws {
-        try change(record.subject) { $0.record = record }
-    }
-    package func putDevice(_ record: DeviceRecord) throws { try change(record.subject) { $0.put(record) } }
-    package func removeDevice(_ device: Tag, of subject: SubjectID) throws {
-        try change(subject) { $0.removeDevice(device) }
-    }
-    package func putAddress(_ record: AddressRecord) throws { try change(record.subject) { $0.put(record) } }
-    package func removeAddress(_ address: Tag, of subject: SubjectID) throws {
-        try change(subject) { $0.removeAddress(address) }
-    }
-    package func putDeviceKey(_ record: DeviceKeyRecord) throws {
-        try change(record.subject) { $0.put(record) }
-    }
-    /// Forgets a key of a person's; nothing where the key is not theirs.
-    package func removeDeviceKey(_ key: KeyID, of subject: SubjectID) throws {
-        try change(subject) { $0.removeKey(key) }
-    }
-    /// Replaces what was on record about the same device.
-    package func putPermissionPrompt(_ prompt: PermissionPrompt) throws {
-        try change(prompt.subject) { $0.put(prompt) }
     }
 }

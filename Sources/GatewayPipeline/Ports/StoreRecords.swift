@@ -111,13 +111,17 @@ package struct AddressRecord: Hashable, Sendable {
     package var channel: Channel
     /// E.164 number or e-mail address.
     package var value: String
+    /// Where a number belongs; see ``GateVocabulary/NumberPrefix``. `nil` for a mailbox.
+    package let numberPrefix: String?
     package var verifiedAt: Instant?
     package var updatedAt: Instant
 
+    /// - Parameter numberPrefix: That of the value, unless the value is not known.
     package init(
         subject: SubjectID, tag: Tag, id: DestinationID, channel: Channel, value: String,
-        verifiedAt: Instant?, updatedAt: Instant
+        numberPrefix: String? = nil, verifiedAt: Instant?, updatedAt: Instant
     ) {
+        self.numberPrefix = numberPrefix ?? (channel == .sms ? NumberPrefix.of(value) : nil)
         self.subject = subject
         self.tag = tag
         self.id = id

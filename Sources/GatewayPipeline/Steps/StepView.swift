@@ -84,22 +84,22 @@ package final class StepView: RecordReading {
     /// Replaces what is held of a person, and what devices and keys are found by.
     package func put(_ state: RecipientState) throws { change.states.set(state.subject, to: state) }
 
-    /// Appends to the ledger and returns the record's sequence. Nothing is ever changed in it.
-    @discardableResult
-    package func appendConsent(_ event: ConsentEvent) throws -> Int64 {
-        let earlier = event.withdraws == nil ? [] : try consentEvents(of: event.subject)
-        let moment = ConsentLedger.moment(of: event, in: earlier)
-        var event = event
-        try change(event.subject) { event.sequence = $0.hear(event, moment: moment) }
-        change.consents.append(event)
-        return event.sequence
-    }
-
-    /// Appends to the history of choices; the one appended last is in force.
-    package func appendPreference(_ record: PreferenceRecord) throws {
-        var position: Int64 = 0
-        try change(record.subject) { position = $0.choose(record) }
-        change.choices.append((record, position))
+    /// Changes what is held of a person, beginning with nothing; a consent and a choice enter their ledgers besides, where
+    /// nothing is ever changed.
+    package func apply(_ change: PersonChange, to subject: SubjectID) throws {
+        var state = try state(of: subject) ?? RecipientState(subject)
+        switch change {
+        case .consent(var event):
+            let earlier = event.withdraws == nil ? [] : try consentEvents(of: subject)
+            state.apply(change, countingFrom: ConsentLedger.moment(of: event, in: earlier))
+            event.sequence = state.consentCount
+            self.change.consents.append(event)
+        case .preference(let choice):
+            state.apply(change)
+            self.change.choices.append((choice, state.choiceCount))
+        default: state.apply(change)
+        }
+        try put(state)
     }
 
     /// Removes everything held of a person, and marks the mapping for destruction: the last that its step does about them.

@@ -35,6 +35,19 @@ package struct SendMaterial: Hashable, Sendable {
         self.ttlFromDueSeconds = ttlFromDueSeconds
     }
 
+    /// What a send of a type is before anything is known of its content: when it ends, and from when that counts.
+    package init(
+        send: SendID, request: AttestedRequest, of type: NotificationType?, ttlSeconds asked: Int64?,
+        sentAt now: Instant
+    ) {
+        let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
+        let seconds = min(asked ?? typeSeconds, typeSeconds)
+        self.init(
+            send: send, request: request, params: [:], sentAt: now,
+            expiresAt: now.advanced(bySeconds: seconds),
+            ttlFromDueSeconds: type?.ttlCountsFrom == .due ? seconds : nil)
+    }
+
     /// Counts the time to live from a moment at which the send may go out, where the type counts it so.
     ///
     /// Never shortens it, and never lets a send live longer than 28 days after its arrival, however often its

@@ -66,10 +66,10 @@ struct BenchFloor {
         }
         try store.write { transaction in
             for subject in subjects {
-                try transaction.putRecipient(
-                    RecipientRecord(
-                        subject: subject, region: nil, age: nil, locale: nil, timeZone: nil, privacy: .full,
-                        pushEnabled: true, quietHours: nil, registeredAt: start, updatedAt: start))
+                let record = RecipientRecord(
+                    subject: subject, region: nil, age: nil, locale: nil, timeZone: nil, privacy: .full,
+                    pushEnabled: true, quietHours: nil, registeredAt: start, updatedAt: start)
+                try transaction.apply(.recipient(record, action: .registered), to: subject)
             }
         }
         let leaf = SHA256.digest(rows.entry).bytes

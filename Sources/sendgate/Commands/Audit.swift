@@ -4,6 +4,7 @@ import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateVocabulary
+import GatewayPipeline
 import OpenSSLCrypto
 import SendPlanning
 import TrailDirectory
@@ -121,10 +122,11 @@ struct AuditReplay: GateCommand {
         commandName: "replay",
         abstract:
             "Decides every entry again on the recorded facts.",
-        usage: "sendgate audit replay DIR [--with BUNDLE] [--key FILE|KEY]",
+        usage: "sendgate audit replay DIR [--from-genesis | --with BUNDLE] [--key FILE|KEY]",
         discussion: """
             With the policy of its day, or with another one. Ends with 3 when a decision comes out otherwise, or \
-            cannot be made because its policy is not archived.
+            cannot be made because its policy is not archived. From genesis, it also works out from the entries before \
+            it what was known of each recipient, and ends with 3 when a decision claims something else.
             """)
 
     static let example = "sendgate audit replay /tmp/gate/trail --with Policies"
@@ -134,16 +136,25 @@ struct AuditReplay: GateCommand {
         name: .customLong("with"),
         help: ArgumentHelp("What would this rule book have done?", valueName: "bundle"))
     var bundle: String?
+    @Flag(help: "Derive the facts of each decision from the entries before it, too.") var fromGenesis = false
     @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
     var key: [String] = []
     @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
         String?
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+        guard fromGenesis, bundle != nil else { return }
+        throw ValidationError(
+            "`--from-genesis` asks what was known then, `--with` what another rule book would have done: ask one at a time"
+        )
+    }
+
     func run() async throws {
         let trail = try CopiedTrail(at: folder)
         let options = try AuditTrust(trail, keys: key, origin: origin)
         options.warnAboutOwnWord()
+        var fold = EvidenceFold()
         let other = try bundle.map { try Self.otherPolicy($0, for: trail) }
         var summary = ReplaySummary(isHypothetical: other != nil)
         var archive: [PolicyDigest: CompiledPolicy?] = [:]
@@ -159,12 +170,15 @@ struct AuditReplay: GateCommand {
             try verifier.verify(
                 visit: { entry in
                     let bytes = Array(entry.bytes)
-                    let result =
+                    var result =
                         if let other {
                             try replay(bytes, policies: policy, with: other)
                         } else {
                             try replay(bytes, policies: policy)
                         }
+                    if fromGenesis {
+                        result.add(try fold.followed(by: bytes, at: entry.index, policies: policy))
+                    }
                     if let line = summary.add(result, of: entry.index) {
                         progress.end()
                         output.json ? Terminal.print(line.json) : line.lines.forEach(Terminal.print)
@@ -178,6 +192,39 @@ struct AuditReplay: GateCommand {
             throw ExitStatus.foundDifference
         }
         if !summary.isClean { throw ExitStatus.foundDifference }
+    }
+}
+
+extension EvidenceFold {
+    /// Applies an entry.
+    ///
+    /// - Returns: The facts it claims that do not follow from the entries before it.
+    fileprivate mutating func followed(
+        by bytes: [UInt8], at index: UInt64, policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws -> [ReplayDifference] {
+        do {
+            let differences = try differences(in: bytes, policies: policies)
+            try apply(bytes, policies: policies)
+            return differences
+        } catch let error as CommandFailure {
+            throw error
+        } catch {
+            throw CommandFailure(
+                "entry \(index) cannot be applied: \(error)",
+                hint: "run `sendgate audit verify` on this copy", status: .foundDifference)
+        }
+    }
+}
+
+extension ReplayResult {
+    /// What is found besides; nothing can be added to what could not be read.
+    fileprivate mutating func add(_ more: [ReplayDifference]) {
+        guard !more.isEmpty else { return }
+        switch self {
+        case .same: self = .differs(more)
+        case .differs(let differences): self = .differs(differences + more)
+        case .notReplayable: break
+        }
     }
 }
 

@@ -52,20 +52,25 @@ struct Lookups {
             Subject(id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount)),
             for: UserID("u_\(number)"))
         let region = RegionObservation(code: RegionCode("DE")!, source: .kyc, observedAt: at)
-        try transaction.putRecipient(
-            RecipientRecord(
-                subject: subject, region: region, age: .adult, locale: "nb", timeZone: "Europe/Berlin",
-                privacy: .generic, pushEnabled: true, quietHours: nil, registeredAt: at, updatedAt: at))
-        try transaction.putDevice(
-            DeviceRecord(
-                subject: subject, tag: Tag(high: UInt64(number), low: 1), id: DestinationID("d_\(number)"),
-                platform: .ios, app: "no.getdrop.app", token: "token-of-\(number)", region: region,
-                timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: false, isActive: true,
-                seenAt: at))
-        try transaction.appendPreference(
-            PreferenceRecord(
-                subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOn,
-                source: .inAppSettings, at: at, caller: CallerName("product")))
+        try transaction.apply(
+            .recipient(
+                RecipientRecord(
+                    subject: subject, region: region, age: .adult, locale: "nb", timeZone: "Europe/Berlin",
+                    privacy: .generic, pushEnabled: true, quietHours: nil, registeredAt: at, updatedAt: at),
+                action: .registered), to: subject)
+        try transaction.apply(
+            .device(
+                DeviceRecord(
+                    subject: subject, tag: Tag(high: UInt64(number), low: 1),
+                    id: DestinationID("d_\(number)"),
+                    platform: .ios, app: "no.getdrop.app", token: "token-of-\(number)", region: region,
+                    timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: false, isActive: true,
+                    seenAt: at), action: .registered), to: subject)
+        try transaction.apply(
+            .preference(
+                PreferenceRecord(
+                    subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOn,
+                    source: .inAppSettings, at: at, caller: CallerName("product"))), to: subject)
     }
 
     /// What a send asks of the store before it is decided.

@@ -183,23 +183,27 @@ final class Sends: Sendable {
             tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
         transaction.add(subject, for: UserID("u_\(number)"))
         let region = RegionObservation(code: RegionCode("DE")!, source: .kyc, observedAt: at)
-        try transaction.putRecipient(
-            RecipientRecord(
-                subject: subject.id, region: region, age: .adult, locale: "en", timeZone: "Europe/Berlin",
-                privacy: .full, pushEnabled: true, quietHours: nil, registeredAt: at, updatedAt: at))
+        try transaction.apply(
+            .recipient(
+                RecipientRecord(
+                    subject: subject.id, region: region, age: .adult, locale: "en", timeZone: "Europe/Berlin",
+                    privacy: .full, pushEnabled: true, quietHours: nil, registeredAt: at, updatedAt: at),
+                action: .registered), to: subject.id)
         let tag = subject.tag(.device, "phone")
-        try transaction.putDevice(
-            DeviceRecord(
-                subject: subject.id, tag: tag, id: DestinationID("phone"), platform: .ios,
-                app: "no.getdrop.app", token: "token-of-\(number)", region: region,
-                timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: false, isActive: true,
-                seenAt: at))
-        try transaction.putDeviceKey(
-            DeviceKeyRecord(
-                key: OpenSSLIdentifiers().newKeyID(), subject: subject.id, device: tag,
-                suite: "P256_SHA256_AES256GCM",
-                publicKey: AgreementPrivateKey.generate(curve: .p256).publicKey.rawBytes, state: "active",
-                challenge: nil, createdAt: at, changedAt: at))
+        try transaction.apply(
+            .device(
+                DeviceRecord(
+                    subject: subject.id, tag: tag, id: DestinationID("phone"), platform: .ios,
+                    app: "no.getdrop.app", token: "token-of-\(number)", region: region,
+                    timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: false, isActive: true,
+                    seenAt: at), action: .registered), to: subject.id)
+        try transaction.apply(
+            .deviceKey(
+                DeviceKeyRecord(
+                    key: OpenSSLIdentifiers().newKeyID(), subject: subject.id, device: tag,
+                    suite: "P256_SHA256_AES256GCM",
+                    publicKey: AgreementPrivateKey.generate(curve: .p256).publicKey.rawBytes, state: "active",
+                    challenge: nil, createdAt: at, changedAt: at), proof: nil), to: subject.id)
     }
 
     private static func processorNanoseconds() -> Double {

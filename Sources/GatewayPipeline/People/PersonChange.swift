@@ -1,0 +1,313 @@
+package import AuditTrail
+package import CanonicalJSON
+package import GateVocabulary
+
+/// A change of what is held of one person, as one entry of the trail records it.
+///
+/// ``RecipientState/apply(_:at:)`` is the only way a state changes. Made by a step, a change holds private values beside the
+/// evidence (a token, a number, a name); read back from an entry, it holds the evidence alone, and everything that is
+/// decided on is the same.
+package enum PersonChange: Hashable, Sendable {
+    case recipient(RecipientRecord, action: Action)
+    case device(DeviceRecord, action: Action)
+    case deviceRemoved(Tag)
+    /// The push token of a device is not its own any more: registered elsewhere, or refused by the push service.
+    case deviceDeactivated(Tag, because: Deactivation)
+    /// - Parameter replaced: The tag of the number or mailbox whose name it takes over.
+    case address(AddressRecord, action: Action, replaced: Tag?)
+    case addressRemoved(Tag)
+    /// The operating system asked, or was answered; the answer is the device's permission from then on.
+    case permissionPrompt(PermissionPrompt, action: PromptAction)
+    case deviceKey(DeviceKeyRecord, proof: Proof?)
+    /// A key that was never proved gives its place to a newer one, and nothing is known of it any more: whoever registers
+    /// and never answers must not grow what is kept of a person.
+    case deviceKeyForgotten(DeviceKeyRecord)
+    case consent(ConsentEvent)
+    case preference(PreferenceRecord)
+
+    package enum Action: String, CaseIterable, Sendable, Hashable {
+        case registered
+        case updated
+    }
+
+    package enum Deactivation: String, CaseIterable, Sendable, Hashable {
+        case tokenTaken = "token_taken"
+        case unregistered
+    }
+
+    package enum PromptAction: String, CaseIterable, Sendable, Hashable {
+        case prompted
+        case answered
+    }
+
+    package enum Proof: String, CaseIterable, Sendable, Hashable {
+        case right
+        case wrong
+    }
+}
+
+// MARK: As an entry
+
+extension PersonChange {
+    package var kind: EntryKind {
+        switch self {
+        case .recipient: .recipient
+        case .device, .deviceRemoved, .deviceDeactivated: .device
+        case .address, .addressRemoved: .address
+        case .permissionPrompt: .permissionPrompt
+        case .deviceKey, .deviceKeyForgotten: .deviceKey
+        case .consent: .consent
+        case .preference: .preference
+        }
+    }
+
+    /// What the trail says of it: the evidence, and nothing a caller or a recipient chose but as a keyed tag.
+    ///
+    /// - Parameter now: The entry's time.
+    package func members(of subject: SubjectID, by caller: CallerName, at now: Instant) -> JSONObject {
+        var members: JSONObject = [
+            "subject": .string(subject.hexadecimal), "caller": .string(caller.text),
+        ]
+        switch self {
+        case .recipient(let record, let action):
+            members["action"] = .string(action.rawValue)
+            members["push_enabled"] = .boolean(record.pushEnabled)
+            members["privacy"] = .string(record.privacy.rawValue)
+            if let region = record.region { members["region"] = .object(region.json) }
+            if let age = record.age { members["age"] = .string(age.rawValue) }
+            if let zone = record.timeZone { members["time_zone"] = .string(zone) }
+            if let hours = record.quietHours {
+                members["quiet_hours"] = [
+                    "start": .integer(Int64(hours.startMinute)), "end": .integer(Int64(hours.endMinute)),
+                ]
+            }
+        case .device(let record, let action):
+            members["device"] = .string(record.tag.hexadecimal)
+            members["action"] = .string(action.rawValue)
+            members["platform"] = .string(record.platform.rawValue)
+            members["os_permission"] = .string(record.osPermission.rawValue)
+            members["critical_alerts"] = .boolean(record.criticalAlerts)
+            if let region = record.region { members["region"] = .object(region.json) }
+            if let zone = record.timeZone { members["time_zone"] = .string(zone) }
+        case .deviceRemoved(let device):
+            members["device"] = .string(device.hexadecimal)
+            members["action"] = "removed"
+        case .deviceDeactivated(let device, let why):
+            members["device"] = .string(device.hexadecimal)
+            members["action"] = .string(why.rawValue)
+        case .address(let record, let action, let replaced):
+            members["address"] = .string(record.tag.hexadecimal)
+            members["action"] = .string(action.rawValue)
+            members["channel"] = .string(record.channel.rawValue)
+            members["verified"] = .boolean(record.verifiedAt != nil)
+            if let prefix = record.numberPrefix { members["number_prefix"] = .string(prefix) }
+            if let replaced { members["replaced"] = .string(replaced.hexadecimal) }
+        case .addressRemoved(let address):
+            members["address"] = .string(address.hexadecimal)
+            members["action"] = "removed"
+        case .permissionPrompt(let prompt, let action):
+            members["device"] = .string(prompt.device.hexadecimal)
+            members["action"] = .string(action.rawValue)
+            members["shown_at"] = .integer(prompt.shownAt.milliseconds)
+            if let answer = prompt.answer { members["answer"] = .string(answer) }
+        case .deviceKey(let key, let proof):
+            key.add(to: &members)
+            if let proof { members["proof"] = .string(proof.rawValue) }
+        case .deviceKeyForgotten(let key):
+            key.add(to: &members)
+            members["forgotten"] = true
+        case .consent(let event): event.add(to: &members)
+        case .preference(let choice):
+            members["scope"] = .string(choice.scope)
+            members["channel"] = .string(choice.channel.rawValue)
+            members["state"] = .string(choice.state.rawValue)
+            members["source"] = .string(choice.source.rawValue)
+            if let destination = choice.destination {
+                members["destination"] = .string(destination.hexadecimal)
+            }
+            if choice.at != now { members["event_time"] = .integer(choice.at.milliseconds) }
+        }
+        return members
+    }
+
+    /// Reads the change an entry records back, without private values.
+    ///
+    /// - Returns: `nil` for an entry that changes nothing of a person: a send, what became of it, a bundle, a start.
+    /// - Throws: `JSONShapeError`, of an entry that is not of the trail's format.
+    package static func read(_ entry: TrailEntry) throws -> (subject: SubjectID, change: PersonChange)? {
+        let kinds: Set<EntryKind> = [
+            .recipient, .device, .address, .permissionPrompt, .deviceKey, .consent, .preference,
+        ]
+        guard kinds.contains(entry.kind) else { return nil }
+        var members = JSONMembers(entry.members, at: JSONPointer([]))
+        let subject: SubjectID = try members.required("subject", identifier)
+        let caller = CallerName(try members.required("caller", JSONShape.text))
+        let change: PersonChange
+        switch entry.kind {
+        case .recipient:
+            change = .recipient(
+                try RecipientRecord(of: subject, from: &members, at: entry.time),
+                action: try members.required("action", JSONShape.name))
+        case .device: change = try readDevice(of: subject, from: &members, at: entry.time)
+        case .address: change = try readAddress(of: subject, from: &members, at: entry.time)
+        case .permissionPrompt:
+            change = .permissionPrompt(
+                PermissionPrompt(
+                    subject: subject, device: try members.required("device", identifier),
+                    shownAt: try members.required("shown_at", JSONShape.instant),
+                    answer: try members.optional("answer", JSONShape.text)),
+                action: try members.required("action", JSONShape.name))
+        case .deviceKey:
+            let key = DeviceKeyRecord(
+                key: try members.required("key_id", identifier), subject: subject,
+                device: try members.required("device", identifier),
+                suite: try members.required("suite", JSONShape.text), publicKey: [],
+                state: try members.required("state", JSONShape.text), challenge: nil,
+                createdAt: entry.time, changedAt: entry.time)
+            let proof: Proof? = try members.optional("proof", JSONShape.name)
+            let isForgotten = try members.optional("forgotten", JSONShape.boolean) == true
+            change = isForgotten ? .deviceKeyForgotten(key) : .deviceKey(key, proof: proof)
+        case .consent:
+            change = .consent(
+                try ConsentEvent(
+                    of: subject, by: caller, from: &members, at: entry.time, index: entry.index))
+        default:
+            change = .preference(
+                PreferenceRecord(
+                    subject: subject, scope: try members.required("scope", JSONShape.text),
+                    channel: try members.required("channel", JSONShape.name),
+                    destination: try members.optional("destination", identifier),
+                    state: try members.required("state", JSONShape.name),
+                    source: try members.required("source", JSONShape.name),
+                    at: try members.optional("event_time", JSONShape.instant) ?? entry.time, caller: caller))
+        }
+        try members.refuseOthers()
+        return (subject, change)
+    }
+
+    private static func readDevice(
+        of subject: SubjectID, from members: inout JSONMembers, at time: Instant
+    ) throws -> PersonChange {
+        let tag: Tag = try members.required("device", identifier)
+        let action = try members.required("action", JSONShape.text)
+        if action == "removed" { return .deviceRemoved(tag) }
+        if let why = Deactivation(rawValue: action) { return .deviceDeactivated(tag, because: why) }
+        return .device(
+            DeviceRecord(
+                subject: subject, tag: tag, id: DestinationID(""),
+                platform: try members.required("platform", JSONShape.name), app: "", token: "",
+                region: try members.optional("region", RegionObservation.init(json:at:)),
+                timeZone: try members.optional("time_zone", JSONShape.text),
+                osPermission: try members.required("os_permission", JSONShape.name),
+                criticalAlerts: try members.required("critical_alerts", JSONShape.boolean), isActive: true,
+                seenAt: time),
+            action: try members.required("action", JSONShape.name))
+    }
+
+    private static func readAddress(
+        of subject: SubjectID, from members: inout JSONMembers, at time: Instant
+    ) throws -> PersonChange {
+        let tag: Tag = try members.required("address", identifier)
+        if try members.required("action", JSONShape.text) == "removed" { return .addressRemoved(tag) }
+        return .address(
+            AddressRecord(
+                subject: subject, tag: tag, id: DestinationID(""),
+                channel: try members.required("channel", JSONShape.name), value: "",
+                numberPrefix: try members.optional("number_prefix", JSONShape.text),
+                verifiedAt: try members.required("verified", JSONShape.boolean) ? .longAgo : nil,
+                updatedAt: time),
+            action: try members.required("action", JSONShape.name),
+            replaced: try members.optional("replaced", identifier))
+    }
+
+    /// A pseudonym, a tag or a key id: 16 bytes in hexadecimal.
+    fileprivate static func identifier<ID: RandomIdentifier>(
+        _ value: JSONValue, _ pointer: JSONPointer
+    ) throws(JSONShapeError) -> ID {
+        guard let id = ID(hexadecimal: try JSONShape.text(value, pointer)) else {
+            throw JSONShapeError(pointer, "expected 32 hexadecimal digits")
+        }
+        return id
+    }
+}
+
+extension RecipientRecord {
+    fileprivate init(of subject: SubjectID, from members: inout JSONMembers, at time: Instant) throws {
+        let hours = try members.optional("quiet_hours") {
+            (value, pointer) throws(JSONShapeError) -> QuietHours in
+            var members = try JSONMembers(value, at: pointer)
+            let hours = QuietHours(
+                startMinute: try members.required("start", JSONShape.count),
+                endMinute: try members.required("end", JSONShape.count))
+            try members.refuseOthers()
+            return hours
+        }
+        self.init(
+            subject: subject, region: try members.optional("region", RegionObservation.init(json:at:)),
+            age: try members.optional("age", JSONShape.name), locale: nil,
+            timeZone: try members.optional("time_zone", JSONShape.text),
+            privacy: try members.required("privacy", JSONShape.name),
+            pushEnabled: try members.required("push_enabled", JSONShape.boolean), quietHours: hours,
+            registeredAt: time, updatedAt: time)
+    }
+}
+
+extension DeviceKeyRecord {
+    fileprivate func add(to members: inout JSONObject) {
+        members["device"] = .string(device.hexadecimal)
+        members["key_id"] = .string(key.hexadecimal)
+        members["state"] = .string(state)
+        members["suite"] = .string(suite)
+    }
+}
+
+extension ConsentEvent {
+    fileprivate func add(to members: inout JSONObject) {
+        members["consent"] = .string(idTag.hexadecimal)
+        members["purpose"] = .string(purpose.text)
+        members["channel"] = .string(channel.rawValue)
+        members["state"] = .string(state.rawValue)
+        members["event_time"] = .integer(eventTime.milliseconds)
+        members["method"] = .string(method.rawValue)
+        members["previous"] = .string(previousHash)
+        if let address { members["address"] = .string(address.hexadecimal) }
+        if let jurisdiction { members["jurisdiction"] = .string(jurisdiction) }
+        if let withdraws { members["withdraws"] = .string(withdraws.hexadecimal) }
+        if let expiresAt { members["expires_at"] = .integer(expiresAt.milliseconds) }
+        if let notice {
+            members["notice"] = [
+                "id": .string(notice.id), "version": .string(notice.version),
+                "sha256": .string(notice.sha256), "language": .string(notice.language),
+            ]
+        }
+    }
+
+    fileprivate init(
+        of subject: SubjectID, by caller: CallerName, from members: inout JSONMembers, at time: Instant,
+        index: UInt64
+    ) throws {
+        let notice = try members.optional("notice") {
+            (value, pointer) throws(JSONShapeError) -> NoticeReference in
+            var members = try JSONMembers(value, at: pointer)
+            let notice = NoticeReference(
+                id: try members.required("id", JSONShape.text),
+                version: try members.required("version", JSONShape.text),
+                sha256: try members.required("sha256", JSONShape.text),
+                language: try members.required("language", JSONShape.text))
+            try members.refuseOthers()
+            return notice
+        }
+        self.init(
+            subject: subject, id: "", idTag: try members.required("consent", PersonChange.identifier),
+            purpose: Purpose(try members.required("purpose", JSONShape.text)),
+            channel: try members.required("channel", JSONShape.name),
+            address: try members.optional("address", PersonChange.identifier),
+            state: try members.required("state", JSONShape.name),
+            eventTime: try members.required("event_time", JSONShape.instant), receivedAt: time,
+            method: try members.required("method", JSONShape.name), source: caller,
+            jurisdiction: try members.optional("jurisdiction", JSONShape.text), notice: notice,
+            expiresAt: try members.optional("expires_at", JSONShape.instant),
+            withdraws: try members.optional("withdraws", PersonChange.identifier),
+            previousHash: try members.required("previous", JSONShape.text), entryIndex: index)
+    }
+}

@@ -1,0 +1,183 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import InMemoryStore
+import SQLiteStore
+import SendPlanning
+import Testing
+
+@testable import GatewayPipeline
+
+/// The trail alone tells what every decision was made from.
+@Suite struct EvidenceFoldTests {
+    private static let people = ["u_1", "u_2", "u_3"]
+
+    /// Registers, changes, sends and forgets at random, in every way that changes what is known of somebody.
+    private func live(_ gate: GatewayHarness, acts: Int, _ random: inout SeededGenerator) async throws {
+        var keys: [String] = []
+        for number in 0..<acts {
+            gate.clock.advance(seconds: Int64.random(in: 1...4_000, using: &random))
+            let user = Self.people.randomElement(using: &random)!
+            let person = "/v1/recipients/\(user)"
+            let device = ["d_1", "d_2"].randomElement(using: &random)!
+            switch Int.random(in: 0..<15, using: &random) {
+            case 0: try await register(user, in: gate, &random)
+            case 1: try await put(device, of: user, in: gate, &random)
+            case 2: _ = try await gate.call("product", "DELETE", "\(person)/devices/\(device)")
+            case 3:
+                let value = ["+12025550100", "+4790000000", "+77012345678"].randomElement(using: &random)!
+                var address: JSONObject = ["kind": "sms", "value": .string(value)]
+                if Bool.random(using: &random) { address["verified_at"] = .string(gate.clock.now().rfc3339) }
+                _ = try await gate.call("product", "PUT", "\(person)/addresses/a_1", address)
+            case 4: _ = try await gate.call("product", "DELETE", "\(person)/addresses/a_1")
+            case 5:
+                var prompt: JSONObject = ["device": .string(device)]
+                if Bool.random(using: &random) {
+                    prompt["answer"] = .string(["granted", "denied"].randomElement(using: &random)!)
+                }
+                _ = try await gate.call("product", "POST", "\(person)/permission-prompts", prompt)
+            case 6: if let key = try await gate.offerKey(user, device: device)?.keyID { keys.append(key) }
+            case 7:
+                guard let key = keys.randomElement(using: &random) else { continue }
+                let verb = ["suspend", "promote", "destroy"].randomElement(using: &random)!
+                _ = try await gate.call("security", "POST", "/v1/keys/\(key)/\(verb)")
+            case 8:
+                try await gate.consent(
+                    user, id: "c\(number)", state: random.next() % 4 == 0 ? "refused" : "given")
+            case 9:
+                _ = try await gate.call(
+                    "product", "POST",
+                    "\(person)/consents/c\(Int.random(in: 0..<acts, using: &random))/withdraw")
+            case 10:
+                let scope = ["marketing", "transactional", "social"].randomElement(using: &random)!
+                _ = try await gate.call(
+                    "product", "PUT", "\(person)/preferences/\(scope)",
+                    [
+                        "channel": "push", "source": "in_app_settings",
+                        "state": .string(["user_on", "user_off"].randomElement(using: &random)!),
+                    ])
+            case 11 where random.next() % 8 == 0: _ = try await gate.call("product", "DELETE", person)
+            case 12:
+                _ = try await gate.call(
+                    "marketing", "POST", "/v1/sends", try await gate.promo("p\(number)", to: user))
+            case 13:
+                let login = try await gate.example(
+                    "security.new_login", "l\(number)", to: user, as: "security")
+                _ = try await gate.call("security", "POST", "/v1/sends", login)
+            default:
+                _ = try await gate.call(
+                    "payments", "POST", "/v1/sends", GatewayHarness.remittance("r\(number)", to: user))
+            }
+            // What became due is decided again.
+            if number % 5 == 0 { _ = try await gate.claim() }
+        }
+    }
+
+    private func register(_ user: String, in gate: GatewayHarness, _ random: inout SeededGenerator)
+        async throws
+    {
+        var body: JSONObject = [
+            "region": .string(["DE", "US", "NO"].randomElement(using: &random)!), "region_source": "kyc",
+            "locale": "en", "age": .string(["adult", "minor"].randomElement(using: &random)!),
+            "privacy": .string(["full", "generic", "hidden"].randomElement(using: &random)!),
+            "push_enabled": .boolean(random.next() % 4 != 0),
+        ]
+        if Bool.random(using: &random) {
+            body["time_zone"] = .string(["Europe/Berlin", "America/New_York"].randomElement(using: &random)!)
+        }
+        if Bool.random(using: &random) { body["quiet_hours"] = ["start": "21:00", "end": "08:00"] }
+        _ = try await gate.call("product", "PUT", "/v1/recipients/\(user)", body)
+    }
+
+    private func put(
+        _ device: String, of user: String, in gate: GatewayHarness, _ random: inout SeededGenerator
+    ) async throws {
+        var body: JSONObject = [
+            "platform": .string(["ios", "android"].randomElement(using: &random)!), "app": "no.getdrop.app",
+            "token": .string(["aa", "bb"].randomElement(using: &random)! + "\(device)"),
+            "region": .string(["DE", "US"].randomElement(using: &random)!), "region_source": "device",
+            "os_permission": .string(["granted", "provisional", "denied"].randomElement(using: &random)!),
+            "critical_alerts": .boolean(Bool.random(using: &random)),
+        ]
+        if Bool.random(using: &random) { body["time_zone"] = "Europe/Oslo" }
+        _ = try await gate.call("product", "PUT", "/v1/recipients/\(user)/devices/\(device)", body)
+    }
+
+    private static func fold(
+        _ entries: [[UInt8]], _ policy: CompiledPolicy
+    ) throws -> (fold: EvidenceFold, differences: [ReplayDifference]) {
+        var fold = EvidenceFold()
+        var differences: [ReplayDifference] = []
+        for entry in entries {
+            differences += try fold.differences(in: entry) { $0 == policy.digest ? policy : nil }
+            try fold.apply(entry) { $0 == policy.digest ? policy : nil }
+        }
+        return (fold, differences)
+    }
+
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    func `the trail alone gives what is stored of everybody, and every fact that was decided on`(
+        seed: UInt64
+    ) async throws {
+        let gate = try GatewayHarness()
+        var random = SeededGenerator(seed: seed)
+        try await live(gate, acts: 250, &random)
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
+        let (fold, differences) = try Self.fold(entries, gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+        for (subject, told) in fold.people {
+            let stored = try gate.store.read { try $0.state(of: subject) }
+            #expect(stored?.evidence == told)
+        }
+        let parsed = try entries.map { try #require(try CanonicalJSON.read($0).objectValue) }
+        let kinds = Set(parsed.compactMap { $0["kind"]?.stringValue })
+        #expect(
+            kinds.isSuperset(of: [
+                "recipient", "device", "address", "permission_prompt", "device_key", "consent", "preference",
+                "send",
+            ]), "\(kinds)")
+        #expect(parsed.count { $0["kind"] == "send" } > 30)
+
+        // Without any one entry that changes somebody, what is left tells something else.
+        let changing: Set<String> = [
+            "recipient", "device", "address", "permission_prompt", "device_key", "consent", "preference",
+        ]
+        var noticed: Set<String> = []
+        for (index, entry) in parsed.enumerated() where changing.contains(entry["kind"]?.stringValue ?? "") {
+            var rest = entries
+            rest.remove(at: index)
+            let (other, differences) = try Self.fold(rest, gate.policy)
+            if other.people != fold.people || !differences.isEmpty {
+                noticed.insert(entry["kind"]?.stringValue ?? "")
+            }
+        }
+        #expect(noticed == changing)
+    }
+
+    @Test func `a claim that does not follow is named by its place`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let reply = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        #expect(reply.status == 202)
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 100) }.map(\.bytes)
+        let claims: [(fact: String, claimed: String)] = [
+            ("age", "\"adult\""), ("push_enabled", "true"), ("os_permission", "\"granted\""),
+            ("privacy", "\"generic\""), ("account_preference", "\"default\""), ("platform", "\"ios\""),
+        ]
+        for (fact, claimed) in claims {
+            let other = [
+                "true": "false", "\"adult\"": "\"minor\"", "\"granted\"": "\"denied\"",
+                "\"generic\"": "\"full\"", "\"default\"": "\"user_on\"", "\"ios\"": "\"android\"",
+            ][claimed]!
+            let changed = entries.map { entry in
+                let text = String(decoding: entry, as: UTF8.self)
+                guard text.contains("\"kind\":\"send\"") else { return entry }
+                return Array(text.replacing("\"\(fact)\":\(claimed)", with: "\"\(fact)\":\(other)").utf8)
+            }
+            #expect(changed != entries, "\(fact) is in no entry")
+            let differences = try Self.fold(changed, gate.policy).differences
+            #expect(differences.map(\.pointer.text) == ["/deliveries/0/facts/\(fact)"], "\(differences)")
+        }
+    }
+}
