@@ -29,6 +29,8 @@ ABREAST = {"modules": 2, "processes": 3}
 # A test that waits for ever is a failure with a name, not a run without an end.
 SECONDS_MAX = {"modules": 300, "processes": 600}
 SUITES_SHOWN = 40
+# Of what is wrong with a process, at the end.
+LINES_SHOWN, COLUMNS_SHOWN = 6, 400
 
 
 # A step of a test's name: `quoted`, which may hold anything, or plain.
@@ -175,6 +177,9 @@ def main():
     bad = [job for job in found if job.problems]
     for job in bad:
         print(f"failed: {job.name}, see {folder / job.name.replace(chr(47), chr(46))}.log")
+        # Once more in short, for who sees the end of the output only.
+        for line in "\n".join(job.problems).splitlines()[:LINES_SHOWN]:
+            print(f"    {line[:COLUMNS_SHOWN]}")
     passed = sum(len(job.tests) for job in found if not job.problems)
     failed = sum(len(job.tests) for job in bad)
     print(f"{passed} passed, {failed} failed")
