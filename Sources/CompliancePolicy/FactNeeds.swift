@@ -1,36 +1,46 @@
 package import GateVocabulary
 
 /// What has to be looked up before a request can be decided, so that the loader fetches that and no more.
-package struct FactNeeds: Hashable, Sendable {
+///
+/// A class, because a send asks for it some six times, and it would be copied each time.
+package final class FactNeeds: Sendable {
     /// The purpose ``Facts/consent`` speaks of: the category's name.
-    package var purpose: Purpose
+    package let purpose: Purpose
     /// The purpose ``Facts/purposeConsent`` speaks of, for a type that names one.
-    package var specialPurpose: Purpose?
+    package let specialPurpose: Purpose?
     /// The purpose ``Facts/ownRequest`` speaks of, for a type that names one.
-    package var ownRequestPurpose: Purpose?
+    package let ownRequestPurpose: Purpose?
     /// The param whose value tells one event from another, for ``Facts/repetition``.
-    package var dedupeBy: String?
+    package let dedupeBy: String?
     /// Among whose sends it is looked for.
-    package var dedupeScope: DedupeScope
+    package let dedupeScope: DedupeScope
     /// The purposes ``Facts/withheld`` speaks of.
-    package var withheldFrom: [Purpose]
+    package let withheldFrom: [Purpose]
     /// Seconds over which ``Facts/typeCount`` counts; `nil` when the type has no cap.
-    package var typeWindowSeconds: Int64?
+    package let typeWindowSeconds: Int64?
     /// The same for ``Facts/categoryCount``.
-    package var categoryWindowSeconds: Int64?
+    package let categoryWindowSeconds: Int64?
     /// Whether the type has preferences of its own; ``PreferenceState/default`` otherwise.
-    package var typePreferences: Bool
+    package let typePreferences: Bool
     /// Whether ``Facts/deviceKey`` is looked at.
-    package var deviceKey: Bool
+    package let deviceKey: Bool
     /// The forms whose size has to be known, in the order they are tried.
-    package var forms: [BodyForm]
+    package let forms: [BodyForm]
     /// Hours outside of which recipients in the listed regions count as inside quiet hours.
-    package var sendingHours: SendingHours?
-}
+    package let sendingHours: SendingHours?
 
-extension FactNeeds {
     init(of type: NotificationType, on channel: Channel, in bundle: PolicyBundle) {
-        let forms: [BodyForm] =
+        purpose = Purpose(type.category.rawValue)
+        specialPurpose = type.purpose
+        ownRequestPurpose = type.ownRequest?.purpose
+        dedupeBy = type.isToldOnce ? type.dedupeBy : nil
+        dedupeScope = type.dedupeScope
+        withheldFrom = bundle.categories[type.category]!.withheldFrom
+        typeWindowSeconds = bundle.limits.types[type.id]?.windowSeconds
+        categoryWindowSeconds = bundle.limits.categories[type.category]?.windowSeconds
+        typePreferences = type.isMutableAlone
+        deviceKey = channel == .push && type.body.push == .sealed
+        forms =
             switch type.body[channel] {
             case .sealed: type.withoutKey == .generic ? [.sealed, .generic] : [.sealed]
             case .full: type.isLetterOfDuty(on: channel) ? [.full] : [.full, .generic]
@@ -38,15 +48,6 @@ extension FactNeeds {
             case .never: []
             }
         let hours = channel == .sms ? bundle.channels.smsHours : nil
-        self.init(
-            purpose: Purpose(type.category.rawValue), specialPurpose: type.purpose,
-            ownRequestPurpose: type.ownRequest?.purpose, dedupeBy: type.isToldOnce ? type.dedupeBy : nil,
-            dedupeScope: type.dedupeScope,
-            withheldFrom: bundle.categories[type.category]!.withheldFrom,
-            typeWindowSeconds: bundle.limits.types[type.id]?.windowSeconds,
-            categoryWindowSeconds: bundle.limits.categories[type.category]?.windowSeconds,
-            typePreferences: type.isMutableAlone,
-            deviceKey: channel == .push && type.body.push == .sealed, forms: forms,
-            sendingHours: hours.flatMap { $0.categories.contains(type.category) ? $0 : nil })
+        sendingHours = hours.flatMap { $0.categories.contains(type.category) ? $0 : nil }
     }
 }

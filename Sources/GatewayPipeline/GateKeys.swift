@@ -22,7 +22,13 @@ package struct GateKeys: Sendable {
 
     /// The same of an id that a store has kept.
     package static func idHash(_ id: String, of caller: CallerName, under index: HMACKey) -> [UInt8] {
-        Array(index.authenticate(Array("sendgate/request-id/v1\0\(caller.text)\0\(id)".utf8)).prefix(16))
+        var message: [UInt8] = []
+        message.reserveCapacity(32 + caller.text.utf8.count + id.utf8.count)
+        message.append(contentsOf: "sendgate/request-id/v1\0".utf8)
+        message.append(contentsOf: caller.text.utf8)
+        message.append(0)
+        message.append(contentsOf: id.utf8)
+        return Array(index.authenticate(message).prefix(16))
     }
 
     /// What two equal contents share: 32 bytes.

@@ -98,14 +98,17 @@ package struct PeerAttestation: Sendable {
     package func caller(of peer: Peer) -> CallerName? {
         let credentials = peer.credentials
         guard credentials.userID != Self.overflow else { return nil }
-        let candidates = bindings.filter { binding in
+        let candidates = bindings.lazy.filter { binding in
             if let bound = peer.boundCaller {
                 return binding.listener == peer.listener && binding.caller == bound
             }
             return binding.listener == nil || binding.listener == peer.listener
         }
-        let byUser = Set(candidates.filter { $0.userIDs.contains(credentials.userID) }.map(\.caller))
-        if !byUser.isEmpty { return byUser.count == 1 ? byUser.first : nil }
+        // Without a set: every request asks, and most peers are bound by their user.
+        let byUser = candidates.filter { $0.userIDs.contains(credentials.userID) }
+        if let caller = byUser.first?.caller {
+            return byUser.allSatisfy { $0.caller == caller } ? caller : nil
+        }
         let groups = Set(credentials.supplementaryGroups).union([credentials.groupID])
             .subtracting([Self.overflow])
         let byGroup = Set(candidates.filter { !$0.groupIDs.isDisjoint(with: groups) }.map(\.caller))

@@ -10,6 +10,8 @@ package struct AES256CMAC: ~Copyable {
 
     /// AES-256-CBC without padding.
     private let context: OpaquePointer
+    /// The last block it gave, which it adds to the next one that it takes.
+    private var chain: UInt128
     /// What a last block is masked with: K1 when it is whole, K2 when it was filled up.
     private let masks: SecretBytes
 
@@ -37,14 +39,17 @@ package struct AES256CMAC: ~Copyable {
         }
         self.context = context
         // L is the cipher of zeroes; K1 = L·x and K2 = L·x² in GF(2¹²⁸) (SP 800-38B, section 6.1).
+        var last: UInt128 = 0
         masks = SecretBytes(byteCount: 2 * Self.blockByteCount) { masks in
             _ = masks.initializeMemory(as: UInt8.self, repeating: 0)
-            var mask = Self.encrypt(context, masks.baseAddress!, byteCount: Self.blockByteCount)
+            last = Self.encrypt(context, masks.baseAddress!, byteCount: Self.blockByteCount)
+            var mask = UInt128(bigEndian: last)
             for position in [0, Self.blockByteCount] {
                 mask = mask << 1 ^ (mask >> 127) * 0x87
                 masks.storeBytes(of: mask.bigEndian, toByteOffset: position, as: UInt128.self)
             }
         }
+        chain = last
     }
 
     deinit { EVP_CIPHER_CTX_free(context) }
@@ -55,7 +60,7 @@ package struct AES256CMAC: ~Copyable {
     ///   - message: So many bytes, and room for one block more. Overwritten.
     ///   - byteCount: At most 2³⁰.
     /// - Returns: The code, its first byte the most significant.
-    package func code(of message: UnsafeMutableRawPointer, byteCount: Int) -> UInt128 {
+    package mutating func code(of message: UnsafeMutableRawPointer, byteCount: Int) -> UInt128 {
         let blockByteCount = Self.blockByteCount
         let rest = byteCount % blockByteCount
         let isWhole = rest == 0 && byteCount > 0
@@ -71,23 +76,26 @@ package struct AES256CMAC: ~Copyable {
         }
         let last = message.loadUnaligned(fromByteOffset: end - blockByteCount, as: UInt128.self)
         message.storeBytes(of: last ^ mask, toByteOffset: end - blockByteCount, as: UInt128.self)
-        return Self.encrypt(context, message, byteCount: end)
+        // A message's chain begins with zeroes. The cipher's own goes on from the message before, which is taken off here:
+        // that is a tenth of the cost of starting the cipher anew.
+        let first = message.loadUnaligned(as: UInt128.self)
+        message.storeBytes(of: first ^ chain, as: UInt128.self)
+        chain = Self.encrypt(context, message, byteCount: end)
+        return UInt128(bigEndian: chain)
     }
 
-    /// Encrypts whole blocks in place, from a chain of zeroes.
+    /// Encrypts whole blocks in place.
     ///
-    /// - Returns: The last block.
+    /// - Returns: The last block, as it lies in memory.
     private static func encrypt(
         _ context: OpaquePointer, _ message: UnsafeMutableRawPointer, byteCount: Int
     ) -> UInt128 {
         let bytes = message.assumingMemoryBound(to: UInt8.self)
         var written: Int32 = 0
         // A cipher that has its key, and is given whole blocks, has nothing to refuse.
-        guard EVP_EncryptInit_ex2(context, nil, nil, zero, nil) == 1,
-            EVP_EncryptUpdate(context, bytes, &written, bytes, Int32(byteCount)) == 1,
+        guard EVP_EncryptUpdate(context, bytes, &written, bytes, Int32(byteCount)) == 1,
             written == Int32(byteCount)
         else { fatalError("AES-256-CBC encrypted \(written) of \(byteCount) bytes") }
-        return UInt128(
-            bigEndian: message.loadUnaligned(fromByteOffset: byteCount - blockByteCount, as: UInt128.self))
+        return message.loadUnaligned(fromByteOffset: byteCount - blockByteCount, as: UInt128.self)
     }
 }

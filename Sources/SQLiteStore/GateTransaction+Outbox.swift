@@ -54,6 +54,7 @@ extension GateTransaction {
         guard let known else {
             throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
         }
+        forgetOutbox(record.message)
         try write(record, number: known.number, with: Self.update)
         tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
@@ -63,7 +64,6 @@ extension GateTransaction {
     private func write(
         _ record: OutboxRecord, number: Int64, with statement: StatementText
     ) throws -> StoredOutbox {
-        forgetOutbox(record.message)
         let content = OutboxRecord.Content(
             headers: record.headers, body: record.body, facts: record.facts, event: record.event,
             mayHaveArrived: record.mayHaveArrived, isCancelled: record.isCancelled)

@@ -15,10 +15,12 @@ final class RowCodes {
     static let functionName = "row_mac"
     static let byteCount = AES256CMAC.blockByteCount
 
-    private let mac: AES256CMAC
+    private var mac: AES256CMAC
     /// The values so far. Behind a pointer, because every access to a property of a class is checked for others at the
     /// same time, and a row has some twenty values.
     private let message: UnsafeMutablePointer<RowMessage>
+    /// What SQLite was given last: when it writes a row, the code of that row, because generated columns are computed last.
+    private(set) var newest: UInt128 = 0
 
     /// The function called for a row, as SQL.
     static func call(_ table: String, _ values: [String]) -> String {
@@ -44,9 +46,11 @@ final class RowCodes {
             { context, count, values in
                 guard let user = sqlite3_user_data(context) else { return }
                 let code = Unmanaged<RowCodes>.fromOpaque(user)._withUnsafeGuaranteedRef { codes in
-                    codes.code { message in
+                    let code = codes.code { message in
                         for index in 0..<Int(count) { message.add(values?[index]) }
                     }
+                    codes.newest = code
+                    return code
                 }
                 withUnsafeBytes(of: code.bigEndian) {
                     // As in `Binder`: the bytes are copied before the call returns.
@@ -409,7 +413,10 @@ final class RowSums {
         }
         if isAnchor { return }
         if operation != SQLITE_DELETE {
-            let row = sum(new(table.columns.count))
+            let row = TableSum(code: codes.newest)
+            assert(
+                row == sum(new(table.columns.count)), "a row of `\(table.name)` was written with another code"
+            )
             change.add(row)
             if isWatched {
                 state.pendingChanges.append(

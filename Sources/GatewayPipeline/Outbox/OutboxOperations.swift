@@ -200,13 +200,24 @@ extension StepContext {
         _ row: OutboxRecord, as result: HandOver, status: Int? = nil, at now: Instant
     ) throws {
         try view.removeOutbox(row.message)
-        var members: JSONObject = [
-            "send_id": .string(row.send.uuidText), "message_id": .string(row.message.uuidText),
-            "subject": .string(row.subject.hexadecimal), "destination": .string(row.destination.hexadecimal),
-            "result": .string(result.rawValue), "attempts": .integer(Int64(row.attemptCount)),
-        ]
-        if let status { members["status"] = .integer(Int64(status)) }
-        try record(.delivery, at: now, members)
+        // Straight into bytes: every message has one.
+        try record(at: now) { index, time in
+            var entry = CanonicalWriter(capacity: 512)
+            entry.object { json in
+                json.member("attempts", Int64(row.attemptCount))
+                json.member("destination", hexadecimal: row.destination)
+                json.member("index", Int64(index))
+                json.member("kind", EntryKind.delivery.text)
+                json.member("message_id", uuid: row.message)
+                json.member("result", name: result)
+                json.member("send_id", uuid: row.send)
+                json.member("status", status.map { Int64($0) })
+                json.member("subject", hexadecimal: row.subject)
+                json.member("time", time)
+                json.member("v", TrailEntry.version)
+            }
+            return entry.finish()
+        }
         try view.appendEvent(EventRecord(result.fate, of: row, at: now))
         if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
     }

@@ -50,6 +50,14 @@ package struct Change {
         /// Moves a row's time without opening it.
         case postpone(MessageID, until: Instant)
         case remove(MessageID)
+
+        /// Which row it is about.
+        var message: MessageID {
+            switch self {
+            case .insert(let record), .update(let record): record.message
+            case .attempt(let message, _), .postpone(let message, _), .remove(let message): message
+            }
+        }
     }
 
     /// Puts bodies into rows that were written before their envelopes were sealed.

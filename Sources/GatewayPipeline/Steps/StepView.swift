@@ -222,16 +222,14 @@ package final class StepView: RecordReading {
     /// The row as this step wrote it; `nil` where it did not, or only a part of it.
     private func ownMessage(_ message: MessageID) -> OutboxRecord?? {
         var found: OutboxRecord??
-        for write in change.messages {
-            switch write {
-            case .insert(let record) where record.message == message: found = .some(record)
-            case .update(let record) where record.message == message: found = .some(record)
-            case .remove(message): found = .some(nil)
-            case .attempt(message, let moment):
+        for index in change.messages.indices where change.messages[index].message == message {
+            switch change.messages[index] {
+            case .insert(let record), .update(let record): found = .some(record)
+            case .remove: found = .some(nil)
+            case .attempt(_, let moment):
                 found??.attemptCount += 1
                 found??.attemptedAt = moment
-            case .postpone(message, let moment): found??.notBefore = moment
-            default: break
+            case .postpone(_, let moment): found??.notBefore = moment
             }
         }
         return found
@@ -239,13 +237,13 @@ package final class StepView: RecordReading {
 
     private func ownAttempt(_ record: OutboxRecord?) -> OutboxRecord? {
         guard var record else { return nil }
-        for write in change.messages {
-            switch write {
-            case .attempt(record.message, let moment):
+        for index in change.messages.indices where change.messages[index].message == record.message {
+            switch change.messages[index] {
+            case .attempt(_, let moment):
                 record.attemptCount += 1
                 record.attemptedAt = moment
-            case .postpone(record.message, let moment): record.notBefore = moment
-            default: break
+            case .postpone(_, let moment): record.notBefore = moment
+            case .insert, .update, .remove: break
             }
         }
         return record
@@ -350,13 +348,16 @@ package final class StepView: RecordReading {
 
     /// When the next row of a lane is due, at the latest; `nil` when none waits.
     func due(in lane: DeliveryLane) -> Instant? {
-        [state.due[lane], change.effects.due[lane]].compactMap(\.self).min()
+        guard let before = state.due[lane] else { return change.effects.due[lane] }
+        return change.effects.due[lane].map { min($0, before) } ?? before
     }
 
     /// How many more messages of a lane may be offered.
     func offerRoom(in lane: DeliveryLane) -> Int {
+        let (before, own) = (state.offers, change.effects.offers)
+        // By their places, because an offer is large.
         let offered =
-            state.offers.count { $0.lane == lane } + change.effects.offers.count { $0.lane == lane }
+            before.indices.count { before[$0].lane == lane } + own.indices.count { own[$0].lane == lane }
         return state.offerRoom[lane, default: 0] - offered
     }
 
