@@ -7,8 +7,8 @@ package enum NumberPrefix {
         "82", "84", "86", "90", "91", "92", "93", "94", "95", "98",
     ]
 
-    /// The country code of an E.164 number with its `+`; and where several countries share one, as far as it tells them
-    /// apart: 1 with the area code, 7 with one digit.
+    /// The country code of an E.164 number with its `+`. Two that large countries share are longer: 1 with the area code,
+    /// 7 with one digit. Islands that share the code of another country (44, 47, 61, 590) are not told apart.
     ///
     /// - Returns: Two to five characters; `nil` for a text that does not begin with `+` and a digit.
     package static func of(_ number: String) -> String? {

@@ -1,7 +1,7 @@
-import OpenSSLCrypto
 import AuditTrail
 import CanonicalJSON
 import GateVocabulary
+import OpenSSLCrypto
 import WireProtocol
 
 extension StepContext {

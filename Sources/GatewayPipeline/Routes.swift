@@ -128,7 +128,8 @@ extension Gateway {
             read(context) { try $0.decisions(of: user, query) }
         case .addReceipt:
             context.reading(ReceiptBody.self) { body in
-                edit(context) { try $0.addReceipt(body, by: caller, at: $1).answer }
+                // The provider's word on a token changes the device of somebody it does not name.
+                edit(context, .change(nil)) { try $0.addReceipt(body, by: caller, at: $1).answer }
             }
 
         case .listKeys:

@@ -407,7 +407,8 @@ final class Connection: @unchecked Sendable {
         try kept.load(bytes, anchor: anchor)
         kept.attach(to: handle)
         sums = kept
-        writeSums = StatementText(anchor, "UPDATE \(anchor) SET sums = ?", damage: .overwritten)
+        let counts = table.columns.contains("generation") ? ", generation = generation + 1" : ""
+        writeSums = StatementText(anchor, "UPDATE \(anchor) SET sums = ?\(counts)", damage: .overwritten)
     }
 
     /// Whether no row was written to a table that was not deleted again. On the connection that writes.

@@ -12,20 +12,22 @@ struct Tail: Equatable {
     var sendNumber: Int64 = 0
     var outboxNumber: Int64 = 0
     var personNumber: Int64 = 0
+    /// Of `subjects.db`, at least; see ``SubjectMappings/generation(in:)``.
+    var subjectsGeneration: Int64 = 0
 
     private static let read = StatementText(
         "tail",
         """
         SELECT only, entry_count, published_size, newest_entry_time, event_cursor, send_number,
-            outbox_number, person_number, clock_wall, clock_uptime, clock_boot
+            outbox_number, person_number, subjects_generation, clock_wall, clock_uptime, clock_boot
         FROM tail
         """)
     private static let write = StatementText(
         "tail",
         """
         UPDATE tail SET sums = ?, entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
-            send_number = ?, outbox_number = ?, person_number = ?, clock_wall = ?, clock_uptime = ?,
-            clock_boot = ?
+            send_number = ?, outbox_number = ?, person_number = ?, subjects_generation = ?, clock_wall = ?,
+            clock_uptime = ?, clock_boot = ?
         """)
 
     init() {}
@@ -41,6 +43,7 @@ struct Tail: Equatable {
             tail.sendNumber = try row.count()
             tail.outboxNumber = try row.count()
             tail.personNumber = try row.count()
+            tail.subjectsGeneration = try row.count()
             if let wall = try row.optionalInstant() {
                 tail.newestEntryClock = ClockReading(
                     wall: wall, uptime: try row.count(), boot: row.optionalText())
@@ -140,6 +143,7 @@ struct Tail: Equatable {
                     $0.add(sendNumber)
                     $0.add(outboxNumber)
                     $0.add(personNumber)
+                    $0.add(subjectsGeneration)
                     $0.add(newestEntryClock?.wall)
                     $0.add(newestEntryClock?.uptime)
                     $0.add(newestEntryClock?.boot)

@@ -160,7 +160,7 @@ final class GateTransaction: GateReading {
         // First: a step of the clock begins in front of the rows that come with its entry.
         var entries: [StoredEntry] = []
         for entry in change.entries {
-            let stored = try entry.stored(at: tail.entryCount, entry.time)
+            let stored = try entry.stored(at: tail.entryCount)
             try append(stored)
             entries.append(stored)
         }
@@ -243,7 +243,12 @@ final class GateTransaction: GateReading {
         try writeStates(changed.values.map { ($0.person, $0.fields) })
         let sealCount = try coverSeals()
         try tally.writeChanges(to: gate, since: writer.tally)
-        if writesMappings { try withMappings { try $0.commit() } }
+        if writesMappings {
+            tail.subjectsGeneration = try withMappings { mappings in
+                try mappings.commit()
+                return try SubjectMappings.generation(in: mappings)
+            }
+        }
         if tail == writer.tail { try gate.commit() } else { try tail.commit(to: gate) }
         words.commit()
         writer.tail = tail

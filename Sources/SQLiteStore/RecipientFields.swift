@@ -61,7 +61,7 @@ extension RecipientState {
         let prompts = try fields.list { fields in
             PermissionPrompt(
                 subject: subject, device: try fields.id(), shownAt: try fields.instant(),
-                answer: try fields.optional { try $0.text() })
+                answer: try fields.optional { try $0.code() })
         }
         try fields.finish()
         self.init(

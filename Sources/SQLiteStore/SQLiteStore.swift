@@ -78,6 +78,13 @@ package final class SQLiteStore: GateStore {
             writer.tail = try Tail(from: gate)
             try writer.tail.reconcile(with: gate, damages)
             try writer.tail.requireUnpublished(in: gate)
+            guard
+                try subjects.exclusively({ try SubjectMappings.generation(in: subjects) })
+                    >= writer.tail.subjectsGeneration
+            else {
+                throw StoreOpeningError.subjectsBehind(
+                    file: Schema.subjects.file, besides: Schema.gate.file, path: directory.path)
+            }
             writer.tally = try Tally(recountedIn: gate, damages)
             return Array(tables.dropLast())
         }
@@ -318,9 +325,19 @@ package final class SQLiteStore: GateStore {
             try destroyMappings(of: subjects)
             // Durable now: the mappings are gone. A crash here finds the marks again, and nothing to delete.
             try gate.exclusively {
-                try gate.writing {
-                    for subject in subjects { try gate.change(Self.unmark) { $0.add(subject) } }
+                var tail = writer.tail
+                tail.subjectsGeneration = try subjectsWriter.connection.exclusively {
+                    try SubjectMappings.generation(in: subjectsWriter.connection)
                 }
+                try gate.begin(writing: true)
+                do {
+                    for subject in subjects { try gate.change(Self.unmark) { $0.add(subject) } }
+                    try tail.commit(to: gate)
+                } catch {
+                    gate.rollBack()
+                    throw error
+                }
+                writer.tail = tail
                 // The log still holds the pages as they were before the person was erased.
                 try gate.emptyLog()
             }

@@ -326,8 +326,8 @@ extension Schema {
                     ], key: "rank, caller"),
 
                 entry.text,
-                // One row: where each series stands, whatever of it has been deleted since; and what the clocks showed
-                // when the newest entry was recorded.
+                // One row: where each series stands, whatever of it has been deleted since; how often `subjects.db` was
+                // changed; and what the clocks showed when the newest entry was recorded.
                 table(
                     "tail",
                     [
@@ -335,10 +335,10 @@ extension Schema {
                         "published_size": "INTEGER NOT NULL", "newest_entry_time": "INTEGER",
                         "event_cursor": "INTEGER NOT NULL", "send_number": "INTEGER NOT NULL",
                         "outbox_number": "INTEGER NOT NULL", "person_number": "INTEGER NOT NULL",
-                        "clock_wall": "INTEGER", "clock_uptime": "INTEGER", "clock_boot": "TEXT",
-                        "sums": "BLOB NOT NULL",
+                        "subjects_generation": "INTEGER NOT NULL", "clock_wall": "INTEGER",
+                        "clock_uptime": "INTEGER", "clock_boot": "TEXT", "sums": "BLOB NOT NULL",
                     ]),
-                "INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, x'');\n",
+                "INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, x'');\n",
                 setting.text,
                 // A known text under each data key ever used here, to tell a wrong key at once; and how many rows the key
                 // has sealed, rounded up: written ahead, so that a crash forgets none.
@@ -365,12 +365,13 @@ extension Schema {
                         "number": "INTEGER PRIMARY KEY", "user": "BLOB NOT NULL UNIQUE",
                         "subject": "BLOB NOT NULL UNIQUE", "tag_key": "BLOB NOT NULL",
                     ]),
-                // HMAC of a constant under the index key, to tell a wrong key at once.
+                // HMAC of a constant under the index key, to tell a wrong key at once; and how often the file was changed,
+                // which `gate.db` remembers.
                 table(
                     "index_check",
                     [
                         "only": "INTEGER PRIMARY KEY CHECK (only = 1)", "code": "BLOB NOT NULL",
-                        "sums": "BLOB NOT NULL",
+                        "generation": "INTEGER NOT NULL", "sums": "BLOB NOT NULL",
                     ]),
             ].joined()
         ])

@@ -20,6 +20,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case newerSchema(file: String, found: Int, newestKnown: Int)
     /// There is a database of what people wanted, and none of who they are.
     case subjectsMissing(file: String, besides: String, path: String)
+    /// Who is who, as it was before what `gate.db` knows: people registered since would be strangers.
+    case subjectsBehind(file: String, besides: String, path: String)
     /// The index key is not the one the mappings were made with: every user would look unregistered.
     case wrongIndexKey
     /// The data key of this id is not the one the rows were sealed with.
@@ -50,6 +52,8 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
         case .subjectsMissing(let file, let gate, let path):
             "`\(path)` has `\(gate)` but no `\(file)`: who everybody in it is would be lost"
+        case .subjectsBehind(let file, let gate, let path):
+            "`\(file)` in `\(path)` is older than `\(gate)`: who was registered or forgotten since would not be known"
         case .wrongIndexKey:
             "the index key is not the one this state directory was made with: `index_check` row 1 of `subjects.db` is of another key, or was altered"
         case .wrongDataKey(let id):
@@ -71,7 +75,7 @@ extension StoreOpeningError: CustomStringConvertible {
         case .foreignOwner: "run the gateway as that user, or `chown` the whole directory"
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
         case .newerSchema: "install the build that wrote it; schemas only go forward"
-        case .subjectsMissing(let file, let gate, _):
+        case .subjectsMissing(let file, let gate, _), .subjectsBehind(let file, let gate, _):
             "restore `\(file)` and `\(gate)` together from one backup, or start with an empty state directory"
         case .wrongIndexKey:
             "configure the index key that belongs to this state directory; if it does, restore both databases from one backup"

@@ -70,6 +70,9 @@ extension PreferenceSource: StoredCode {
 extension ConsentEvent.State: StoredCode {
     static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn, .shown]
 }
+extension PermissionPrompt.Answer: StoredCode {
+    static let codes: [PermissionPrompt.Answer] = [.granted, .denied]
+}
 extension OutboxRecord.State: StoredCode {
     static let codes: [OutboxRecord.State] = [.ready, .held, .gathered]
 }

@@ -102,7 +102,22 @@ struct SubjectMappings: Sendable {
 
     private static let readCheck = StatementText("index_check", "SELECT only, code FROM index_check")
     private static let anySubject = StatementText("subject", "SELECT number FROM subject LIMIT 1")
-    private static let writeCheck = StatementText("index_check", "INSERT INTO index_check VALUES (1, ?, x'')")
+    private static let writeCheck = StatementText(
+        "index_check", "INSERT INTO index_check VALUES (1, ?, 0, x'')")
+
+    private static let readGeneration = StatementText(
+        "index_check", "SELECT only, generation FROM index_check")
+
+    /// How often `subjects.db` was changed, as the open transaction or the last commit has it. `gate.db` remembers the one it
+    /// was committed after: a `subjects.db` of an earlier generation was put back.
+    static func generation(in connection: Connection) throws -> Int64 {
+        let found = try connection.first(readGeneration) { row in
+            _ = row.integer()
+            return try row.count()
+        }
+        guard let found else { throw StoreError.damaged(table: "index_check", "its only row is missing") }
+        return found
+    }
 
     /// Notices a wrong index key when the store opens, rather than as a million unknown recipients.
     func checkIndexKey(in connection: Connection) throws {

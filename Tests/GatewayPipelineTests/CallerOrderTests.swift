@@ -116,13 +116,14 @@ import WireProtocol
         func perform(in batch: Batch) throws -> Completion { { _ in } }
         func refuse(_ failure: EngineFailure) {}
 
-        /// Whether the other is a change by the same caller that has to come before it.
+        /// Whether the other is the same caller's and has to come before it.
         func comesAfter(_ other: Numbered) -> Bool {
             guard number > other.number, caller != nil, caller == other.caller else { return false }
             return switch (other.order, order) {
-            case (.free, _), (.after, _), (_, .free): false
-            case (.change(nil), _), (.change, .change(nil)): true
-            case (.change(let changed), .after(let user)): changed == user
+            case (.free, _), (_, .free), (.send, .send): false
+            case (.change(nil), _), (_, .change(nil)): true
+            case (.change(let changed), .send(let user)): changed == user
+            case (.send(let sent), .change(let user)): sent == user
             case (.change(let changed), .change(let user)): changed == user
             }
         }
@@ -136,7 +137,7 @@ import WireProtocol
         let users: [UserID] = ["u_1", "u_2"].map { UserID($0) }
         let asked = (0..<40).map { number in
             let user = users.randomElement(using: &random)!
-            let orders: [CallerOrder] = [.free, .after(user), .change(user), .change(nil)]
+            let orders: [CallerOrder] = [.free, .send(user), .change(user), .change(nil)]
             return Numbered(
                 number: number,
                 caller: ["one", "two", nil].randomElement(using: &random)!.map { CallerName($0) },

@@ -336,12 +336,19 @@ extension GatewayHarness {
         #expect(try await gate.claim().map(\.token) == ["token-of-u_2-d_1"])
         await gate.settle()
         #expect(gate.alarms.all.count == 1 && gate.alarms.all[0].contains("60 s"), "\(gate.alarms.all)")
+        func dueCount() throws -> Int {
+            try gate.store.read { try $0.entries(from: 0, limit: 100) }
+                .count { try CanonicalJSON.read($0.bytes)["cause"] == "due" }
+        }
+        // What did not go was not decided to go.
+        #expect(try dueCount() == 1)
         try gate.store.write { try $0.putDeviceKey(sound) }
         gate.clock.advance(milliseconds: 59_999)
         #expect(try await gate.claim().isEmpty)
         gate.clock.advance(milliseconds: 1)
         _ = try await gate.claim()
         #expect(try await gate.claim().map(\.token) == ["token-of-u_1-d_1"])
+        #expect(try dueCount() == 2)
     }
 
     @Test func `a summary that cannot be sealed waits on, and holds up none behind it`() async throws {

@@ -103,7 +103,7 @@ import Testing
         _ = try await gate.call("product", "PUT", "/v1/recipients/\(user)/devices/\(device)", body)
     }
 
-    private static func fold(
+    static func fold(
         _ entries: [[UInt8]], _ policy: CompiledPolicy
     ) throws -> (fold: EvidenceFold, differences: [ReplayDifference]) {
         var fold = EvidenceFold()
@@ -125,9 +125,12 @@ import Testing
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
         let (fold, differences) = try Self.fold(entries, gate.policy)
         #expect(differences.isEmpty, "\(differences)")
-        for (subject, told) in fold.people {
+        let named = try entries.compactMap {
+            try CanonicalJSON.read($0)["subject"]?.stringValue.flatMap(SubjectID.init(hexadecimal:))
+        }
+        for subject in Set(named) {
             let stored = try gate.store.read { try $0.state(of: subject) }
-            #expect(stored?.evidence == told)
+            #expect(stored?.evidence == fold.people[subject])
         }
         let parsed = try entries.map { try #require(try CanonicalJSON.read($0).objectValue) }
         let kinds = Set(parsed.compactMap { $0["kind"]?.stringValue })
@@ -163,12 +166,14 @@ import Testing
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 100) }.map(\.bytes)
         let claims: [(fact: String, claimed: String)] = [
             ("age", "\"adult\""), ("push_enabled", "true"), ("os_permission", "\"granted\""),
-            ("privacy", "\"generic\""), ("account_preference", "\"default\""), ("platform", "\"ios\""),
+            ("destination", "\"active\""), ("privacy", "\"generic\""), ("account_preference", "\"default\""),
+            ("platform", "\"ios\""),
         ]
         for (fact, claimed) in claims {
             let other = [
                 "true": "false", "\"adult\"": "\"minor\"", "\"granted\"": "\"denied\"",
-                "\"generic\"": "\"full\"", "\"default\"": "\"user_on\"", "\"ios\"": "\"android\"",
+                "\"generic\"": "\"full\"", "\"active\"": "\"inactive\"", "\"default\"": "\"user_on\"",
+                "\"ios\"": "\"android\"",
             ][claimed]!
             let changed = entries.map { entry in
                 let text = String(decoding: entry, as: UTF8.self)
@@ -178,6 +183,46 @@ import Testing
             #expect(changed != entries, "\(fact) is in no entry")
             let differences = try Self.fold(changed, gate.policy).differences
             #expect(differences.map(\.pointer.text) == ["/deliveries/0/facts/\(fact)"], "\(differences)")
+        }
+    }
+
+    @Test func `a send that left out a device, or says there is none, is named`() async throws {
+        let gate = try GatewayHarness()
+        for device in ["d_1", "d_2"] { try await gate.register("u_1", device: device) }
+        let reply = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        #expect(reply.status == 202)
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 100) }.map(\.bytes)
+        #expect(try Self.fold(entries, gate.policy).differences.isEmpty)
+        let last = try #require(entries.last)
+        let entry = try SendEntry.read(last)
+        for isEmpty in [false, true] {
+            var changed = entry.entry
+            changed.deliveries = [changed.deliveries[0]]
+            if isEmpty {
+                changed.deliveries[0].destination = nil
+                changed.deliveries[0].message = nil
+                changed.deliveries[0].facts.destination = .noneRegistered
+            }
+            let bytes = try changed.encode(
+                index: entry.index, time: entry.time,
+                facts: changed.deliveries.map { EncodedFacts($0.facts) })
+            let differences = try Self.fold(entries.dropLast() + [bytes], gate.policy).differences
+            #expect(differences.contains { $0.pointer.text == "/deliveries" }, "\(differences)")
+        }
+    }
+
+    @Test func `a forward under a policy that is not archived ends the fold`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        _ = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        var fold = EvidenceFold()
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 100) }.map(\.bytes)
+        for entry in entries.dropLast() { try fold.apply(entry) { _ in nil } }
+        let last = try #require(entries.last)
+        #expect(throws: ReplayObstacle.policyUnknown(gate.policy.digest)) {
+            try fold.apply(last) { _ in nil }
         }
     }
 }

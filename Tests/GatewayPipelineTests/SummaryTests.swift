@@ -99,6 +99,8 @@ import WireProtocol
                 Issue.record("entry \(entry.index): \(what)")
             }
         }
+        // What was gathered was decided on what was before the summary, and does not count it.
+        #expect(try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy).differences.isEmpty)
     }
 
     @Test func `a summary is made though the outbox has no room left`() async throws {

@@ -59,7 +59,7 @@ package struct StoreContents: Sendable {
         var shift: UInt64 = 0
         for entry in change.entries {
             let index = UInt64(entries.count)
-            let stored = try entry.stored(at: index, entry.time)
+            let stored = try entry.stored(at: index)
             shift = index - entry.expectedIndex
             entries.append(stored)
             written.append(stored)

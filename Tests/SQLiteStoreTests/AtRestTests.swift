@@ -266,7 +266,7 @@ import Testing
                     let subject = try transaction.putCanaries(number)
                     try transaction.putPermissionPrompt(
                         PermissionPrompt(
-                            subject: subject, device: .sample(1), shownAt: .sample, answer: "granted"))
+                            subject: subject, device: .sample(1), shownAt: .sample, answer: .granted))
                     try transaction.countForward(
                         of: subject, type: TypeID(Canary.type), category: .transactional, at: .sample,
                         send: .sample(number))

@@ -377,7 +377,7 @@ extension RecipientState {
         device.tag = .sample(12)
         device.region = nil
         let prompt = PermissionPrompt(
-            subject: .sample(1), device: .sample(2), shownAt: .sample, answer: "denied")
+            subject: .sample(1), device: .sample(2), shownAt: .sample, answer: .denied)
         let changes: [PersonChange] = [
             .recipient(.full, action: .registered), .device(.full, action: .registered),
             .device(device, action: .registered), .address(.full, action: .registered, replaced: nil),

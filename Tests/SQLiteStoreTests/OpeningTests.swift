@@ -44,6 +44,62 @@ import Testing
         #expect(error.hint.contains("together from one backup"))
     }
 
+    @Test func `who is who copied without its log is refused`() throws {
+        let folder = try TemporaryFolder()
+        let copy = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { _ = try $0.putCanaries(1) }
+        // While it is open, what was written last is in the logs.
+        try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
+        store.close()
+        for name in ["subjects.db-wal", "subjects.db-shm"] {
+            try FileManager.default.removeItem(atPath: copy.state + "/" + name)
+        }
+        #expect(
+            throws: StoreOpeningError.subjectsBehind(
+                file: "subjects.db", besides: "gate.db", path: copy.state)
+        ) { _ = try openStore(copy.state) }
+    }
+
+    @Test(arguments: ["registration", "erasure"])
+    func `who is who from before what people wanted is refused, whichever part of it was put back`(
+        what: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        do {
+            let store = try openStore(folder.state)
+            try store.write { _ = try $0.putCanaries(1) }
+            store.close()
+        }
+        let earlier = try TemporaryFolder()
+        try FileManager.default.copyItem(atPath: folder.state, toPath: earlier.state)
+        do {
+            let store = try openStore(folder.state)
+            switch what {
+            case "erasure":
+                try store.write { try $0.eraseSubject(.sample(1)) }
+                try store.finishErasures()
+            default: try store.write { _ = try $0.putCanaries(2) }
+            }
+            store.close()
+        }
+        // As it is, it opens.
+        try openStore(folder.state).close()
+        for name in ["subjects.db", "subjects.db-wal", "subjects.db-shm"] {
+            let path = folder.state + "/" + name
+            try? FileManager.default.removeItem(atPath: path)
+            if FileManager.default.fileExists(atPath: earlier.state + "/" + name) {
+                try FileManager.default.copyItem(atPath: earlier.state + "/" + name, toPath: path)
+            }
+        }
+        let error = StoreOpeningError.subjectsBehind(
+            file: "subjects.db", besides: "gate.db", path: folder.state)
+        #expect(throws: error) { _ = try openStore(folder.state) }
+        #expect(error.hint.contains("together from one backup"))
+        // Both from one time are a state of that time.
+        #expect(throws: Never.self) { try openStore(earlier.state).close() }
+    }
+
     @Test func `files that were opened to others are closed again`() throws {
         let folder = try TemporaryFolder()
         _ = try openStore(folder.state)

@@ -29,6 +29,7 @@ import Testing
                 "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
             ])
         #expect(ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown"])
+        #expect(PermissionPrompt.Answer.codes.map(\.rawValue) == ["granted", "denied"])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "held", "gathered"])
         #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)
     }
@@ -55,6 +56,7 @@ import Testing
         check(PreferenceSource.self)
         check(ConsentEvent.State.self)
         check(OutboxRecord.State.self)
+        check(PermissionPrompt.Answer.self)
     }
 
     @Test func `security outranks everything, and within a lane the tier decides`() {

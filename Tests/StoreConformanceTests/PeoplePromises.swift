@@ -31,7 +31,10 @@ import Testing
         try opened.reopen()
         try opened.read { (store) throws in
             #expect(try store.recipient(subject) == .sample(subject))
-            #expect(try store.devices(of: subject) == [.sample(subject)])
+            var device = DeviceRecord.sample(subject)
+            // The prompt that was put after it has been answered.
+            device.osPermission = .granted
+            #expect(try store.devices(of: subject) == [device])
             #expect(try store.addresses(of: subject) == [.sample(subject)])
             var key = DeviceKeyRecord.sample(subject)
             key.key = .sample(10_001)
@@ -45,7 +48,7 @@ import Testing
             #expect(
                 try store.permissionPrompts(of: subject) == [
                     PermissionPrompt(
-                        subject: subject, device: .sample(1), shownAt: .sample(), answer: "provisional")
+                        subject: subject, device: .sample(1), shownAt: .sample(), answer: .granted)
                 ])
         }
     }

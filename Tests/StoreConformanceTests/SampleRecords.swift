@@ -162,7 +162,7 @@ extension StepView {
         try appendConsent(.sample(subject))
         try appendPreference(.sample(subject))
         try putPermissionPrompt(
-            PermissionPrompt(subject: subject, device: .sample(1), shownAt: .sample(), answer: "provisional"))
+            PermissionPrompt(subject: subject, device: .sample(1), shownAt: .sample(), answer: .granted))
         return subject
     }
 }

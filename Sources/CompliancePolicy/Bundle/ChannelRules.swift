@@ -131,7 +131,9 @@ extension SendingHours {
         }
         callingCodes = members.texts("calling_codes")
         for code in callingCodes where !Self.isCallingCode(code) {
-            reader.problem("has the calling code `\(code)`", hint: "write it as \"+1\", E.164 without spaces")
+            reader.problem(
+                "has the calling code `\(code)`",
+                hint: "write it as \"+1\": E.164 without spaces, a country code, after 1 with its area code")
         }
         zones = members.texts("zones")
         if zones.isEmpty { reader.problem("have no `zones`, so nobody would know when they are") }

@@ -54,7 +54,10 @@ extension LimitRules {
                 "count", 1...1_000_000,
                 hint: "a cap lets something through; to let nothing through, disable the type"),
             windowHours: members.integer(
-                "window_hours", 1...8_760, hint: "a window is an hour to a year (8760 hours) long"),
+                "window_hours", 1...744,
+                hint:
+                    "a window is an hour to 31 days (744 hours) long: for so long at least it is known what was sent"
+            ),
             source: members.text("source"))
         members.ignoreRationale()
         members.refuseOthers()

@@ -39,13 +39,14 @@ extension EngineOperation {
     package var scans: Bool { false }
 }
 
-/// What an operation has to do with the changes that the same caller asked for before it.
+/// What an operation has to do with others that the same caller asked for.
 package enum CallerOrder: Sendable, Hashable {
     /// Nothing: it may overtake them and be overtaken.
     case free
-    /// Comes after the caller's changes of this person, and nothing has to come after it: a send.
-    case after(UserID)
-    /// A change of this person, or, `nil`, of somebody it does not name: a key that is revoked by its id.
+    /// A send to this person: after the changes of them that were asked for before it.
+    case send(UserID)
+    /// A change of this person, or, `nil`, of somebody it does not name (a key that is revoked by its id): after the
+    /// sends and changes before it.
     case change(UserID?)
 }
 

@@ -5,9 +5,10 @@ import Synchronization
 /// What waits for the engine: two lanes, bounded in total and per caller.
 ///
 /// - Ordering: first in, first out within a lane; the security lane always goes first, so an alert
-///   does not wait behind a campaign. One caller's operations of one lane keep their order; what one caller changes of
-///   one person keeps it in either lane, as requests that are not safe must on one connection (RFC 9112 section 9.3.2):
-///   an operation of the security lane waits in the general one where it would overtake such a change.
+///   does not wait behind a campaign. One caller's operations of one lane keep their order; what one caller sends to
+///   one person and changes of them keeps it in either lane, as requests that are not safe must on one connection (RFC 9112
+///   section 9.3.2), but that a security notice overtakes other sends. An operation of the security lane that would overtake
+///   what it must not waits in the general one, behind what others have there.
 /// - Bounds: ``EngineLimits/queuedOperationCountMax`` and its per-caller part; the last
 ///   ``EngineLimits/securitySharePercent`` of the queue is open to the security lane only.
 final class OperationQueue: Sendable {
@@ -15,28 +16,46 @@ final class OperationQueue: Sendable {
         var security: [any EngineOperation] = []
         var general: [any EngineOperation] = []
         var countByCaller: [CallerName: Int] = [:]
-        /// How many changes wait in the general lane, by whom and of whom.
-        var changeCounts: [CallerName: [UserID?: Int]] = [:]
+        /// What waits in the general lane, by whom and about whom.
+        var ordered: [CallerName: [UserID?: Ordered]] = [:]
         var isClosed = false
         var count: Int { security.count + general.count }
 
-        /// Whether a change waits that the operation must not overtake.
-        func hasChange(before operation: any EngineOperation) -> Bool {
-            guard let caller = operation.caller, let counts = changeCounts[caller] else { return false }
+        /// Whether something waits that the operation must not overtake.
+        func mustFollow(_ operation: any EngineOperation) -> Bool {
+            guard let caller = operation.caller, let waiting = ordered[caller] else { return false }
             return switch operation.order {
             case .free: false
-            case .after(let user), .change(.some(let user)): counts[user] != nil || counts[nil] != nil
+            case .send(let user): (waiting[user]?.changeCount ?? 0) > 0 || waiting[nil] != nil
+            case .change(.some(let user)): waiting[user] != nil || waiting[nil] != nil
             case .change(nil): true
             }
         }
 
-        /// Counts a change of the general lane that comes (1) or is taken (-1).
-        mutating func countChange(_ operation: any EngineOperation, _ difference: Int) {
-            guard let caller = operation.caller, case .change(let user) = operation.order else { return }
-            let count = changeCounts[caller, default: [:]][user, default: 0] + difference
-            changeCounts[caller, default: [:]][user] = count == 0 ? nil : count
-            if changeCounts[caller] == [:] { changeCounts[caller] = nil }
+        /// Counts an operation of the general lane that comes (1) or is taken (-1).
+        mutating func count(_ operation: any EngineOperation, _ difference: Int) {
+            guard let caller = operation.caller else { return }
+            let user: UserID?
+            switch operation.order {
+            case .free: return
+            case .send(let person): user = person
+            case .change(let person): user = person
+            }
+            var about = ordered[caller]?[user] ?? Ordered()
+            if case .send = operation.order {
+                about.sendCount += difference
+            } else {
+                about.changeCount += difference
+            }
+            ordered[caller, default: [:]][user] = about == Ordered() ? nil : about
+            if ordered[caller]?.isEmpty == true { ordered[caller] = nil }
         }
+    }
+
+    /// What one caller has waiting about one person, or, under `nil`, about somebody it does not name.
+    private struct Ordered: Equatable {
+        var sendCount = 0
+        var changeCount = 0
     }
 
     private let waiting = Mutex(Waiting())
@@ -63,11 +82,11 @@ final class OperationQueue: Sendable {
                 }
                 waiting.countByCaller[caller] = count + 1
             }
-            if isSecurity, !waiting.hasChange(before: operation) {
+            if isSecurity, !waiting.mustFollow(operation) {
                 waiting.security.append(operation)
             } else {
                 waiting.general.append(operation)
-                waiting.countChange(operation, 1)
+                waiting.count(operation, 1)
             }
             return nil
         }
@@ -89,7 +108,7 @@ final class OperationQueue: Sendable {
                 let fromGeneral = min(countMax - fromSecurity, waiting.general.count)
                 for operation in waiting.general.prefix(fromGeneral) {
                     batch.append(operation)
-                    waiting.countChange(operation, -1)
+                    waiting.count(operation, -1)
                 }
                 waiting.general.removeFirst(fromGeneral)
                 for operation in batch {

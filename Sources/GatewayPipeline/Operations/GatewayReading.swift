@@ -174,7 +174,8 @@ struct GatewayReading {
             },
             prompts: try store.permissionPrompts(of: person.subject.id).map {
                 RecipientAnswer.Prompt(
-                    device: names[$0.device] ?? $0.device.hexadecimal, shownAt: $0.shownAt, answer: $0.answer)
+                    device: names[$0.device] ?? $0.device.hexadecimal, shownAt: $0.shownAt,
+                    answer: $0.answer?.rawValue)
             },
             decisions: try decisions(
                 of: person.subject.id, DecisionsQuery(limit: WireLimits.decisionCountMax)))

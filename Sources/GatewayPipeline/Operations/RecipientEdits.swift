@@ -176,7 +176,7 @@ extension StepContext {
         }
         let prompt = PermissionPrompt(
             subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
-            answer: body.answer?.rawValue)
+            answer: body.answer.map { $0 == .granted ? .granted : .denied })
         let trail = try record(
             .permissionPrompt(prompt, action: earlier == nil ? .prompted : .answered), of: person.subject.id,
             by: caller, at: now)

@@ -234,22 +234,23 @@ extension StepContext {
         guard let draft = try composeAgain(row, person: person, at: now) else {
             return try withdraw(row, because: .destinationRemoved, at: now)
         }
-        try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
         try settle(row, as: draft, of: person, at: now)
     }
 
-    /// Puts what was decided about a waiting message in its place.
+    /// Records what was decided about a waiting message whose time has come, and puts it in its place.
     func settle(
         _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
     ) throws {
         try remove(row)
         guard draft.decision.outcome.isPromise else {
+            try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
             try view.appendEvent(
                 EventRecord(.withdrawn, of: row, at: now, reason: draft.decision.reason.rawValue))
             return try cameToNothing(row, at: now)
         }
-        // What could not be sealed has gone nowhere, and waits on.
+        // What could not be sealed has gone nowhere, and waits on: nothing was decided about it.
         guard try enqueue(draft, of: person, insteadOf: row, at: now) else { return }
+        try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
         if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {
             try view.countForward(
                 of: row.subject, type: row.request.type, category: category, at: now, send: row.send)

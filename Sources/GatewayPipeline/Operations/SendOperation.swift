@@ -23,7 +23,7 @@ struct SendOperation: EngineOperation {
     let reply: @Sendable (WireReply) -> Void
 
     var caller: CallerName? { attested.caller }
-    var order: CallerOrder { .after(request.user) }
+    var order: CallerOrder { .send(request.user) }
     var asks: [Ask] {
         [
             .request(RequestKey(caller: attested.caller, idHash: idHash)), .user(request.user), .headroom,

@@ -73,9 +73,7 @@ extension StepContext {
             // The room went to others meanwhile.
             guard let type = policy.type(row.request.type) else { return }
             try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
-        case .forward, .suppress, .reject:
-            try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
-            try settle(row, as: draft, of: person, at: now)
+        case .forward, .suppress, .reject: try settle(row, as: draft, of: person, at: now)
         }
     }
 
@@ -114,6 +112,8 @@ extension StepContext {
             }
         }
         guard !drafts.isEmpty else { return alone }
+        // Before the summary counts: they were decided on what was before it.
+        for member in told { try close(member, into: send, at: now) }
         let process = ProcessInfo.processInfo.processIdentifier
         let entry = SendEntry(
             send: send, subject: person.subject.id, caller: .gateway,
@@ -131,7 +131,6 @@ extension StepContext {
                 category: type.category, channel: channel, receivedAt: now, entryIndex: trail.index,
                 requestID: "summary-\(send.uuidText)",
                 destinationNames: drafts.destinationNames))
-        for member in told { try close(member, into: send, at: now) }
         // Many messages end in this one, so none of them comes back should its seal fail: its step throws, and the turn
         // of the first is put off.
         for draft in drafts { try enqueue(draft, of: person, at: now) }

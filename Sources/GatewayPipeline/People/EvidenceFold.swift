@@ -13,8 +13,11 @@ package struct EvidenceFold {
     /// By pseudonym; nobody who was erased.
     package private(set) var people: [SubjectID: RecipientState] = [:]
     private var ledgers: [SubjectID: [ConsentEvent]] = [:]
-    /// Newest first.
+    /// Oldest first.
     private var forwards: [SubjectID: [ForwardRecord]] = [:]
+
+    /// The zone data that the gateway resolved local times with.
+    private var tzdata: String?
 
     package init() {}
 
@@ -34,12 +37,14 @@ package struct EvidenceFold {
             try count(type, under: send.policy, of: send.send, to: subject, at: entry.time, policies)
         case .redecision:
             let again = try RedecisionEntry.read(bytes).entry
-            guard again.cause == "due", again.decision.outcome == .forward else {
-                return
-            }
+            // A send counts once, at its first forward, however many destinations it has.
+            guard again.cause == "due", again.decision.outcome == .forward,
+                forwards[again.subject]?.contains(where: { $0.send == again.send }) != true
+            else { return }
             try count(
                 again.request.type, under: again.policy, of: again.send, to: again.subject, at: entry.time,
                 policies)
+        case .start: tzdata = entry.members["tzdata"]?.stringValue
         case .erasure:
             guard let subject = entry.members["subject"]?.stringValue.flatMap(SubjectID.init(hexadecimal:))
             else { return }
@@ -65,16 +70,15 @@ package struct EvidenceFold {
         people[subject] = state
     }
 
-    /// A send counts once, at its first forward, however many destinations it has.
     private mutating func count(
         _ type: TypeID, under policy: PolicyDigest, of send: SendID, to subject: SubjectID, at now: Instant,
         _ policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
-        guard let category = try policies(policy)?.type(type)?.category,
-            forwards[subject]?.contains(where: { $0.send == send }) != true
-        else { return }
-        forwards[subject, default: []].insert(
-            ForwardRecord(at: now, type: type, category: category, send: send), at: 0)
+        // A forward that is not counted would let later ones pass for right.
+        guard let policy = try policies(policy) else { throw ReplayObstacle.policyUnknown(policy) }
+        guard let category = policy.type(type)?.category else { return }
+        forwards[subject, default: []].append(
+            ForwardRecord(at: now, type: type, category: category, send: send))
     }
 }
 
@@ -103,14 +107,14 @@ extension EvidenceFold {
             let entry = try SendEntry.read(bytes).entry
             guard let policy = try policies(entry.policy) else { return [] }
             let person = entry.subject.flatMap(snapshot(of:))
-            var differences: [ReplayDifference] = []
+            let isSummary = entry.caller == .gateway
+            var differences = isSummary ? [] : Self.places(of: entry, for: person)
             for (position, delivery) in entry.deliveries.enumerated() {
                 let destination = delivery.destination.flatMap {
                     person?.destination(tagged: $0, on: entry.request.channel)
                 }
                 let derived = try facts(
                     of: entry, as: delivery.facts, to: destination, of: person, under: policy)
-                let isSummary = entry.caller == .gateway
                 differences += compare(
                     delivery.facts, derived, besides: isSummary ? Self.ofSummary : Self.ofRequest,
                     tzdata: entry.tzdata,
@@ -129,7 +133,7 @@ extension EvidenceFold {
                 to: person?.destination(tagged: entry.destination, on: entry.request.channel), of: person,
                 under: policy)
             return compare(
-                entry.facts, derived, besides: Self.ofMessage, tzdata: nil, at: JSONPointer(["facts"]))
+                entry.facts, derived, besides: Self.ofMessage, tzdata: tzdata, at: JSONPointer(["facts"]))
         default: return []
         }
     }
@@ -142,6 +146,33 @@ extension EvidenceFold {
 
     /// Nobody's tags are made here.
     private static let noKey = SecretBytes(copying: [UInt8](repeating: 0, count: Subject.tagKeyByteCount))
+
+    /// Whether a send went wherever it had to be decided: to the destination it names, or to each there is.
+    private static func places(
+        of entry: SendEntry, for person: RecipientSnapshot?
+    ) -> [ReplayDifference] {
+        let all = person?.destinations(on: entry.request.channel).map(\.tag) ?? []
+        let named = entry.request.destinationTag.map { tag in
+            person?.destination(tagged: tag, on: entry.request.channel) == nil ? [] : [tag]
+        }
+        let recorded = entry.deliveries.compactMap(\.destination?.hexadecimal).sorted()
+        let derived = (named ?? all).map(\.hexadecimal).sorted()
+        guard recorded != derived else { return [] }
+        func list(_ tags: [String]) -> JSONValue { .array(tags.map { .string($0) }) }
+        return [
+            ReplayDifference(
+                pointer: JSONPointer(["deliveries"]), recorded: list(recorded), replayed: list(derived))
+        ]
+    }
+
+    /// Why a send has no destination; see ``ConsideredSend``.
+    private static func missing(
+        _ request: SendEntry.RecordedRequest, for person: RecipientSnapshot?
+    ) -> DestinationFact {
+        guard let person else { return .noneRegistered }
+        if request.destinationTag != nil { return .unknown }
+        return request.channel == .push && !person.devices.isEmpty ? .inactive : .noneRegistered
+    }
 
     /// The facts of a send as it came, at one destination.
     private func facts(
@@ -162,7 +193,7 @@ extension EvidenceFold {
         if destination != nil { material.countLife(from: due) }
         var derived = try facts(
             common(entry.attested, as: recorded, expiry: material.expiresAt, due: due), as: recorded,
-            to: destination, of: person, under: policy)
+            to: destination, orElse: Self.missing(entry.request, for: person), of: person, under: policy)
         if destination != nil, let departure = policy.waitsUntil(entry.attested, given: derived) {
             material.countLife(from: departure)
             derived.expiry = material.expiresAt
@@ -182,13 +213,14 @@ extension EvidenceFold {
 
     private func facts(
         _ common: FactsLoading.Common, as recorded: Facts, to destination: Destination?,
-        of person: RecipientSnapshot?, under policy: CompiledPolicy
+        orElse missing: DestinationFact = .unknown, of person: RecipientSnapshot?,
+        under policy: CompiledPolicy
     ) throws -> Facts {
         let loading = FactsLoading(store: self, policy: policy, now: recorded.now ?? .longAgo)
         if let person, let destination {
             return try loading.facts(common, person: person, destination: destination)
         }
-        return try loading.facts(common, person: person, without: recorded.destination ?? .unknown)
+        return try loading.facts(common, person: person, without: missing)
     }
 
     private func compare(
@@ -216,7 +248,7 @@ extension EvidenceFold: RecordReading {
         ledgers[subject, default: []]
     }
     package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
-        Array(forwards[subject, default: []].prefix { $0.at >= since }.prefix(limit))
+        Array(forwards[subject, default: []].reversed().prefix { $0.at >= since }.prefix(limit))
     }
     package func send(_ id: SendID) throws -> SendRecord? { nil }
     package func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? { nil }

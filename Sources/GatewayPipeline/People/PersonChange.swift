@@ -4,7 +4,7 @@ package import GateVocabulary
 
 /// A change of what is held of one person, as one entry of the trail records it.
 ///
-/// ``RecipientState/apply(_:at:)`` is the only way a state changes. Made by a step, a change holds private values beside the
+/// ``RecipientState/apply(_:countingFrom:)`` is the only way a state changes. Made by a step, a change holds private values beside the
 /// evidence (a token, a number, a name); read back from an entry, it holds the evidence alone, and everything that is
 /// decided on is the same.
 package enum PersonChange: Hashable, Sendable {
@@ -109,7 +109,7 @@ extension PersonChange {
             members["device"] = .string(prompt.device.hexadecimal)
             members["action"] = .string(action.rawValue)
             members["shown_at"] = .integer(prompt.shownAt.milliseconds)
-            if let answer = prompt.answer { members["answer"] = .string(answer) }
+            if let answer = prompt.answer { members["answer"] = .string(answer.rawValue) }
         case .deviceKey(let key, let proof):
             key.add(to: &members)
             if let proof { members["proof"] = .string(proof.rawValue) }
@@ -155,7 +155,7 @@ extension PersonChange {
                 PermissionPrompt(
                     subject: subject, device: try members.required("device", identifier),
                     shownAt: try members.required("shown_at", JSONShape.instant),
-                    answer: try members.optional("answer", JSONShape.text)),
+                    answer: try members.optional("answer", JSONShape.name)),
                 action: try members.required("action", JSONShape.name))
         case .deviceKey:
             let key = DeviceKeyRecord(

@@ -70,7 +70,7 @@ package struct RecipientState: Hashable, Sendable {
         case .permissionPrompt(let prompt, _):
             prompts.replace(prompt) { $0.device == prompt.device }
             guard let answer = prompt.answer else { return }
-            edit(prompt.device) { $0.osPermission = OSPermission(rawValue: answer) ?? .denied }
+            edit(prompt.device) { $0.osPermission = answer == .granted ? .granted : .denied }
         case .deviceKey(var key, _):
             key.createdAt = self.key(key.key)?.createdAt ?? key.createdAt
             keys.replace(key) { $0.key == key.key }

@@ -8,7 +8,7 @@ package import GateVocabulary
 ///   nothing of it happened. There is no other case; a store that cannot tell must stop the process
 ///   (`StoreError.lostDurability`).
 /// - Ordering: commits come one after another, entries in the order of their changes. The store gives entries their
-///   index and their time.
+///   index; a batch whose steps are older than the newest entry is `stale`.
 /// - Concurrency: `read` may be called from any thread beside a running `commit`, and sees one consistent snapshot of what
 ///   is committed.
 /// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call

@@ -305,10 +305,15 @@ package struct PermissionPrompt: Hashable, Sendable {
     package var subject: SubjectID
     package var device: Tag
     package var shownAt: Instant
-    /// `granted`, `denied`, or `nil` when not known yet.
-    package var answer: String?
+    /// `nil` when not known yet.
+    package var answer: Answer?
 
-    package init(subject: SubjectID, device: Tag, shownAt: Instant, answer: String?) {
+    package enum Answer: String, CaseIterable, Sendable, Hashable {
+        case granted
+        case denied
+    }
+
+    package init(subject: SubjectID, device: Tag, shownAt: Instant, answer: Answer?) {
         self.subject = subject
         self.device = device
         self.shownAt = shownAt

@@ -142,9 +142,9 @@ package struct NewEntry {
         expectedBytes = try encode(expectedIndex, time)
     }
 
-    /// As it is in the trail; for the store, which gives the index and the time.
-    package func stored(at index: UInt64, _ time: Instant) throws -> StoredEntry {
-        let bytes = index == expectedIndex && time == self.time ? expectedBytes : try encode(index, time)
+    /// As it is in the trail; for the store, which gives the index. Its time is its step's, as the state has it.
+    package func stored(at index: UInt64) throws -> StoredEntry {
+        let bytes = index == expectedIndex ? expectedBytes : try encode(index, time)
         return StoredEntry(index: index, time: time, bytes: bytes)
     }
 }

@@ -146,7 +146,7 @@ struct AuditReplay: GateCommand {
     func validate() throws {
         guard fromGenesis, bundle != nil else { return }
         throw ValidationError(
-            "`--from-genesis` asks what was known then, `--with` what another rule book would have done: ask one at a time"
+            "`--from-genesis` asks what was known then, `--with` what another bundle would have done: ask one at a time"
         )
     }
 
