@@ -96,6 +96,34 @@ import Testing
         #expect(try isThere(number, in: try #require(state.store)))
     }
 
+    /// What the gate can do about each of SQLite's result codes (sqlite.org/rescode.html), by hand. The extended codes are
+    /// macros with a shift in them, which do not import.
+    private static let codes: [(code: Int32, means: String)] =
+        [4, 5].map { (SQLITE_IOERR | $0 << 8, "lost durability") }
+        + [0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 24, 28].map {
+            (SQLITE_IOERR | $0 << 8, "unavailable")
+        }
+        + [
+            SQLITE_FULL, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH, SQLITE_BUSY,
+            SQLITE_LOCKED,
+            SQLITE_PROTOCOL, SQLITE_NOMEM,
+        ].map { ($0, "unavailable") }
+        + [(SQLITE_CONSTRAINT, "conflict"), (SQLITE_CONSTRAINT | 8 << 8, "conflict")]
+        + [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_MISMATCH].map { ($0, "damaged") }
+
+    @Test(arguments: codes)
+    func `every code of SQLite's is what can be done about it`(_ row: (code: Int32, means: String)) {
+        let means =
+            switch StoreFailure.error(code: row.code, message: "m", file: "gate.db", table: "send") {
+            case StoreError.lostDurability: "lost durability"
+            case StoreError.unavailable: "unavailable"
+            case is StoreConflict: "conflict"
+            case let error as StoreError where error.damage?.table == "send": "damaged"
+            case let error: "\(error)"
+            }
+        #expect(means == row.means)
+    }
+
     @Test func `a disk that stays full refuses every write and still answers questions`() throws {
         let state = try FaultyState()
         let store = try #require(state.store)
@@ -118,6 +146,10 @@ import Testing
             let state = try FaultyState()
             let store = try #require(state.store)
             try perform(1, on: store)
+            // What was loaded before, and is to be written after.
+            let loaded = BatchState()
+            try store.load([], into: loaded)
+            let late = try store.step({ try $0.setSetting("late", to: "1") }, over: loaded).view.change
             state.files.fail(.synchronize, at: position, code: Self.fsyncError)
             do {
                 try perform(2, on: store)
@@ -139,6 +171,7 @@ import Testing
                 }
             }
             #expect(isLost { try perform(3, on: store) })
+            #expect(isLost { _ = try store.commit([late], against: loaded) })
             #expect(isLost { _ = try store.read { try $0.entryCount() } })
             #expect(isLost { try store.finishErasures() })
             try state.reopen()
@@ -169,6 +202,29 @@ import Testing
         state.files.heal()
         try state.reopen()
         #expect(try isThere(1, in: try #require(state.store)))
+    }
+
+    @Test func `after a rollback of SQLite's own nothing is written until the next transaction`() throws {
+        let folder = try TemporaryFolder()
+        let connection = try Connection(
+            path: folder.path + "/own.db", file: "own.db", role: .writer(byteCountMax: nil),
+            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100)
+        try connection.exclusively {
+            try connection.script("CREATE TABLE own (number INTEGER PRIMARY KEY ON CONFLICT ROLLBACK)")
+            let insert = StatementText("own", "INSERT INTO own VALUES (?)")
+            func put(_ number: Int64) throws { try connection.change(insert) { $0.add(number) } }
+            try connection.begin(writing: true)
+            try put(1)
+            #expect(throws: StoreConflict.self) { try put(1) }
+            #expect(throws: StoreError.self) { try put(2) }
+            #expect(throws: StoreError.self) { try connection.commit() }
+            try connection.begin(writing: true)
+            try put(3)
+            try connection.commit()
+            let all = StatementText("own", "SELECT number FROM own")
+            let numbers = try connection.every(all) { $0.integer() }
+            #expect(numbers == [3])
+        }
     }
 
     @Test func `nothing of a transaction that SQLite itself has given up is there`() throws {
