@@ -204,13 +204,27 @@ import Testing
         #expect(try isThere(1, in: try #require(state.store)))
     }
 
-    @Test func `after a rollback of SQLite's own nothing is written until the next transaction`() throws {
+    /// A database of its own, with a table that is rolled back at a conflict and one that the commit refuses.
+    private func withOwnTables(_ body: (Connection) throws -> Void) throws {
         let folder = try TemporaryFolder()
         let connection = try Connection(
             path: folder.path + "/own.db", file: "own.db", role: .writer(byteCountMax: nil),
             cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100)
         try connection.exclusively {
-            try connection.script("CREATE TABLE own (number INTEGER PRIMARY KEY ON CONFLICT ROLLBACK)")
+            try connection.script(
+                """
+                PRAGMA foreign_keys = ON;
+                CREATE TABLE own (number INTEGER PRIMARY KEY ON CONFLICT ROLLBACK);
+                CREATE TABLE child (number INTEGER REFERENCES own (number) DEFERRABLE INITIALLY DEFERRED);
+                """)
+            try body(connection)
+            let all = StatementText("own", "SELECT number FROM own")
+            #expect(try connection.every(all) { $0.integer() } == [3])
+        }
+    }
+
+    @Test func `after a rollback of SQLite's own nothing is written until the next transaction`() throws {
+        try withOwnTables { connection in
             let insert = StatementText("own", "INSERT INTO own VALUES (?)")
             func put(_ number: Int64) throws { try connection.change(insert) { $0.add(number) } }
             try connection.begin(writing: true)
@@ -221,9 +235,22 @@ import Testing
             try connection.begin(writing: true)
             try put(3)
             try connection.commit()
-            let all = StatementText("own", "SELECT number FROM own")
-            let numbers = try connection.every(all) { $0.integer() }
-            #expect(numbers == [3])
+        }
+    }
+
+    @Test func `a commit that is refused leaves no transaction open`() throws {
+        try withOwnTables { connection in
+            let (own, child) = (
+                StatementText("own", "INSERT INTO own VALUES (?)"),
+                StatementText("child", "INSERT INTO child VALUES (?)")
+            )
+            try connection.begin(writing: true)
+            try connection.change(own) { $0.add(Int64(1)) }
+            try connection.change(child) { $0.add(Int64(2)) }
+            #expect(throws: StoreConflict.self) { try connection.commit() }
+            try connection.begin(writing: true)
+            try connection.change(own) { $0.add(Int64(3)) }
+            try connection.commit()
         }
     }
 
