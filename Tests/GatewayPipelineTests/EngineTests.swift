@@ -519,6 +519,18 @@ final class ProcessEnd: Sendable {
         #expect(gate.alarms.all == [] && end.reasons == [])
     }
 
+    @Test func `what was called back for a batch that is not committed is offered still`() async throws {
+        let (gate, store) = try await gate()
+        for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
+        await gate.gateway.hop(isUsable: true)
+        let send = try #require(try await gate.remit("a")["send_id"])
+        store.fail(.unavailable("the disk is full"))
+        let path = "/v1/sends/\(send)/cancel"
+        #expect(try await gate.call("payments", "POST", path).status == 503)
+        store.fail(nil)
+        #expect(try await gate.claim().count == 1)
+    }
+
     @Test func `an erasure whose synchronization fails ends the process, unanswered`() async throws {
         let (gate, store) = try await gate()
         store.failErasures(.lostDurability("subjects.db"))

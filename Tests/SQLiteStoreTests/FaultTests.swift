@@ -182,6 +182,42 @@ import Testing
         }
     }
 
+    /// Each write of a commit and of moving the log behind it, or each synchronization, fails once.
+    @Test(arguments: [(false, SQLITE_FULL), (false, writeError), (true, fsyncError)])
+    func `what fails while the log is moved undoes no commit, and a lost synchronization is always told`(
+        _ isSync: Bool, _ code: Int32
+    ) throws {
+        let operation: FaultyFiles.Operation = isSync ? .synchronize : .write
+        for position in 1... {
+            let state = try FaultyState(
+                limits: SQLiteStoreLimits(readerCount: 1, logByteCountBeforeCheckpoint: 1))
+            let store = try #require(state.store)
+            try perform(1, on: store)
+            state.files.fail(operation, at: position, code: code)
+            var failure: StoreError?
+            do { try store.write { try $0.setSetting("other", to: "1") } } catch let error as StoreError {
+                failure = error
+            }
+            let isOver = state.files.count(operation) < position
+            state.files.heal()
+            if isOver {
+                // A commit and the move after it, each in the log and in the database.
+                #expect(failure == nil && position > 2)
+                break
+            }
+            if isSync {
+                if case .lostDurability? = failure {
+                } else {
+                    Issue.record("not told at \(position): \(failure as Any)")
+                }
+            } else {
+                let isThere = try store.read { try $0.setting("other") } == "1"
+                #expect(isThere == (failure == nil), "\(position): \(failure as Any)")
+            }
+            try #require(position < 99)
+        }
+    }
+
     @Test func `a synchronization that fails while the log is moved is not overlooked`() throws {
         // A log so short that every commit moves it.
         let state = try FaultyState(
