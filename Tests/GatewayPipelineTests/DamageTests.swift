@@ -2,10 +2,11 @@ import CanonicalJSON
 import Foundation
 import GateTestKit
 import GateVocabulary
-import GatewayPipeline
+import Synchronization
 import Testing
 import WireProtocol
 
+@testable import GatewayPipeline
 @testable import SQLiteStore
 
 /// Damage of one row is one person's or one message's matter.
@@ -125,6 +126,94 @@ import WireProtocol
         let erased = try await gate.call("product", "DELETE", "/v1/recipients/u_2")
         #expect(erased.status == 200, "\(erased.json)")
         #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
+    }
+
+    /// What somebody does about a person, by whom, on which path and with what.
+    private static let acts: [(caller: String, method: String, path: String, body: JSONObject?)] = [
+        ("product", "POST", "/consents/c1/withdraw", nil),
+        (
+            "product", "PUT", "/preferences/transactional",
+            ["state": "user_off", "source": "in_app_settings", "channel": "push"]
+        ),
+        (
+            "product", "PUT", "",
+            ["region": "DE", "region_source": "kyc", "age": "minor", "time_zone": "Europe/Berlin"]
+        ),
+        (
+            "product", "PUT", "/devices/d_1",
+            [
+                "platform": "ios", "app": "no.getdrop.app", "token": "another", "time_zone": "Europe/Berlin",
+                "os_permission": "denied", "critical_alerts": true,
+            ]
+        ), ("product", "DELETE", "/devices/d_1", nil), ("product", "DELETE", "", nil),
+    ]
+
+    @Test(arguments: acts)
+    func `no act about a person is held up by a message that cannot be read, and none of it goes`(
+        _ act: (caller: String, method: String, path: String, body: JSONObject?)
+    ) async throws {
+        let gate = try await gate()
+        try #require(try await gate.consent("u_1").status == 200)
+        try #require(try await gate.remit("a").status == 202)
+        try tamper(gate, "UPDATE outbox SET sealed = x'00'")
+        let reply = try await gate.call(act.caller, act.method, "/v1/recipients/u_1" + act.path, act.body)
+        #expect(reply.status == 200, "\(reply.json)")
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
+        let event = try await gate.call("payments", "GET", "/v1/events?after=0").json["events"]?.arrayValue?
+            .first
+        if act.path != "" || act.method != "DELETE" { #expect(event?["event"] == "withdrawn", "\(act)") }
+    }
+
+    @Test func `what is gathered beside a message that cannot be read is summarised without it`() async throws
+    {
+        let gate = try GatewayHarness(
+            caps: """
+                categories: {}
+                types:
+                  transaction.remittance_sent:
+                    - {count: 1, window_hours: 1, source: a test, because: It is short., reviewed: "2026-11-02"}
+                """, storeLimits: SQLiteStoreLimits(cachedPersonCountMax: 0))
+        try await gate.register("u_1")
+        for number in 0..<4 { try #require(try await gate.remit("r\(number)").status == 202) }
+        #expect(try await gate.claim().count == 1)
+        try tamper(gate, "UPDATE outbox SET sealed = x'00' WHERE number = (SELECT max(number) FROM outbox)")
+        gate.clock.advance(seconds: 3601)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 1)
+        #expect(try gate.entries("redecision").count { $0["cause"] == "summarised" } == 2)
+    }
+
+    @Test func `of results that are recorded together one that cannot be keeps back no other`() async throws {
+        let gate = try await gate()
+        for (id, user) in [("first", "u_2"), ("bad", "u_1"), ("good", "u_2")] {
+            try #require(try await gate.remit(id, to: user).status == 202)
+        }
+        let deliveries = try await gate.claim()
+        try #require(deliveries.count == 3)
+        let bad = try #require(deliveries.first { $0.token == "token-of-u_1-d_1" })
+        let good = deliveries.filter { $0.message != bad.message }
+        // Their person changes while it is under way, and cannot be read when the hop turns it away.
+        try await gate.register("u_1", zone: "Europe/Oslo", device: nil)
+        try tamper(gate, "UPDATE person SET sealed = x'00' WHERE number = 1")
+        let retryAt = gate.clock.now().advanced(bySeconds: 1)
+        let recorded = Mutex<[MessageID: Bool]>([:])
+        await withCheckedContinuation { continuation in
+            let results = deliveries.map { delivery in
+                ReportedResult(
+                    message: delivery.message, outcome: .tried(.notWritten("refused"), retryAt: retryAt)
+                ) { failure in recorded.withLock { $0[delivery.message] = failure == nil } }
+            }
+            gate.engine.submit(
+                ReportOperation(results: results, inFlight: gate.engine.inFlight) { continuation.resume() })
+        }
+        #expect(
+            recorded.withLock { $0 } == [
+                good[0].message: true, good[1].message: true, bad.message: false,
+            ])
+        for message in good.map(\.message) {
+            let row = try #require(try gate.store.read { try $0.outbox(message) })
+            #expect(row.notBefore == retryAt && row.attemptedAt == nil)
+        }
     }
 
     @Test func `who cannot be read any more can still be forgotten`() async throws {

@@ -425,6 +425,22 @@ import WireProtocol
         #expect(unsent.count == sends.count && unsent.allSatisfy { $0["cause"] == "erased" })
     }
 
+    @Test func `what is found waiting for somebody who was forgotten ends there and then`() async throws {
+        let gate = try GatewayHarness()
+        for user in ["u_1", "u_2"] { try await gate.register(user) }
+        try #require(try await gate.remit("a", to: "u_1").status == 202)
+        let subject = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) })
+        let row = try #require(try gate.store.read { try $0.outbox(of: subject.id) }.first)
+        try #require(try await gate.call("product", "DELETE", Self.person).status == 200)
+        #expect(try waiting(gate) == 0)
+        // A row that no erasure took along.
+        try gate.store.write { try $0.insertOutbox(row) }
+        try #require(try await gate.remit("b", to: "u_2").status == 202)
+        #expect(try await gate.claim().map(\.token) == ["token-of-u_2-d_1"])
+        #expect(try gate.store.read { try $0.outbox(row.message) } == nil)
+        #expect(try gate.entries("unsent").map { $0["cause"] } == ["erased", "erased"])
+    }
+
     // MARK: A minute
 
     /// Nothing said so, and no transaction noticed: an hour began, a consent ended, a policy came into force.
@@ -683,6 +699,69 @@ import WireProtocol
         #expect(try waiting(gate) == 0)
         let again = try #require(try gate.entries("redecision").last)
         #expect(again["decision"]?["reason"] == "repeated" && again["decision"]?["detail"] == "acknowledged")
+    }
+
+    private func agree(
+        _ gate: GatewayHarness, to purpose: String, under notice: String, on channel: String,
+        for address: String? = nil
+    ) async throws {
+        let shown = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == notice && $0.key.language == "en" })
+        let reply = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents",
+            [
+                "id": .string(purpose), "purpose": .string(purpose), "channel": .string(channel),
+                "address": address.map { .string($0) } ?? .null, "state": "given",
+                "event_time": .string(gate.clock.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "DE",
+                "notice": [
+                    "id": .string(shown.key.id), "version": .string(shown.key.version),
+                    "language": .string(shown.key.language), "sha256": .string(shown.sha256),
+                ],
+            ])
+        try #require(reply.status == 200, "\(reply.json)")
+    }
+
+    @Test func `what takes the place of another message does so still when it is decided again`() async throws
+    {
+        let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z")
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        let number = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/addresses/n",
+            [
+                "kind": "sms", "value": "+4790000000",
+                "verified_at": .string(gate.clock.now().rfc3339),
+            ])
+        try #require(number.status == 200, "\(number.json)")
+        try await agree(gate, to: "transactional", under: "sms_service", on: "sms", for: "n")
+        let push = try await gate.remit("p")
+        var text = try await gate.example("transaction.remittance_sent", "t", to: "u_1", as: "payments")
+        text["channel"] = "sms"
+        text["fallback_for"] = .string(try #require(push["send_id"]))
+        let sent = try await gate.call("payments", "POST", "/v1/sends", text)
+        try #require(sent["outcome"] == "defer", "\(sent.json)")
+        gate.clock.advance(seconds: 9 * 3600)
+        _ = try await gate.claim()
+        let again = try gate.entries("redecision").map { $0["facts"]?["fallback"]?.stringValue ?? "" }
+        #expect(again.sorted() == ["not_fallback", "replaces_own_send"])
+    }
+
+    @Test func `a message with a time of its own keeps it when its person changes at night`() async throws {
+        let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z")
+        let hours: JSONObject = ["start": "21:00", "end": "06:00"]
+        try await gate.register("u_1", quiet: hours)
+        try await agree(gate, to: "programme", under: "programme", on: "push")
+        let send = try await gate.example("briefing.daily", "b", to: "u_1", as: "help")
+        let sent = try await gate.call("help", "POST", "/v1/sends", send)
+        try #require(sent["outcome"] == "defer", "\(sent.json)")
+        func due() throws -> [Instant] {
+            let subject = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) })
+            return try gate.store.read { try $0.outbox(of: subject.id) }.map(\.notBefore)
+        }
+        #expect(try due() == [.utc("2026-11-22T07:00:00Z")])
+        gate.clock.advance(seconds: 60)
+        try await gate.register("u_1", age: "adult", quiet: ["start": "21:00", "end": "06:30"], device: nil)
+        #expect(try due() == [.utc("2026-11-22T07:00:00Z")])
     }
 
     @Test func `a message that is decided again does not find itself told`() async throws {

@@ -234,6 +234,31 @@ import WireProtocol
         #expect(try await receipt("d_2", event).count == 1)
     }
 
+    @Test func `a receipt that one device refused raises nothing while another message waits`() async throws {
+        try await gate.register("u_1")
+        try await gate.register("u_1", device: "d_2")
+        for device in ["d_1", "d_2"] { _ = try await gate.addKey("u_1", device: device) }
+        let send = try await gate.example("transaction.failed", "a", to: "u_1", as: "payments")
+        let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+        let deliveries = try await gate.claim()
+        try #require(deliveries.count == 2)
+        for delivery in deliveries {
+            let isFirst = delivery.destination.text == "d_1"
+            try await gate.gateway.report(
+                delivery.message, isFirst ? .accepted(status: 200) : .notWritten("refused"),
+                retryAt: isFirst ? nil : gate.clock.now().advanced(bySeconds: 60))
+        }
+        let receipt = try await gate.call(
+            "product", "POST", "/v1/receipts",
+            [
+                "send": .string(reply["send_id"] ?? ""), "destination": "d_1", "event": "failed",
+                "at": .string(gate.clock.now().rfc3339),
+            ])
+        #expect(receipt.status == 200, "\(receipt.json)")
+        await gate.settle()
+        #expect(gate.alarms.all == [])
+    }
+
     @Test func `a receipt failed of a notice somebody saw raises nothing`() async throws {
         try await gate.register("u_1")
         _ = try await gate.addKey("u_1")

@@ -384,6 +384,8 @@ private final class FailingStore: GateStore {
     private let store: SQLiteStore
     private let state = Mutex<(failure: StoreError?, erasureFailure: StoreError?, writeCount: Int)>(
         (nil, nil, 0))
+    /// What looking for a message throws.
+    let loadFailure = Mutex<StoreError?>(nil)
 
     init(_ store: SQLiteStore) { self.store = store }
 
@@ -392,7 +394,11 @@ private final class FailingStore: GateStore {
     func failErasures(_ failure: StoreError?) { state.withLock { $0.erasureFailure = failure } }
     var writeCount: Int { state.withLock { $0.writeCount } }
 
-    func load(_ asks: [Ask], into state: BatchState) throws { try store.load(asks, into: state) }
+    func load(_ asks: [Ask], into state: BatchState) throws {
+        let isMessage = asks.contains { if case .message = $0 { true } else { false } }
+        if isMessage, let failure = loadFailure.withLock({ $0 }) { throw failure }
+        try store.load(asks, into: state)
+    }
 
     func commit(_ changes: [Change], against loaded: BatchState) throws -> CommitOutcome {
         let failure = state.withLock { state in
@@ -507,6 +513,29 @@ final class ProcessEnd: Sendable {
         #expect(again.status == 202 && again.json["replayed"] != true)
         #expect(try await gate.call("nobody", "GET", "/readyz").status == 200)
         #expect(end.reasons == [])
+    }
+
+    @Test func `a store that cannot be read now puts no message off`() async throws {
+        let (gate, store) = try await gate()
+        try #require(try await gate.remit("a").status == 202)
+        store.loadFailure.withLock { $0 = .unavailable("the disk is busy") }
+        await #expect(throws: EngineFailure.self) { try await gate.claim() }
+        store.loadFailure.withLock { $0 = nil }
+        #expect(try await gate.claim().count == 1)
+        await gate.settle()
+        #expect(gate.alarms.all == [] && end.reasons == [])
+    }
+
+    @Test func `what was called back for a batch that is not committed is offered still`() async throws {
+        let (gate, store) = try await gate()
+        for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
+        await gate.gateway.hop(isUsable: true)
+        let send = try #require(try await gate.remit("a")["send_id"])
+        store.fail(.unavailable("the disk is full"))
+        let path = "/v1/sends/\(send)/cancel"
+        #expect(try await gate.call("payments", "POST", path).status == 503)
+        store.fail(nil)
+        #expect(try await gate.claim().count == 1)
     }
 
     @Test func `an erasure whose synchronization fails ends the process, unanswered`() async throws {

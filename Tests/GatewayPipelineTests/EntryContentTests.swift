@@ -50,6 +50,21 @@ import Testing
         #expect(subject.tag(.collapseKey, "k").bytes == Array(code.prefix(16)))
     }
 
+    @Test func `every person's tags are under a key of their own, and of whoever comes back under a new one`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        func registered(_ user: String) async throws -> Subject {
+            try await gate.register(user)
+            return try #require(try gate.store.read { try $0.subject(of: UserID(user)) })
+        }
+        var people = [try await registered("u_1"), try await registered("u_2")]
+        try #require(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        people.append(try await registered("u_1"))
+        #expect(Set(people.map(\.id)).count == 3)
+        #expect(Set(people.map { $0.tag(.device, "d_1") }).count == 3)
+    }
+
     @Test func `nothing a caller chose is in an entry of any kind`() async throws {
         let gate = try GatewayHarness()
         let user = "\(Self.canary)-user"

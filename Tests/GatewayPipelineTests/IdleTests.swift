@@ -1,3 +1,4 @@
+import CanonicalJSON
 import GateVocabulary
 import GatewayPipeline
 import Testing
@@ -22,6 +23,17 @@ import Testing
         let sent = try await gate.call(
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
         try #require(sent.status == 202)
+        await gate.gateway.waitForWork(lane: .general, after: before)
+        #expect(gate.gateway.workVersion > before)
+    }
+
+    @Test func `a message whose time comes wakes the relay though nothing else happens`() async throws {
+        let gate = try GatewayHarness(at: "2026-11-21T06:59:59Z")
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        gate.clock.advance(milliseconds: 950)
+        try #require(try await gate.remit("r1")["outcome"] == "defer")
+        await gate.settle()
+        let before = gate.gateway.workVersion
         await gate.gateway.waitForWork(lane: .general, after: before)
         #expect(gate.gateway.workVersion > before)
     }

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import Dispatch
 import GateTestKit
 import GateVocabulary
 import SQLiteStore
@@ -297,6 +298,37 @@ import Testing
                     }, done: { done.resume() }))
         }
         await gate.settle()
+        #expect(try await gate.claim().isEmpty)
+    }
+
+    @Test func `what the relay gives back after its person changed is decided again as it comes back`()
+        async throws
+    {
+        let gate = try await gate()
+        let promo = try await gate.promo("p", to: "u_1")
+        try #require(try await gate.call("marketing", "POST", "/v1/sends", promo).status == 202)
+        gate.clock.advance(seconds: 61)
+        let hold = HoldOperation()
+        gate.engine.submit(hold)
+        await Task.detached { hold.entered.wait() }.value
+        async let withdrawn: Void = withdraw(gate)
+        while gate.engine.load.queuedCount < 1 { await Task.yield() }
+        // What was offered is the relay's until it is given back, which the engine learns after the withdrawal.
+        async let claimed = gate.claim()
+        while gate.engine.load.queuedCount < 2 { await Task.yield() }
+        hold.release.signal()
+        try await withdrawn
+        #expect(try await claimed.isEmpty)
+        #expect(try rows(gate).isEmpty)
+        #expect(try gate.entries("redecision").count == 1)
+    }
+
+    @Test func `what the hop's end gave back goes once when the hop is there again`() async throws {
+        let gate = try await gate()
+        #expect(try await gate.remit("a").status == 202)
+        await gate.gateway.hop(isUsable: false)
+        await gate.gateway.hop(isUsable: true)
+        #expect(try await gate.claim().count == 1)
         #expect(try await gate.claim().isEmpty)
     }
 

@@ -113,6 +113,18 @@ import Testing
         #expect((30..<35).allSatisfy { answers.all[$0] == 403 }, "\(answers.all)")
     }
 
+    @Test func `sends of one batch find no more room than those of two`() async throws {
+        var limits = EngineLimits()
+        limits.outboxRowCountMax = 2
+        let gate = try GatewayHarness(limits: limits)
+        for user in ["u_1", "u_2"] { try await gate.register(user) }
+        let replies = try await gate.inOneBatch([
+            { try await $0.remit("a", to: "u_1") }, { try await $0.remit("b", to: "u_2") },
+        ])
+        #expect(replies.map { $0?.status } == [202, 429])
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 1)
+    }
+
     @Test func `a send that finds no room for its second message leaves nothing of its first`() async throws {
         var limits = EngineLimits()
         // A tenth is security's, so one message may wait.

@@ -14,6 +14,8 @@ import Testing
         gate = try GatewayHarness()
     }
 
+    private init(of gate: GatewayHarness) { self.gate = gate }
+
     @discardableResult
     private func address(_ id: String, _ kind: String, _ value: String, to user: String = "u_1") async throws
         -> GatewayHarness.Reply
@@ -349,6 +351,30 @@ import Testing
             "help", to: "intervention", under: "intervention", on: "push", method: "existing_customer",
             answered: 422)
         #expect(try await verdict(on: "email") == "allowed")
+    }
+
+    @Test func `a sale is a yes to e-mail, whatever a notice asks for`() async throws {
+        let careless = try GatewayHarness(
+            edit: { pages in
+                guard case .object(var page)? = pages["notices.yaml"]?.json,
+                    case .object(var notices)? = page["notices"],
+                    case .object(var notice)? = notices["existing_customer"]
+                else {
+                    Issue.record("there is no such notice")
+                    return
+                }
+                notice["channels"] = ["email", "push", "sms"]
+                notices["existing_customer"] = .object(notice)
+                page["notices"] = .object(notices)
+                pages["notices.yaml"] = PolicyNode(json: .object(page))
+            }, isChecked: false)
+        let other = OneWillTests(of: careless)
+        try await careless.register("u_1")
+        try await other.address("m", "email", "a@example.org")
+        try await other.address("n", "sms", "+4790000000")
+        try await other.agree("sale", on: "email", for: "m", method: "existing_customer")
+        try await other.agree("push", on: "push", method: "existing_customer", answered: 422)
+        try await other.agree("text", on: "sms", for: "n", method: "existing_customer", answered: 422)
     }
 
     @Test func `an objection follows the mailbox to its next name`() async throws {

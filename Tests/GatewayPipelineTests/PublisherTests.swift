@@ -11,12 +11,15 @@ import Testing
 /// A tree that notes what is done with it, and fails or waits as it is told to.
 private final class ScriptedLibrary: TrailLibrary {
     let origin = "gate.example/test"
-    private let state = Mutex((steps: [String](), failures: [String: [TrailLibraryError]]()))
+    private let state = Mutex(
+        (steps: [String](), indices: [UInt64](), failures: [String: [TrailLibraryError]]()))
     /// Called before entries are taken, on the publisher's thread.
     let willIntegrate = Mutex<(@Sendable () -> Void)?>(nil)
 
     func note(_ step: String) { state.withLock { $0.steps.append(step) } }
     var steps: [String] { state.withLock { $0.steps } }
+    /// Of the entries that were taken.
+    var indices: [UInt64] { state.withLock { $0.indices } }
     /// The next calls of this name fail, one error each.
     func fail(_ name: String, _ failures: [TrailLibraryError]) {
         state.withLock { $0.failures[name] = failures }
@@ -34,6 +37,7 @@ private final class ScriptedLibrary: TrailLibrary {
     func integrate(_ entries: [StoredEntry]) throws -> UInt64 {
         willIntegrate.withLock { $0 }?()
         try step("integrate")
+        state.withLock { $0.indices += entries.map(\.index) }
         return entries.last.map { $0.index + 1 } ?? 0
     }
     func publish() throws { try step("publish") }
@@ -154,6 +158,46 @@ private final class ScriptedLibrary: TrailLibrary {
         publisher.drain()
         #expect(library.steps == [])
         #expect(publisher.failure?.contains("`entry` row 0") == true, "\(publisher.failure ?? "none")")
+    }
+
+    @Test func `who starts again takes up where the store says that it was`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        try gate.store.write { try $0.setPublishedSize(2) }
+        let idle = publisher(of: gate)
+        idle.start()
+        idle.drain()
+        #expect(library.steps == [])
+        try await gate.register("u_1", device: nil)
+        let next = publisher(of: gate)
+        next.start()
+        next.drain()
+        #expect(library.steps == ["integrate", "publish", "mark 3"])
+        #expect(library.indices == [2])
+    }
+
+    @Test func `what is committed while others are published has waited since then`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        library.willIntegrate.withLock {
+            $0 = {
+                entered.signal()
+                release.wait()
+            }
+        }
+        let publisher = publisher(of: gate)
+        publisher.start()
+        await wait(entered)
+        try await gate.register("u_1", device: nil)
+        publisher.entriesWereCommitted()
+        gate.clock.advance(seconds: 4)
+        release.signal()
+        await wait(entered)
+        #expect(publisher.publishedSize == 2 && publisher.lagMilliseconds() == 4_000)
+        release.signal()
+        publisher.drain()
+        #expect(publisher.publishedSize == 3 && publisher.lagMilliseconds() == 0)
     }
 
     @Test func `what was left when it stops is published first`() async throws {

@@ -2,10 +2,13 @@ import CanonicalJSON
 import CompliancePolicy
 import Dispatch
 import GateVocabulary
-import GatewayPipeline
+import SQLiteStore
+import SendPlanning
 import Synchronization
 import Testing
 import WireProtocol
+
+@testable import GatewayPipeline
 
 /// A producer that lost an answer asks again.
 @Suite struct RepeatTests {
@@ -83,6 +86,70 @@ import WireProtocol
         #expect(again.json["replayed"] == true && again["send_id"] == first["send_id"])
         for _ in 0..<64 { release.signal() }
         #expect(try await flood.value)
+    }
+
+    @Test func `a repeat that nobody has room to look up is refused and not left without an answer`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let promo = try await gate.promo("p0", to: "u_1")
+        let first = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        for number in 1...256 {
+            var other = promo
+            other["id"] = .string("p\(number)")
+            _ = try await gate.call("marketing", "POST", "/v1/sends", other)
+        }
+        try gate.publishAll()
+        let (reading, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        gate.library.willRead.withLock {
+            $0 = {
+                reading.signal()
+                release.wait()
+            }
+        }
+        let path = "/v1/sends/\(try #require(first["send_id"]))"
+        let refused = Alarms()
+        // Two stand before the disk, and then the room for one caller fills up.
+        let flood = Task {
+            await withDiscardingTaskGroup { group in
+                for number in 0...ReaderThreads.waitingCountPerCallerMax + 2 {
+                    if number == 2 { await Task.detached { for _ in 0..<2 { reading.wait() } }.value }
+                    group.addTask {
+                        let status = await gate.ask("marketing", "GET", path).status
+                        if status != 200 { refused.add("\(status)") }
+                    }
+                }
+            }
+        }
+        while refused.all.isEmpty { await Task.yield() }
+        let again = try await gate.call("marketing", "POST", "/v1/sends", promo)
+        #expect(again.status == 429, "\(again.json)")
+        gate.library.willRead.withLock { $0 = nil }
+        for _ in 0..<2 { release.signal() }
+        await flood.value
+        #expect(refused.all == ["429"])
+        #expect(try await gate.call("marketing", "POST", "/v1/sends", promo).json["replayed"] == true)
+    }
+
+    @Test func `the entry of another send answers nobody's repeat`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        var sends: [(record: SendRecord, entry: [UInt8])] = []
+        for name in ["a", "b"] {
+            let text = try #require(try await gate.remit(name)["send_id"])
+            let id = try #require(SendID(uuidText: text))
+            let record = try #require(try gate.store.read { try $0.send(id) })
+            sends.append(
+                (record, try #require(try gate.store.read { try $0.entry(record.entryIndex) }).bytes))
+        }
+        for (record, entry) in sends { #expect(try record.entry(in: entry).send == record.id) }
+        for (one, other) in [(0, 1), (1, 0)] {
+            let error = #expect(throws: StoreError.self) {
+                try sends[one].record.entry(in: sends[other].entry)
+            }
+            #expect(error?.damage?.table == "send" && error?.damage?.row == sends[one].record.id.hexadecimal)
+        }
     }
 
     @Test func `a refusal is repeated word for word; only a new id is decided anew`() async throws {

@@ -187,15 +187,8 @@ import WireProtocol
         #expect(outcomes.sorted() == ["digest", "forward"])
     }
 
-    @Test func `what is gathered for longer than it would have lived is told all the same`() async throws {
-        let caps = """
-            categories: {}
-            types:
-              account.balance_update:
-                - {count: 1, window_hours: 24, source: a test, because: It is short., reviewed: "2026-11-02"}
-            """
-        let gate = try GatewayHarness(caps: caps)
-        try await gate.register("u_1")
+    /// Consent to what a balance update is about.
+    private func informed(_ gate: GatewayHarness) async throws {
         let notice = try #require(
             gate.policy.bundle.notices.values.first {
                 $0.key.id == "account_information" && $0.key.language == "en"
@@ -212,6 +205,18 @@ import WireProtocol
                 ],
             ])
         try #require(consent.status == 200, "\(consent.json)")
+    }
+
+    @Test func `what is gathered for longer than it would have lived is told all the same`() async throws {
+        let caps = """
+            categories: {}
+            types:
+              account.balance_update:
+                - {count: 1, window_hours: 24, source: a test, because: It is short., reviewed: "2026-11-02"}
+            """
+        let gate = try GatewayHarness(caps: caps)
+        try await gate.register("u_1")
+        try await informed(gate)
         var outcomes: [String] = []
         for number in 0..<3 {
             let send = try await gate.example(
@@ -323,6 +328,33 @@ import WireProtocol
         _ = try await gate.claim()
         #expect(try await gate.claim().count == 2)
         #expect(try summaries(gate) == ["digest.social", "digest.transactions"])
+    }
+
+    @Test func `what was gathered and is held back by the night lives until the morning`() async throws {
+        let caps = """
+            categories: {}
+            types:
+              account.balance_update:
+                - {count: 1, window_hours: 25, source: a test, because: It is short., reviewed: "2026-11-02"}
+            """
+        let gate = try GatewayHarness(at: "2026-11-21T19:30:00Z", caps: caps)
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        try await informed(gate)
+        for number in 0..<3 {
+            let send = try await gate.example(
+                "account.balance_update", "b\(number)", to: "u_1", as: "payments")
+            let reply = try await gate.call("payments", "POST", "/v1/sends", send)
+            try #require(reply["outcome"] == (number == 0 ? "forward" : "digest"), "\(reply.json)")
+        }
+        #expect(try await gate.claim().count == 1)
+        // There is room at half past nine in the evening; a balance lives six hours.
+        gate.clock.advance(seconds: 25 * 3600 + 1)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().isEmpty)
+        gate.clock.advance(seconds: 10 * 3600 + 1800)
+        _ = try await gate.claim()
+        #expect(try await gate.claim().count == 1)
+        #expect(try gate.entries("unsent").isEmpty)
     }
 
     @Test func `what waits for the morning is not summarised with what was gathered`() async throws {

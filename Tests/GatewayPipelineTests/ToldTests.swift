@@ -250,6 +250,38 @@ import WireProtocol
         #expect(try await gate.call("payments", "POST", "/v1/sends", processing("b")).status == 202)
     }
 
+    /// What the hop may say last of the only message, and whether nobody can have it.
+    static let ends: [(HopResult, Bool)] = [
+        (.accepted(status: 202), false), (.seenBefore, false), (.ambiguous("reset"), false),
+        (.refused(status: 410), true), (.busy(status: 503, retryAfterMilliseconds: nil), true),
+        (.notWritten("refused"), true),
+    ]
+
+    @Test(arguments: ends, [false, true])
+    func `what the hop never had may be told again, also by what had waited`(
+        _ end: (result: HopResult, isUntold: Bool), _ waits: Bool
+    ) async throws {
+        let gate = try GatewayHarness(at: waits ? "2026-11-21T22:00:00Z" : "2026-11-21T12:00:00Z")
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        func transfer(_ id: String) async throws -> GatewayHarness.Reply {
+            var send = GatewayHarness.remittance(id, to: "u_1")
+            send["type"] = "transfer.sent"
+            return try await gate.call("payments", "POST", "/v1/sends", send)
+        }
+        let first = try await transfer("a")
+        try #require(first["outcome"] == (waits ? "defer" : "forward"), "\(first.json)")
+        if waits {
+            gate.clock.advance(seconds: 9 * 3600)
+            _ = try await gate.claim()
+        }
+        let delivery = try #require(try await gate.claim().first)
+        #expect(try await transfer("b")["detail"] == "already_sent")
+        try await gate.gateway.report(delivery.message, end.result, retryAt: nil)
+        let again = try await transfer("c")
+        #expect(again.status == (end.isUntold ? 202 : 403), "\(again.json)")
+        #expect((again["detail"] == "already_sent") == !end.isUntold)
+    }
+
     @Test func `a notice the law demands is told again and takes the place of the first`() async throws {
         let gate = try await gate()
         _ = try await gate.addKey("u_1")

@@ -39,17 +39,6 @@ import Testing
         #expect(try stored("gate.db", "SELECT code FROM push_token") == HMACKey.test(9).authenticate(token))
     }
 
-    @Test func `every person's tags are under a key of their own`() throws {
-        let folder = try TemporaryFolder()
-        let store = try openStore(folder.state)
-        let keys = try store.write { transaction in
-            try (1...2).map { number in
-                try transaction.makeSubject(for: UserID("u_\(number)"), subject: .sample(number)).tagKey
-            }
-        }
-        #expect(!HMACKey.constantTimeEqual(keys[0], keys[1]))
-    }
-
     /// Runs SQL on the closed store and then the question that must find the damage.
     private func expectDamaged(
         _ table: String, after sql: String, in file: String = "gate.db",

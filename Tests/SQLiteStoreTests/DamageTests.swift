@@ -310,6 +310,7 @@ import Testing
     @Test func `damage names table and row, once, without what the row holds`() throws {
         let folder = try TemporaryFolder()
         try populate(folder.state)
+        try openStore(folder.state).write { try $0.markAttempt(.sample(1), at: .sample) }
         try tamper(folder.state + "/gate.db") {
             try $0.script(
                 """
@@ -324,6 +325,8 @@ import Testing
         for _ in 0..<3 {
             let row = try #require(try store.read { try $0.outbox(.sample(1)) })
             #expect(row.isDamaged && row.body.isEmpty && row.send == .sample(1))
+            // It was tried, and whether that may have got through is sealed.
+            #expect(row.mayHaveArrived)
             #expect(throws: StoreError.self) { try store.read { try $0.devices(of: .sample(1)) } }
             #expect(try store.read { try $0.outbox(.sample(2)) }?.isDamaged == false)
         }

@@ -21,6 +21,7 @@ import Testing
         let opened = try OpenStore(kind)
         var held = OutboxRecord.sample(2, send: .sample(7))
         (held.state, held.key, held.attemptedAt, held.body) = (.held, nil, nil, [])
+        (held.mayHaveArrived, held.isCancelled) = (true, true)
         try opened.write { (transaction) throws in
             try transaction.insertOutbox(.sample(1))
             try transaction.insertOutbox(held)

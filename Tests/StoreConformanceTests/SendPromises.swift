@@ -12,15 +12,21 @@ import Testing
         let opened = try OpenStore(kind)
         var unknown = SendRecord.sample(2)
         (unknown.category, unknown.destinationNames) = (nil, [:])
+        // Two callers may choose the same id.
+        var anothers = SendRecord.sample(4, subject: .sample(2))
+        (anothers.caller, anothers.idHash) = (CallerName("marketing"), SendRecord.sample(1).idHash)
         try opened.write { (transaction) throws in
             try transaction.insertSend(.sample(1, subject: .sample(1)))
             try transaction.insertSend(unknown)
+            try transaction.insertSend(anothers)
         }
         try opened.reopen()
         try opened.read { (store) throws in
             let expected = SendRecord.sample(1, subject: .sample(1))
             #expect(try store.send(.sample(1)) == expected)
             #expect(try store.send(caller: payments, idHash: expected.idHash) == expected)
+            #expect(try store.send(caller: anothers.caller, idHash: expected.idHash) == anothers)
+            #expect(try store.send(caller: CallerName("product"), idHash: expected.idHash) == nil)
             #expect(try store.send(.sample(2)) == unknown)
             #expect(try store.send(.sample(3)) == nil)
         }
@@ -78,6 +84,15 @@ import Testing
             try count(4, offer, .marketing, 45, of: subject)
             try count(5, offer, .marketing, 40, of: other)
         }
+        // Nor does one that had to wait for its morning.
+        try opened.write { transaction in
+            try transaction.countForward(
+                of: subject, type: sent, category: .transactional, at: .sample(50), send: .sample(1))
+        }
+        #expect(
+            try opened.read { try $0.forwards(of: subject, since: .sample(0), limit: 9) }.map(\.at) == [
+                .sample(40), .sample(30), .sample(20), .sample(10),
+            ])
         try opened.reopen()
         func counts(_ type: TypeID, _ typeSince: Int64?, _ category: Category, _ categorySince: Int64?) throws
             -> [Int]
@@ -191,6 +206,40 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `a told event is what was put last, of one person, until it is removed or older than its retention`(
+        _ kind: StoreUnderTest
+    ) throws {
+        let opened = try OpenStore(kind)
+        let (subject, other) = (SubjectID.sample(1), SubjectID.sample(2))
+        func told(_ number: Int, _ send: Int?, at seconds: Int64) -> ToldRecord {
+            ToldRecord(event: .sample(number), send: send.map { .sample($0) }, at: .sample(seconds))
+        }
+        func known(to person: SubjectID) throws -> [ToldRecord?] {
+            try opened.read { (store) throws in try (1...4).map { try store.told(.sample($0), to: person) } }
+        }
+        try opened.write { (transaction) throws in
+            try transaction.insertSend(.sample(9, subject: subject, at: .sample(10_000_000)))
+            for number in 1...3 { try transaction.putTold(told(number, 9, at: 5), to: subject) }
+            try transaction.putTold(told(2, nil, at: 19), to: other)
+            try transaction.putTold(told(4, 9, at: 19), to: other)
+        }
+        try opened.write { (transaction) throws in
+            try transaction.putTold(told(1, nil, at: 20), to: subject)
+            try transaction.removeTold(.sample(3), to: subject)
+            try transaction.removeTold(.sample(4), to: subject)
+        }
+        try opened.reopen()
+        #expect(try known(to: subject) == [told(1, nil, at: 20), told(2, 9, at: 5), nil, nil])
+        #expect(try known(to: other) == [nil, told(2, nil, at: 19), nil, told(4, 9, at: 19)])
+        #expect(try opened.prune(before: .sample(19)) == 1)
+        #expect(try known(to: subject) == [told(1, nil, at: 20), nil, nil, nil])
+        #expect(try opened.prune(before: .sample(20)) == 2)
+        #expect(try opened.prune(before: .sample(20)) == 0)
+        #expect(try known(to: subject) == [told(1, nil, at: 20), nil, nil, nil])
+        #expect(try known(to: other) == [nil, nil, nil, nil])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `rows from a future that was taken back hold up none that came after them`(_ kind: StoreUnderTest)
         throws
     {
@@ -239,8 +288,10 @@ import Testing
                 ).type
             }
         }
-        try opened.write { _ = try $0.prune(before: .sample(40)) }
-        #expect(try count() == 1)
+        for seconds in [40, 50] as [Int64] {
+            try opened.write { _ = try $0.prune(before: .sample(seconds)) }
+            #expect(try count() == 1)
+        }
         try opened.write { _ = try $0.prune(before: .sample(60)) }
         #expect(try count() == 0)
         #expect(try opened.read { try $0.send(.sample(1)) } == nil)

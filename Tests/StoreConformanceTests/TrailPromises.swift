@@ -42,6 +42,7 @@ import Testing
             #expect(try store.entryCount() == 600)
             // What is not in a full bundle of 256 is still held, so a restart can write that bundle again.
             #expect(try store.entries(from: 512, limit: 999).count == 88)
+            #expect(try store.entry(511) == nil && store.entry(512) != nil)
             #expect(try store.newestEntryTime() == .sample())
         }
         try opened.write { try $0.appendEntry(.sample(600)) }
