@@ -238,7 +238,9 @@ extension GateTransaction {
             $0.add(before)
             $0.add(Int64(prunedRowCountMax))
         }
+        // Numbers that are kept may be those of sends that are gone.
         sendNumbers = [:]
+        forgetOutbox()
         return count
     }
 
