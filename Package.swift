@@ -197,7 +197,10 @@ let package = Package(
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
         tests(
             "StoreConformanceTests",
-            ["GatewayPipeline", "GateVocabulary", "InMemoryStore", "OpenSSLCrypto", "SQLiteStore"]),
+            [
+                "GateTestKit", "GatewayPipeline", "GateVocabulary", "InMemoryStore", "OpenSSLCrypto",
+                "SQLiteStore",
+            ]),
         tests(
             "TrailDirectoryTests",
             ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "TrailDirectory"]),

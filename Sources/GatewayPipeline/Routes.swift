@@ -128,7 +128,7 @@ extension Gateway {
             read(context) { try $0.decisions(of: user, query) }
         case .addReceipt:
             context.reading(ReceiptBody.self) { body in
-                // The provider's word on a token changes the device of somebody it does not name.
+                // A receipt `unregistered` deactivates a device, and names no person.
                 edit(context, .change(nil)) { try $0.addReceipt(body, by: caller, at: $1).answer }
             }
 

@@ -132,6 +132,7 @@ extension GateTransaction {
         }
         forgetOutbox(message)
         sendNumbers[known.head.send] = known.sendNumber ?? sendNumbers[known.head.send]
+        // As by its id: a row that is not there is in no tally, and the integrity check names it.
         guard try gate.change(Self.removeNumber, { $0.add(known.number) }) == 1 else { return }
         tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }

@@ -2,7 +2,7 @@ package import GateVocabulary
 
 /// Numbers that look random and are the same on every machine for the same seed (SplitMix64, Steele,
 /// Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-package struct SeededNumbers: RandomNumberGenerator {
+package struct SeededNumbers: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     package init(seed: UInt64) { state = seed }

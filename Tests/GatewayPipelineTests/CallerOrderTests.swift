@@ -2,7 +2,6 @@ import CanonicalJSON
 import Dispatch
 import GateTestKit
 import GateVocabulary
-import InMemoryStore
 import SQLiteStore
 import Synchronization
 import Testing
@@ -132,7 +131,7 @@ import WireProtocol
     @Test(arguments: 1...200 as ClosedRange<UInt64>)
     func `nothing overtakes what its caller changed before, and else security goes first`(seed: UInt64) throws
     {
-        var random = SeededGenerator(seed: seed)
+        var random = SeededNumbers(seed: seed)
         let queue = OperationQueue(limits: EngineLimits())
         let users: [UserID] = ["u_1", "u_2"].map { UserID($0) }
         let asked = (0..<40).map { number in

@@ -1,7 +1,7 @@
 import CanonicalJSON
 import CompliancePolicy
+import GateTestKit
 import GateVocabulary
-import InMemoryStore
 import SQLiteStore
 import SendPlanning
 import Testing
@@ -13,7 +13,7 @@ import Testing
     private static let people = ["u_1", "u_2", "u_3"]
 
     /// Registers, changes, sends and forgets at random, in every way that changes what is known of somebody.
-    private func live(_ gate: GatewayHarness, acts: Int, _ random: inout SeededGenerator) async throws {
+    private func live(_ gate: GatewayHarness, acts: Int, _ random: inout SeededNumbers) async throws {
         var keys: [String] = []
         for number in 0..<acts {
             gate.clock.advance(seconds: Int64.random(in: 1...4_000, using: &random))
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    private func register(_ user: String, in gate: GatewayHarness, _ random: inout SeededGenerator)
+    private func register(_ user: String, in gate: GatewayHarness, _ random: inout SeededNumbers)
         async throws
     {
         var body: JSONObject = [
@@ -90,7 +90,7 @@ import Testing
     }
 
     private func put(
-        _ device: String, of user: String, in gate: GatewayHarness, _ random: inout SeededGenerator
+        _ device: String, of user: String, in gate: GatewayHarness, _ random: inout SeededNumbers
     ) async throws {
         var body: JSONObject = [
             "platform": .string(["ios", "android"].randomElement(using: &random)!), "app": "no.getdrop.app",
@@ -120,7 +120,7 @@ import Testing
         seed: UInt64
     ) async throws {
         let gate = try GatewayHarness()
-        var random = SeededGenerator(seed: seed)
+        var random = SeededNumbers(seed: seed)
         try await live(gate, acts: 250, &random)
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
         let (fold, differences) = try Self.fold(entries, gate.policy)

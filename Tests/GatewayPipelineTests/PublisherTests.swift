@@ -65,6 +65,18 @@ private final class ScriptedLibrary: TrailLibrary {
 
     private func wait(_ semaphore: DispatchSemaphore) async { await Task.detached { semaphore.wait() }.value }
 
+    /// From here on each integration signals the first and waits for the second.
+    private func holdIntegration() -> (entered: DispatchSemaphore, release: DispatchSemaphore) {
+        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        library.willIntegrate.withLock {
+            $0 = {
+                entered.signal()
+                release.wait()
+            }
+        }
+        return (entered, release)
+    }
+
     @Test func `entries are marked as published after their checkpoint, and once`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
@@ -103,13 +115,7 @@ private final class ScriptedLibrary: TrailLibrary {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
         library.fail("publish", [failure, failure, failure])
-        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        library.willIntegrate.withLock {
-            $0 = {
-                entered.signal()
-                release.wait()
-            }
-        }
+        let (entered, release) = holdIntegration()
         let publisher = publisher(of: gate)
         publisher.start()
         for attempt in 0..<4 {
@@ -179,13 +185,7 @@ private final class ScriptedLibrary: TrailLibrary {
     @Test func `what is committed while others are published has waited since then`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
-        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        library.willIntegrate.withLock {
-            $0 = {
-                entered.signal()
-                release.wait()
-            }
-        }
+        let (entered, release) = holdIntegration()
         let publisher = publisher(of: gate)
         publisher.start()
         await wait(entered)

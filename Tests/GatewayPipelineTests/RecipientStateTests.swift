@@ -50,7 +50,7 @@ import Testing
             var state = RecipientState(Self.subject)
             for (index, event) in events.enumerated() {
                 let earlier = Array(events[..<index])
-                state.apply(.consent(event), countingFrom: ConsentLedger.moment(of: event, in: earlier))
+                #expect(state.apply(event, after: earlier).sequence == Int64(index + 1))
                 #expect(state.consentCount == Int64(index + 1))
                 #expect(state.words == ConsentLedger.words(in: Array(events[...index])))
             }

@@ -12,18 +12,26 @@ import WireProtocol
 
 /// A producer that lost an answer asks again.
 @Suite struct RepeatTests {
-    @Test func `a repeat of a published send is answered without holding up anybody else's`() async throws {
-        let gate = try GatewayHarness()
-        try await gate.register("u_1")
+    /// Sends `p0` to `p256`: enough for a full bundle, which the store lets go of once it is published.
+    ///
+    /// - Returns: The body of `p0`, and its answer.
+    private func publishBundle(
+        of gate: GatewayHarness
+    ) async throws -> (promo: JSONObject, first: GatewayHarness.Reply) {
         let promo = try await gate.promo("p0", to: "u_1")
         let first = try await gate.call("marketing", "POST", "/v1/sends", promo)
-        // Enough for a full bundle: the store lets go of it once it is published.
         for number in 1...256 {
             var other = promo
             other["id"] = .string("p\(number)")
             _ = try await gate.call("marketing", "POST", "/v1/sends", other)
         }
         try gate.publishAll()
+        return (promo, first)
+    }
+
+    /// From here on each read of the published tree signals the first and waits for the second.
+    private func holdDisk(of gate: GatewayHarness) -> (reading: DispatchSemaphore, release: DispatchSemaphore)
+    {
         let (reading, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         gate.library.willRead.withLock {
             $0 = {
@@ -31,6 +39,14 @@ import WireProtocol
                 release.wait()
             }
         }
+        return (reading, release)
+    }
+
+    @Test func `a repeat of a published send is answered without holding up anybody else's`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let (promo, first) = try await publishBundle(of: gate)
+        let (reading, release) = holdDisk(of: gate)
         // Both threads that are everybody's stand before the disk.
         async let again = gate.call("marketing", "POST", "/v1/sends", promo)
         async let status = gate.call(
@@ -53,20 +69,8 @@ import WireProtocol
         try await gate.register("u_1")
         let alert = try await gate.example("security.new_login", "s1", to: "u_1", as: "security")
         let first = try await gate.call("security", "POST", "/v1/sends", alert)
-        let promo = try await gate.promo("p0", to: "u_1")
-        for number in 0...256 {
-            var other = promo
-            other["id"] = .string("p\(number)")
-            _ = try await gate.call("marketing", "POST", "/v1/sends", other)
-        }
-        try gate.publishAll()
-        let (reading, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        gate.library.willRead.withLock {
-            $0 = {
-                reading.signal()
-                release.wait()
-            }
-        }
+        let (promo, _) = try await publishBundle(of: gate)
+        let (reading, release) = holdDisk(of: gate)
         // A flood of repeats: two at the disk, the others behind them.
         let flood = Task {
             try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -93,21 +97,8 @@ import WireProtocol
     {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
-        let promo = try await gate.promo("p0", to: "u_1")
-        let first = try await gate.call("marketing", "POST", "/v1/sends", promo)
-        for number in 1...256 {
-            var other = promo
-            other["id"] = .string("p\(number)")
-            _ = try await gate.call("marketing", "POST", "/v1/sends", other)
-        }
-        try gate.publishAll()
-        let (reading, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        gate.library.willRead.withLock {
-            $0 = {
-                reading.signal()
-                release.wait()
-            }
-        }
+        let (promo, first) = try await publishBundle(of: gate)
+        let (reading, release) = holdDisk(of: gate)
         let path = "/v1/sends/\(try #require(first["send_id"]))"
         let refused = Alarms()
         // Two stand before the disk, and then the room for one caller fills up.

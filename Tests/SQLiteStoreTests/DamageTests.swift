@@ -387,7 +387,7 @@ extension RecipientState {
             .deviceKey(.full, proof: nil), .consent(.full), .preference(.full),
             .permissionPrompt(prompt, action: .answered),
         ]
-        for change in changes { state.apply(change, countingFrom: .sample) }
+        for change in changes { state.apply(change) }
         return state
     }
 }

@@ -11,7 +11,7 @@ import WireProtocol
 
 @testable import GatewayPipeline
 
-extension SeededGenerator {
+extension SeededNumbers {
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
     /// Whether something happens that happens once in so many times.
     mutating func onceIn(_ count: Int) -> Bool { below(count) == 0 }
@@ -20,11 +20,11 @@ extension SeededGenerator {
 
 /// Ids and clocks that a seed decides.
 final class SimulatedWorld: Clock, IdentifierSource {
-    private let dice: Mutex<SeededGenerator>
+    private let dice: Mutex<SeededNumbers>
     private let clock = Mutex(
         ClockReading(wall: Instant(milliseconds: 1_795_260_000_000), uptime: 1_000_000, boot: "first"))
 
-    init(seed: UInt64) { dice = Mutex(SeededGenerator(seed: seed)) }
+    init(seed: UInt64) { dice = Mutex(SeededNumbers(seed: seed)) }
 
     func randomBytes16() throws -> (high: UInt64, low: UInt64) {
         dice.withLock { ($0.next(), $0.next()) }

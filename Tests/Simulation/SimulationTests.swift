@@ -75,7 +75,7 @@ struct Simulation {
     private let parts: SimulatedGateway.Parts
     private let trouble: Trouble
     private let policies: [CompiledPolicy]
-    private var dice: SeededGenerator
+    private var dice: SeededNumbers
     private var policy: CompiledPolicy
     private var gate: SimulatedGateway
     private(set) var broken: [String] = []
@@ -118,7 +118,7 @@ struct Simulation {
     }
 
     init(seed: UInt64, parts: SimulatedGateway.Parts) throws {
-        dice = SeededGenerator(seed: seed)
+        dice = SeededNumbers(seed: seed)
         world = SimulatedWorld(seed: seed &* 77)
         self.parts = parts
         let trouble = Trouble()

@@ -1,3 +1,4 @@
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
@@ -211,7 +212,7 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `the kept depth equals a count of the rows after any history`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        var generator = SeededGenerator(seed: 20_260_302)
+        var generator = SeededNumbers(seed: 20_260_302)
         var waiting: [Int: OutboxRecord] = [:]
         for round in 0..<30 {
             let before = waiting

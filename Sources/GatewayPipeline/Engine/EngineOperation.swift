@@ -45,8 +45,8 @@ package enum CallerOrder: Sendable, Hashable {
     case free
     /// A send to this person: after the changes of them that were asked for before it.
     case send(UserID)
-    /// A change of this person, or, `nil`, of somebody it does not name (a key that is revoked by its id): after the
-    /// sends and changes before it.
+    /// A change of this person's state; `nil` where the request names no person (a key is revoked by its id). It comes
+    /// after the sends and changes before it.
     case change(UserID?)
 }
 

@@ -16,7 +16,7 @@ final class OperationQueue: Sendable {
         var security: [any EngineOperation] = []
         var general: [any EngineOperation] = []
         var countByCaller: [CallerName: Int] = [:]
-        /// What waits in the general lane, by whom and about whom.
+        /// Counts of the general lane's operations, by caller and by the person they concern.
         var ordered: [CallerName: [UserID?: Ordered]] = [:]
         var isClosed = false
         var count: Int { security.count + general.count }
@@ -52,7 +52,7 @@ final class OperationQueue: Sendable {
         }
     }
 
-    /// What one caller has waiting about one person, or, under `nil`, about somebody it does not name.
+    /// Counts of one caller's waiting operations that concern one person; those that name no person are under `nil`.
     private struct Ordered: Equatable {
         var sendCount = 0
         var changeCount = 0

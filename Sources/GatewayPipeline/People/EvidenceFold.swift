@@ -7,10 +7,10 @@ package import SendPlanning
 
 /// Everybody's evidence as the trail alone tells it: entries applied one by one to nothing.
 ///
-/// The same ``RecipientState/apply(_:countingFrom:)`` that a step uses, so what an auditor gets here is what the gateway
+/// The same ``RecipientState/apply(_:)`` that a step uses, so what an auditor gets here is what the gateway
 /// decided on. What no entry holds is not in it: names, tokens, numbers, public keys, texts.
 package struct EvidenceFold {
-    /// By pseudonym; nobody who was erased.
+    /// By pseudonym, without erased people.
     package private(set) var people: [SubjectID: RecipientState] = [:]
     private var ledgers: [SubjectID: [ConsentEvent]] = [:]
     /// Oldest first.
@@ -59,11 +59,9 @@ package struct EvidenceFold {
 
     private mutating func apply(_ change: PersonChange, to subject: SubjectID) {
         var state = people[subject] ?? RecipientState(subject)
-        if case .consent(var event) = change {
-            state.apply(
-                change, countingFrom: ConsentLedger.moment(of: event, in: ledgers[subject, default: []]))
-            event.sequence = state.consentCount
-            ledgers[subject, default: []].append(event)
+        if case .consent(let event) = change {
+            let placed = state.apply(event, after: ledgers[subject, default: []])
+            ledgers[subject, default: []].append(placed)
         } else {
             state.apply(change)
         }
@@ -144,7 +142,7 @@ extension EvidenceFold {
             subject: Subject(id: subject, tagKey: Self.noKey), record: record, state: state)
     }
 
-    /// Nobody's tags are made here.
+    /// The fold makes no tags, so it needs no person's key.
     private static let noKey = SecretBytes(copying: [UInt8](repeating: 0, count: Subject.tagKeyByteCount))
 
     /// Whether a send went wherever it had to be decided: to the destination it names, or to each there is.

@@ -4,7 +4,7 @@ package import GateVocabulary
 
 /// A change of what is held of one person, as one entry of the trail records it.
 ///
-/// ``RecipientState/apply(_:countingFrom:)`` is the only way a state changes. Made by a step, a change holds private values beside the
+/// ``RecipientState/apply(_:)`` is the only way a state changes. Made by a step, a change holds private values beside the
 /// evidence (a token, a number, a name); read back from an entry, it holds the evidence alone, and everything that is
 /// decided on is the same.
 package enum PersonChange: Hashable, Sendable {
@@ -19,8 +19,8 @@ package enum PersonChange: Hashable, Sendable {
     /// The operating system asked, or was answered; the answer is the device's permission from then on.
     case permissionPrompt(PermissionPrompt, action: PromptAction)
     case deviceKey(DeviceKeyRecord, proof: Proof?)
-    /// A key that was never proved gives its place to a newer one, and nothing is known of it any more: whoever registers
-    /// and never answers must not grow what is kept of a person.
+    /// An unproved key is deleted to make room for a newer one: registrations that are never proved must not grow a
+    /// person's state.
     case deviceKeyForgotten(DeviceKeyRecord)
     case consent(ConsentEvent)
     case preference(PreferenceRecord)

@@ -48,10 +48,8 @@ package struct RecipientState: Hashable, Sendable {
 
     /// Applies one change: the only way a state becomes another.
     ///
-    /// - Parameters:
-    ///   - change: With private values where a step made it; without them where an entry was read back.
-    ///   - moment: From when a word of consent counts; see ``ConsentLedger/moment(of:in:)``. Needed for a consent alone.
-    package mutating func apply(_ change: PersonChange, countingFrom moment: Instant? = nil) {
+    /// - Parameter change: With private values where a step made it; without them where an entry was read back.
+    package mutating func apply(_ change: PersonChange) {
         switch change {
         case .recipient(var record, _):
             record.registeredAt = self.record?.registeredAt ?? record.registeredAt
@@ -76,14 +74,27 @@ package struct RecipientState: Hashable, Sendable {
             keys.replace(key) { $0.key == key.key }
         case .deviceKeyForgotten(let key): keys.removeAll { $0.key == key.key }
         case .consent(let event):
-            consentCount += 1
-            words.hear(event, at: consentCount, moment: moment ?? event.eventTime)
+            apply(event, after: [])
         case .preference(let choice):
             // The one that arrives last is in force, whatever its time says.
             choiceCount += 1
             preferences.removeAll { $0.isSameChoice(as: choice) }
             preferences.append(choice)
         }
+    }
+
+    /// Applies the next event of the consent ledger.
+    ///
+    /// - Parameter ledger: The events before it; needed only for a withdrawal that names one of them
+    ///   (``ConsentLedger/moment(of:in:)``).
+    /// - Returns: The event with its position.
+    @discardableResult
+    package mutating func apply(_ event: ConsentEvent, after ledger: [ConsentEvent]) -> ConsentEvent {
+        consentCount += 1
+        words.hear(event, at: consentCount, moment: ConsentLedger.moment(of: event, in: ledger))
+        var event = event
+        event.sequence = consentCount
+        return event
     }
 
     private static func put<Record>(

@@ -89,11 +89,9 @@ package final class StepView: RecordReading {
     package func apply(_ change: PersonChange, to subject: SubjectID) throws {
         var state = try state(of: subject) ?? RecipientState(subject)
         switch change {
-        case .consent(var event):
+        case .consent(let event):
             let earlier = event.withdraws == nil ? [] : try consentEvents(of: subject)
-            state.apply(change, countingFrom: ConsentLedger.moment(of: event, in: earlier))
-            event.sequence = state.consentCount
-            self.change.consents.append(event)
+            self.change.consents.append(state.apply(event, after: earlier))
         case .preference(let choice):
             state.apply(change)
             self.change.choices.append((choice, state.choiceCount))
