@@ -77,31 +77,46 @@ let package = Package(
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("KeyLifecycle"),
 
-        // Layer 2: everything known becomes everything to do.
+        // Layer 2: everything known becomes everything to do; one person as one value.
         module(
             "SendPlanning",
             [
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
                 "SealedFormat",
             ]),
+        module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
 
-        // Layer 3: the steps once, in order; the ports they need; one way to speak over a Unix socket.
+        // Layer 3: every command as a pure step; replay from genesis.
+        module(
+            "GateSteps",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
+                "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
+                "WireProtocol",
+            ]),
+
+        // Layer 4: the engine, the ports it needs, a route's way to its step; one way to speak over a Unix socket.
         module(
             "GatewayPipeline",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
-                "OpenSSLCrypto", "PayloadSealing", "SealedFormat", "SendPlanning", "WireProtocol",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateVocabulary",
+                "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
+                "SendPlanning", "WireProtocol",
             ]),
-        module("UnixHTTPClient", ["GateVocabulary", nio, nioPosix, nioHTTP1]),
+        module("UnixHTTPClient", [nio, nioPosix, nioHTTP1]),
 
-        // Layer 4: the world, each room named for what it touches.
+        // Layer 5: the world, each room named for what it touches.
         module(
             "UnixSocketEndpoint",
-            ["GatewayPipeline", "GateVocabulary", nio, nioPosix, nioHTTP1, logging, lifecycle]),
+            [
+                "GatewayPipeline", "GateVocabulary", nio, nioPosix, nioHTTP1,
+                logging, lifecycle,
+            ]),
         module(
             "SQLiteStore",
             [
-                "AuditTrail", "CSQLite", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
+                "AuditTrail", "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
+                "RecipientModel",
             ]),
         module("TrailDirectory", ["AuditTrail", "GateVocabulary", "OpenSSLCrypto"]),
         module(
@@ -113,21 +128,24 @@ let package = Package(
         module("KeyFiles", ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto"]),
         module(
             "DeliveryRelay",
-            ["CanonicalJSON", "GatewayPipeline", "GateVocabulary", "UnixHTTPClient", logging, lifecycle]),
+            [
+                "CanonicalJSON", "GatewayPipeline", "GateSteps", "GateVocabulary",
+                "UnixHTTPClient", logging, lifecycle,
+            ]),
 
         // Outside the house: what other teams link.
         module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"]),
         module("SealedPush", ["SealedFormat", .product(name: "Crypto", package: "swift-crypto")]),
 
-        // Layer 5: the one binary.
+        // Layer 6: the one binary.
         .executableTarget(
             name: "sendgate",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline",
-                "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing",
-                "PolicyFiles",
-                "SealedFormat", "SealedPush", "SendPlanning", "SQLiteStore", "TrailDirectory",
-                "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol", logging, lifecycle,
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GateSteps",
+                "GateVocabulary", "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto",
+                "PayloadSealing", "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush",
+                "SendPlanning", "SQLiteStore", "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint",
+                "WireProtocol", logging, lifecycle,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -167,39 +185,41 @@ let package = Package(
         tests(
             "GatewayPipelineTests",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing", "PolicyFiles",
-                "SealedPush",
-                "SendPlanning", "SQLiteStore", "WireProtocol",
-                .product(name: "Crypto", package: "swift-crypto"),
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
+                "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
+                "PolicyFiles", "RecipientModel", "SealedPush", "SendPlanning", "SQLiteStore",
+                "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
             ]),
         tests(
             "UnixSocketEndpointTests",
             [
-                "GatewayPipeline", "GateVocabulary", "UnixSocketEndpoint", nio, nioHTTP1, logging, lifecycle,
+                "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint",
+                nio, nioHTTP1, logging, lifecycle,
             ]),
         tests(
             "SQLiteStoreTests",
             [
-                "CSQLite", "GateTestKit", "GatewayPipeline", "GateVocabulary", "InMemoryStore",
-                "OpenSSLCrypto",
-                "SQLiteStore",
+                "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline",
+                "InMemoryStore", "OpenSSLCrypto", "RecipientModel", "SQLiteStore",
             ]),
         .target(
-            name: "InMemoryStore", dependencies: ["GatewayPipeline", "GateVocabulary", "OpenSSLCrypto"],
+            name: "InMemoryStore",
+            dependencies: [
+                "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto", "RecipientModel",
+            ],
             path: "Tests/InMemoryStore", swiftSettings: strict + optimized),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GatewayPipeline",
-                "GateVocabulary", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing", "PolicyFiles",
-                "SendPlanning", "WireProtocol",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
+                "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
+                "PolicyFiles", "RecipientModel", "SendPlanning", "WireProtocol",
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
         tests(
             "StoreConformanceTests",
             [
-                "GateTestKit", "GatewayPipeline", "GateVocabulary", "InMemoryStore", "OpenSSLCrypto",
-                "SQLiteStore",
+                "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline", "InMemoryStore",
+                "OpenSSLCrypto", "RecipientModel", "SQLiteStore",
             ]),
         tests(
             "TrailDirectoryTests",
@@ -209,16 +229,22 @@ let package = Package(
         tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
         tests(
             "DeliveryRelayTests",
-            ["CanonicalJSON", "DeliveryRelay", "GatewayPipeline", "GateVocabulary", logging]),
+            [
+                "CanonicalJSON", "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", logging,
+            ]),
         tests(
             "SendgateClientTests",
-            ["CanonicalJSON", "GatewayPipeline", "SendgateClient", "UnixSocketEndpoint", logging]),
+            [
+                "CanonicalJSON", "GatewayPipeline", "SendgateClient",
+                "UnixSocketEndpoint", logging,
+            ]),
         tests(
             "SendgateCommandTests",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GatewayPipeline",
-                "GateTestKit", "GateVocabulary", "KeyFiles", "OpenSSLCrypto", "PolicyFiles", "sendgate",
-                "TrailDirectory", "UnixSocketEndpoint", "WireProtocol", logging,
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GateSteps",
+                "GateTestKit", "GateVocabulary", "GatewayPipeline", "KeyFiles", "OpenSSLCrypto",
+                "PolicyFiles", "RecipientModel", "sendgate", "TrailDirectory", "UnixSocketEndpoint",
+                "WireProtocol", logging,
             ]),
         tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
         tests(

@@ -64,7 +64,8 @@ extension EntrySchema {
                         required: ["channel": code, "critical": .boolean],
                         optional: [
                             "collapse_tag": tag, "deep_link_tag": tag, "destination_tag": tag,
-                            "fallback_for": .uuid, "id_tag": tag, "locale": .text(byteCountMax: 35),
+                            "event_tags": .object(eventTags), "fallback_for": .uuid, "id_tag": tag,
+                            "locale": .text(byteCountMax: 35),
                             "ttl_seconds": count, "type": typeName, "type_byte_count": count,
                             "type_tag": tag,
                         ])),
@@ -91,7 +92,8 @@ extension EntrySchema {
             ], optional: ["status": .integer(100...599)]),
         .cancel: EntryMembers(required: ["caller": .name, "send_id": .uuid, "withdrawn": count]),
         .acknowledgement: EntryMembers(required: [
-            "caller": .name, "event": tag, "subject": tag, "type": typeName, "withdrawn": count,
+            "caller": .name, "event_tags": .object(eventTags), "subject": tag, "type": typeName,
+            "withdrawn": count,
         ]),
         .mandatoryUnreached: EntryMembers(required: [
             "must_go_by": .text(byteCountMax: 256), "policy": digest, "send_id": .uuid,
@@ -160,6 +162,9 @@ extension EntrySchema {
 
     /// A pseudonym, a key id or a keyed tag.
     private static let tag = EntryShape.hexadecimal(byteCount: 16)
+    /// What one event is marked by on each channel it may be told on.
+    private static let eventTags = EntryMembers(
+        required: [:], optional: ["email": tag, "push": tag, "sms": tag])
     private static let digest = EntryShape.hexadecimal(byteCount: 32)
     /// Who approved the bundle, as which role; empty when nobody did. Three roles with up to 64 keys each.
     private static let approvals = EntryShape.array(

@@ -1,4 +1,5 @@
-package import GatewayPipeline
+package import GateSteps
+import GatewayPipeline
 package import GateVocabulary
 
 /// When to try one message again. Knows no socket, store or clock.

@@ -1,5 +1,6 @@
 import CanonicalJSON
-package import GatewayPipeline
+package import GateSteps
+import GatewayPipeline
 import GateVocabulary
 
 /// The body of `POST /v1/deliveries`: what the delivery layer is given, and one line of a `file` hop.

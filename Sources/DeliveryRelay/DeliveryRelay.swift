@@ -1,3 +1,4 @@
+package import GateSteps
 package import GatewayPipeline
 import GateVocabulary
 package import Logging

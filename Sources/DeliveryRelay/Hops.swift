@@ -1,5 +1,6 @@
 import Foundation
-package import GatewayPipeline
+package import GateSteps
+import GatewayPipeline
 import GateVocabulary
 import Glibc
 import Synchronization

@@ -1,4 +1,5 @@
-package import GatewayPipeline
+package import GateSteps
+import GatewayPipeline
 import GateVocabulary
 import Synchronization
 import UnixHTTPClient

@@ -1,3 +1,4 @@
+import GateSteps
 import SendPlanning
 import CompliancePolicy
 import GateVocabulary
@@ -124,9 +125,12 @@ package final class Gateway: RequestHandler {
             let lane = EngineLane(of: attested, under: policy.current)
             engine.submit(
                 SendOperation(
-                    request: request, attested: attested, peer: peer,
-                    idHash: surroundings.keys.idHash(request.id, of: caller),
-                    contentMAC: surroundings.keys.contentMAC(read.canonicalContent),
+                    send: SendStep(
+                        request: request, attested: attested,
+                        peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
+                        idHash: surroundings.settings.index.idHash(request.id, of: caller),
+                        contentMAC: surroundings.settings.index.contentMAC(read.canonicalContent),
+                        isSecurity: lane == .security),
                     lane: lane, isStreamLine: isStreamLine, readers: readers,
                     entryBytes: { [store, surroundings] in try surroundings.entry($0, in: store) },
                     noteDamage: { [store] in store.note($0) }, reply: reply))

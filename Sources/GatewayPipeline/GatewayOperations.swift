@@ -1,6 +1,7 @@
 import CanonicalJSON
 import AuditTrail
 package import CompliancePolicy
+import GateSteps
 package import GateVocabulary
 package import WireProtocol
 

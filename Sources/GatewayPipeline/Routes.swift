@@ -1,5 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
+import GateSteps
 import GateVocabulary
 import KeyLifecycle
 import WireProtocol

@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import GateSteps
 import GateVocabulary
 
 /// Peers that match no caller, by uid.

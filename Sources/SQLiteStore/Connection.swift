@@ -1,5 +1,6 @@
 import CSQLite
 import Foundation
+import GateSteps
 import GatewayPipeline
 import OpenSSLCrypto
 

@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 /// What is recorded of a person event by event. The values are stored: append only.
 enum LedgerKind: Int64 {

@@ -1,4 +1,5 @@
 import AuditTrail
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto

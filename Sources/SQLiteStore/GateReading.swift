@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 /// One consistent snapshot of both databases, for the length of one `read` or `write`.
 ///

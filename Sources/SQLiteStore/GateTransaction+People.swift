@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 extension GateTransaction {
     private static let insertPerson = StatementText("person", "INSERT INTO person VALUES (?, ?, ?)")

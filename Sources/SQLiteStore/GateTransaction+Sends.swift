@@ -1,3 +1,4 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 

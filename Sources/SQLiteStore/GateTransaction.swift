@@ -1,6 +1,8 @@
 import Dispatch
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 /// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.

@@ -1,4 +1,5 @@
 import Foundation
+import GateSteps
 import GatewayPipeline
 
 /// Walks over every row of one table in the order of its key and holds each against its code, and all of them against

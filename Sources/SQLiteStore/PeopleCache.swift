@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 /// The newest of what was looked up, a bounded number of it.
 ///

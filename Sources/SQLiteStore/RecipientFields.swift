@@ -1,5 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 // How a person's state lies in its sealed column. The version is the first byte; a changed order is a new version.
 

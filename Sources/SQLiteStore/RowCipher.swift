@@ -1,3 +1,4 @@
+import GateSteps
 import GatewayPipeline
 package import OpenSSLCrypto
 import Synchronization

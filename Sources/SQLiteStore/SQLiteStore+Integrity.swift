@@ -1,5 +1,7 @@
+package import GateSteps
 import GateVocabulary
-package import GatewayPipeline
+import GatewayPipeline
+import RecipientModel
 
 extension SQLiteStore {
     /// Tables that everything else hangs on: what is wrong with them stops a start.
@@ -333,7 +335,7 @@ extension SQLiteStore {
                 sealedFields: try mappings.cipher.open(
                     row.byteArray(), in: SendColumns.send,
                     row: SendColumns.sendRow(record, caller: callerNumber)))
-            return GateKeys.idHash(details.requestID, of: caller, under: mappings.index)
+            return IndexKey.idHash(details.requestID, of: caller, under: mappings.index)
         }
         guard let hash else { return nil }
         let fits = try gate.first(Self.hashFits) {

@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 // How each record's private fields lie in its sealed column. The version is the first byte; a changed
 // order is a new version, and old rows are read by the old order until they are written again.

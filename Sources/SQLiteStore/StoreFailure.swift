@@ -1,4 +1,5 @@
 import CSQLite
+import GateSteps
 import GatewayPipeline
 
 /// The caller's picture of a row is wrong: it is there already and must be the only one, or it is not there

@@ -1,3 +1,4 @@
+import GateSteps
 import GatewayPipeline
 import Glibc
 

@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 /// A closed list of values whose position is what the files hold.
 ///

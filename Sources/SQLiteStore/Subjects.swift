@@ -1,7 +1,9 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import Glibc
 import OpenSSLCrypto
+import RecipientModel
 
 /// Reading and writing `subjects.db`: who is who.
 ///

@@ -2,6 +2,7 @@ import AuditTrail
 import CompliancePolicy
 import DeliveryRelay
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyFiles

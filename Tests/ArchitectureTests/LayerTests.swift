@@ -12,12 +12,13 @@ import Testing
         "GateVocabulary": 0, "SealedFormat": 0, "OpenSSLCrypto": 0,
         "WireProtocol": 1, "CompliancePolicy": 1, "PayloadComposition": 1, "PayloadSealing": 1,
         "AuditTrail": 1, "KeyLifecycle": 1,
-        "SendPlanning": 2,
-        "GatewayPipeline": 3, "UnixHTTPClient": 3,
-        "UnixSocketEndpoint": 4, "SQLiteStore": 4, "TrailDirectory": 4, "PolicyFiles": 4, "KeyFiles": 4,
-        "DeliveryRelay": 4,
-        "SendgateClient": 4, "SealedPush": 4,
-        "sendgate": 5,
+        "SendPlanning": 2, "RecipientModel": 2,
+        "GateSteps": 3,
+        "GatewayPipeline": 4, "UnixHTTPClient": 4,
+        "UnixSocketEndpoint": 5, "SQLiteStore": 5, "TrailDirectory": 5, "PolicyFiles": 5, "KeyFiles": 5,
+        "DeliveryRelay": 5,
+        "SendgateClient": 5, "SealedPush": 5,
+        "sendgate": 6,
     ]
 
     /// Headers of C libraries: no Swift in them, and ``outside`` says who may use each.
@@ -41,7 +42,8 @@ import Testing
         "Logging": ["UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate", "SQLiteStore"],
         "FoundationEssentials": ["SealedPush"],
         "Foundation": [
-            "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory",
+            "GateSteps", "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore",
+            "TrailDirectory",
             "PolicyFiles", "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
         ],
         "Dispatch": [
@@ -107,11 +109,33 @@ import Testing
 
     @Test func `the manifest names exactly what the sources import`() throws {
         let manifest = try String(contentsOf: Self.root.appending(path: "Package.swift"), encoding: .utf8)
-        for module in Self.floors.keys where !Self.systemModules.contains(module) && module != "sendgate" {
-            #expect(
-                manifest.contains("module(\n            \"\(module)\"")
-                    || manifest.contains("module(\"\(module)\""))
+        let declaration = /module\(\s*"(\w+)"(?:,\s*\[(?<dependencies>[^\]]*)\])?\s*\)/
+        var declared: [String: Set<String>] = [:]
+        for match in manifest.matches(of: declaration) {
+            let names = (match.output.dependencies ?? "").matches(of: /"(\w+)"/).map { String($0.1) }
+            declared[String(match.output.1)] = Set(names).intersection(Self.floors.keys)
         }
+        for module in Self.floors.keys where !Self.systemModules.contains(module) && module != "sendgate" {
+            let imported = Self.sources.filter { $0.module == module }.flatMap(\.imports)
+            #expect(declared[module] == Set(imported).intersection(Self.floors.keys), "\(module)")
+        }
+    }
+
+    /// A step gets time, ids, zones of a person and keys' public halves from its caller; what it may not do otherwise it
+    /// cannot do here at all.
+    @Test func `steps reach neither clock, randomness, thread nor process`() throws {
+        let forbidden =
+            /\b(?:SystemRandomNumberGenerator|ProcessInfo|FileManager|FileHandle|Thread|Task|Mutex|Dispatch\w*|Clock|Logger|getenv|geteuid|getpid|gettimeofday|clock_gettime|SecureRandom)\(|\bDate\(\)|\.random\(/
+        var count = 0
+        for (module, file, imports) in Self.sources where ["GateSteps", "RecipientModel"].contains(module) {
+            count += 1
+            #expect(!imports.contains("Foundation") || file == "GateSteps/LocalTime.swift", "\(file)")
+            let text = try String(
+                contentsOf: Self.root.appending(path: "Sources/\(file)"), encoding: .utf8)
+            let found = text.split(separator: "\n").filter { !$0.contains("///") && $0.contains(forbidden) }
+            #expect(found.isEmpty, "\(file)")
+        }
+        #expect(count > 30)
     }
 
     @Test func `every error that leaves its module says itself in words`() throws {

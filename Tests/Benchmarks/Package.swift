@@ -48,16 +48,26 @@ let package = Package(
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
                 "SealedFormat",
             ]),
+        room("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        room(
+            "GateSteps",
+            [
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
+                "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
+                "WireProtocol",
+            ]),
         room(
             "GatewayPipeline",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
-                "OpenSSLCrypto", "PayloadSealing", "SealedFormat", "SendPlanning", "WireProtocol",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateVocabulary",
+                "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
+                "SendPlanning", "WireProtocol",
             ]),
         room(
             "SQLiteStore",
             [
-                "CSQLite", "GatewayPipeline", "GateVocabulary", "OpenSSLCrypto",
+                "CSQLite", "GatewayPipeline", "GateSteps", "GateVocabulary", "OpenSSLCrypto",
+                "RecipientModel",
             ]),
         room(
             "PolicyFiles",
@@ -69,8 +79,9 @@ let package = Package(
         .executableTarget(
             name: "GateBenchmarks",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GatewayPipeline", "GateTestKit",
-                "GateVocabulary",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GatewayPipeline", "GateSteps",
+                "GateTestKit",
+                "GateVocabulary", "RecipientModel",
                 "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "SealedFormat", "SendPlanning",
                 "SQLiteStore",
             ], swiftSettings: strict),

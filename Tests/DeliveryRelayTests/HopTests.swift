@@ -1,6 +1,7 @@
 import CanonicalJSON
 import DeliveryRelay
 import Foundation
+import GateSteps
 import Glibc
 import GateVocabulary
 import GatewayPipeline

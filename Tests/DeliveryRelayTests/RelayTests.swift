@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import DeliveryRelay
+@testable import GateSteps
 @testable import GatewayPipeline
 
 /// An outbox in memory: what waits in each lane, what was claimed and what was reported.

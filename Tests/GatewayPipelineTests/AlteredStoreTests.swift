@@ -1,5 +1,6 @@
 import CanonicalJSON
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline

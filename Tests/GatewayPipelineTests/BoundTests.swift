@@ -7,7 +7,9 @@ import SQLiteStore
 import Synchronization
 import Testing
 
+@testable import GateSteps
 @testable import GatewayPipeline
+@testable import RecipientModel
 
 /// One operation that only waits.
 private struct IdleOperation: EngineOperation {

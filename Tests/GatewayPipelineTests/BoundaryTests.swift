@@ -1,9 +1,11 @@
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 import SQLiteStore
 import Testing
 

@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 import WireProtocol
 
+@testable import GateSteps
 @testable import GatewayPipeline
 
 /// What one caller asks for without waiting for answers happens in the order it was asked.

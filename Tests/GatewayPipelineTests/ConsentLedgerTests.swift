@@ -2,7 +2,9 @@ import GateTestKit
 import GateVocabulary
 import Testing
 
+@testable import GateSteps
 @testable import GatewayPipeline
+@testable import RecipientModel
 
 @Suite struct ConsentLedgerTests {
     static let subject = SubjectID(high: 1, low: 1)

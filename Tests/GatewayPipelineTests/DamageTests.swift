@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import WireProtocol
 
+@testable import GateSteps
 @testable import GatewayPipeline
 @testable import SQLiteStore
 

@@ -1,9 +1,11 @@
 import CanonicalJSON
 import Dispatch
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
+import RecipientModel
 import SQLiteStore
 import SealedPush
 import Testing

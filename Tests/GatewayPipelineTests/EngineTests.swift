@@ -9,7 +9,9 @@ import SQLiteStore
 import Synchronization
 import Testing
 
+@testable import GateSteps
 @testable import GatewayPipeline
+@testable import RecipientModel
 
 /// Runs `act` inside a batch, between the operations around it.
 private struct ActOperation: EngineOperation {
@@ -239,7 +241,7 @@ extension GatewayHarness {
         let gate = try GatewayHarness()
         let label = Array("sendgate/content/v1".utf8) + [0]
         let expected = HMACKey(gate.keys.index).authenticate(label + [1, 2])
-        #expect(gate.gateway.surroundings.keys.contentMAC([1, 2]) == expected)
+        #expect(gate.gateway.surroundings.settings.index.contentMAC([1, 2]) == expected)
     }
 
     // MARK: Seals

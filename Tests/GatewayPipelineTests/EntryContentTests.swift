@@ -3,10 +3,12 @@ import CanonicalJSON
 import CompliancePolicy
 import Crypto
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
+import RecipientModel
 import SQLiteStore
 import SendPlanning
 import Testing

@@ -6,7 +6,9 @@ import SQLiteStore
 import SendPlanning
 import Testing
 
+@testable import GateSteps
 @testable import GatewayPipeline
+@testable import RecipientModel
 
 /// The trail alone tells what every decision was made from.
 @Suite struct EvidenceFoldTests {
@@ -224,5 +226,138 @@ import Testing
         #expect(throws: ReplayObstacle.policyUnknown(gate.policy.digest)) {
             try fold.apply(last) { _ in nil }
         }
+    }
+
+    // MARK: What was told
+
+    /// Tells, replaces, hands over, loses, acknowledges and cancels at random what may be told only once.
+    private func tell(_ gate: GatewayHarness, acts: Int, _ random: inout SeededNumbers) async throws {
+        var sends: [(id: String, messages: [String])] = []
+        for number in 0..<acts {
+            gate.clock.advance(seconds: Int64.random(in: 1...(number % 9 == 0 ? 9_000 : 60), using: &random))
+            let user = ["u_1", "u_2"].randomElement(using: &random)!
+            let event = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a1\(Int.random(in: 0..<4, using: &random))"
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0...4:
+                let type = [
+                    "transfer.sent", "transfer.large", "alert.payment_processing", "transaction.failed",
+                ]
+                .randomElement(using: &random)!
+                var body = try await gate.example(type, "s\(number)", to: user, as: "payments")
+                let param = type == "alert.payment_processing" ? "paymentId" : "transaction_id"
+                var params = body["params"]?.objectValue ?? [:]
+                params[param] = .string(event)
+                body["params"] = .object(params)
+                if type.hasPrefix("transfer"), Bool.random(using: &random) {
+                    body["channel"] = .string(["email", "sms"].randomElement(using: &random)!)
+                }
+                if random.next() % 4 == 0, let earlier = sends.randomElement(using: &random) {
+                    body["fallback_for"] = .string(earlier.id)
+                }
+                let reply = try await gate.call("payments", "POST", "/v1/sends", body)
+                if let id = reply["send_id"] { sends.append((id, [])) }
+            case 5, 6:
+                for lane in DeliveryLane.allCases {
+                    for delivery in try await gate.claim(lane) {
+                        let result: HopResult =
+                            [
+                                .accepted(status: 202), .refused(status: 400), .ambiguous("no answer"),
+                                .busy(status: 503, retryAfterMilliseconds: nil),
+                            ].randomElement(using: &random)!
+                        let retryAt =
+                            Bool.random(using: &random) ? gate.clock.now().advanced(bySeconds: 30) : nil
+                        try await gate.gateway.report(delivery.message, result, retryAt: retryAt)
+                    }
+                }
+            case 7:
+                _ = try await gate.call(
+                    "payments", "POST", "/v1/sends/acknowledge",
+                    [
+                        "type": "alert.payment_processing", "recipient": ["user": .string(user)],
+                        "params": ["paymentId": .string(event)],
+                    ])
+            case 8:
+                guard let send = sends.randomElement(using: &random) else { continue }
+                _ = try await gate.call("payments", "POST", "/v1/sends/\(send.id)/cancel")
+            default:
+                _ = try await gate.call(
+                    "product", "PUT", "/v1/recipients/\(user)/preferences/transactional",
+                    [
+                        "channel": "push", "source": "in_app_settings",
+                        "state": .string(["user_on", "user_off"].randomElement(using: &random)!),
+                    ])
+            }
+        }
+    }
+
+    @Test(arguments: 1...4 as ClosedRange<UInt64>)
+    func `whether something was told before, and what replaces what, follows from the trail alone`(
+        seed: UInt64
+    ) async throws {
+        let gate = try GatewayHarness()
+        var random = SeededNumbers(seed: seed)
+        for user in ["u_1", "u_2"] {
+            try await gate.register(user)
+            for (kind, value) in [("sms", "+4790000000"), ("email", "ahmad@example.no")] {
+                _ = try await gate.call(
+                    "product", "PUT", "/v1/recipients/\(user)/addresses/\(kind)",
+                    [
+                        "kind": .string(kind), "value": .string(value),
+                        "verified_at": .string(gate.clock.now().rfc3339),
+                    ])
+            }
+        }
+        try await tell(gate, acts: 220, &random)
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
+        let (_, differences) = try Self.fold(entries, gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+
+        // Each claim, turned round, is named where it stands.
+        var claimCount: [String: Int] = [:]
+        let claims = [
+            ("\"repetition\":\"already_sent\"", "\"repetition\":\"first\"", "repetition"),
+            ("\"repetition\":\"acknowledged\"", "\"repetition\":\"first\"", "repetition"),
+            ("\"repetition\":\"first\"", "\"repetition\":\"already_sent\"", "repetition"),
+            ("\"fallback\":\"replaces_own_send\"", "\"fallback\":\"not_fallback\"", "fallback"),
+            ("\"fallback\":\"not_fallback\"", "\"fallback\":\"replaces_own_send\"", "fallback"),
+        ]
+        var fold = EvidenceFold()
+        for entry in entries {
+            let text = String(decoding: entry, as: UTF8.self)
+            for (claim, other, fact) in claims
+            where text.contains("\"kind\":\"send\"") && text.contains(claim) {
+                let changed = Array(text.replacing(claim, with: other).utf8)
+                let named = try fold.differences(in: changed) { _ in gate.policy }
+                #expect(
+                    !named.isEmpty && named.allSatisfy { $0.pointer.text.hasSuffix("/facts/\(fact)") },
+                    "\(claim) in \(text): \(named)")
+                claimCount[claim, default: 0] += 1
+            }
+            try fold.apply(entry) { _ in gate.policy }
+        }
+        #expect(claimCount.count == claims.count, "\(claimCount)")
+    }
+
+    @Test func `what was told longer ago than a gateway must remember may be told again`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        for (number, days) in [("1", 0), ("2", 30), ("3", 2)] as [(String, Int64)] {
+            gate.clock.advance(seconds: days * 86_400)
+            let body = try await gate.example("transfer.sent", number, to: "u_1", as: "payments")
+            _ = try await gate.call("payments", "POST", "/v1/sends", body)
+        }
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 100) }.map(\.bytes)
+        #expect(try Self.fold(entries, gate.policy).differences.isEmpty)
+        let sends = entries.filter { String(decoding: $0, as: UTF8.self).contains("\"kind\":\"send\"") }
+        let told = "\"repetition\":\"already_sent\""
+        #expect(sends.map { String(decoding: $0, as: UTF8.self).contains(told) } == [false, true, true])
+        // The second is 30 days after the first, the third 32.
+        let forgotten = entries.map { entry in
+            Array(
+                String(decoding: entry, as: UTF8.self)
+                    .replacing(told, with: "\"repetition\":\"first\"").utf8)
+        }
+        let differences = try Self.fold(forgotten, gate.policy).differences
+        #expect(differences.map(\.pointer.text) == ["/deliveries/0/facts/repetition"], "\(differences)")
     }
 }

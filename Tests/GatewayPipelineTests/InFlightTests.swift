@@ -5,7 +5,9 @@ import GateVocabulary
 import SQLiteStore
 import Testing
 
+@testable import GateSteps
 @testable import GatewayPipeline
+@testable import RecipientModel
 
 /// Messages that go from the commit to the relay without being read back.
 @Suite struct InFlightTests {
@@ -261,7 +263,7 @@ import Testing
 
     @Test func `offers go by tier, then by callers in turn, then by age`() throws {
         let inFlight = MessagesInFlight()
-        func offer(_ number: UInt64, _ tier: Tier, _ caller: String) -> MessagesInFlight.Offer {
+        func offer(_ number: UInt64, _ tier: Tier, _ caller: String) -> MessageOffer {
             let now = Instant(milliseconds: 1_795_000_000_000)
             let delivery = Delivery(
                 message: MessageID(high: 1, low: number), send: SendID(high: 1, low: number),

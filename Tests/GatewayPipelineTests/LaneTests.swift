@@ -1,5 +1,6 @@
 import CanonicalJSON
 import Dispatch
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline

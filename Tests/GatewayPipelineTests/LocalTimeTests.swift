@@ -1,7 +1,9 @@
 import CompliancePolicy
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 import Testing
 
 /// Quiet hours are wall-clock times in a zone; offsets move under them.

@@ -4,6 +4,7 @@ import GateVocabulary
 import SQLiteStore
 import Testing
 
+@testable import GateSteps
 @testable import GatewayPipeline
 
 /// Counts of what is not an entry each: the entries add up to what happened.

@@ -1,8 +1,10 @@
 import CanonicalJSON
 import CompliancePolicy
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 import SQLiteStore
 import Testing
 

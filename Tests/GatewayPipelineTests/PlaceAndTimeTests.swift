@@ -1,9 +1,11 @@
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 import Testing
 
 /// What the gateway makes of where a person's devices were seen, and of a send whose time is still to come.

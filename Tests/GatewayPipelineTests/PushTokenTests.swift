@@ -1,7 +1,9 @@
 import CanonicalJSON
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 import SQLiteStore
 import Testing
 

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import SQLiteStore

@@ -1,6 +1,7 @@
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 import Testing
 
 /// One person as one value, and the words it keeps of a ledger.

@@ -8,6 +8,7 @@ import Synchronization
 import Testing
 import WireProtocol
 
+@testable import GateSteps
 @testable import GatewayPipeline
 
 /// A producer that lost an answer asks again.

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline

@@ -1,6 +1,7 @@
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline

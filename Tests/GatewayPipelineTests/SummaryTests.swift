@@ -2,10 +2,12 @@ import CanonicalJSON
 import CompliancePolicy
 import Dispatch
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
+import RecipientModel
 import SQLiteStore
 import SealedPush
 import SendPlanning

@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 
 /// A write that goes with nothing that is there.
 struct RefusedChange: Error, CustomStringConvertible {

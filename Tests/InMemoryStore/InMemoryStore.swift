@@ -1,3 +1,4 @@
+package import GateSteps
 import GateVocabulary
 package import GatewayPipeline
 import Synchronization

@@ -1,6 +1,8 @@
+package import GateSteps
 package import GateVocabulary
-package import GatewayPipeline
+import GatewayPipeline
 import OpenSSLCrypto
+package import RecipientModel
 
 extension StepView {
     /// The pseudonym of a user, or a new one of the test's choice.

@@ -1,5 +1,7 @@
+package import GateSteps
 package import GateVocabulary
-package import GatewayPipeline
+import GatewayPipeline
+package import RecipientModel
 
 /// Everything that a store holds, as one value: a copy is a snapshot.
 package struct StoreContents: Sendable {

@@ -1,8 +1,10 @@
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
 import OpenSSLCrypto
+import RecipientModel
 import Testing
 
 @testable import SQLiteStore

@@ -1,8 +1,10 @@
 import Foundation
+@testable import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
+@testable import RecipientModel
 import Synchronization
 import Testing
 

@@ -1,8 +1,10 @@
 import Foundation
 import CSQLite
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
+import RecipientModel
 import Testing
 
 @testable import SQLiteStore

@@ -1,7 +1,9 @@
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
+import RecipientModel
 import Testing
 
 @testable import SQLiteStore

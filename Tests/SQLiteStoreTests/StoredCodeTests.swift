@@ -1,5 +1,7 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import RecipientModel
 import Testing
 
 @testable import SQLiteStore

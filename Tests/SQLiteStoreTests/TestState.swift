@@ -1,4 +1,5 @@
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
@@ -6,6 +7,7 @@ import InMemoryStore
 import OpenSSLCrypto
 
 @testable import SQLiteStore
+import RecipientModel
 
 /// A folder that goes away with the test.
 final class TemporaryFolder: Sendable {

@@ -1,5 +1,6 @@
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GatewayPipeline
 import PolicyFiles
 import Testing

@@ -2,6 +2,7 @@ import CanonicalJSON
 import CompliancePolicy
 import DeliveryRelay
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyFiles

@@ -1,8 +1,10 @@
 import DeliveryRelay
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import Logging
+import RecipientModel
 import Synchronization
 import Testing
 import UnixSocketEndpoint

@@ -6,7 +6,9 @@ import InMemoryStore
 import Synchronization
 import Testing
 
+@testable import GateSteps
 @testable import GatewayPipeline
+@testable import RecipientModel
 
 /// What the port lets a store say, and steps that SQLite never makes necessary.
 @Suite struct PortTests {

@@ -9,6 +9,7 @@ import PayloadSealing
 import Synchronization
 import WireProtocol
 
+@testable import GateSteps
 @testable import GatewayPipeline
 
 extension SeededNumbers {
@@ -186,7 +187,7 @@ final class SimulatedGateway {
         giveBack(left)
     }
 
-    private func giveBack(_ offers: [MessagesInFlight.Offer]) {
+    private func giveBack(_ offers: [MessageOffer]) {
         guard !offers.isEmpty else { return }
         report(
             offers.map { offer in
@@ -206,7 +207,7 @@ final class SimulatedGateway {
         let now = world.now()
         let offers = engine.inFlight.take(8, of: lane)
         let oldest = now.advanced(byMilliseconds: -engine.surroundings.limits.decisionFreshMilliseconds)
-        let isFresh = { (offer: MessagesInFlight.Offer) in
+        let isFresh = { (offer: MessageOffer) in
             offer.decidedAt >= oldest && now <= offer.delivery.expiresAt
         }
         giveBack(offers.filter { !isFresh($0) })

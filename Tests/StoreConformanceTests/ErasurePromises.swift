@@ -1,7 +1,9 @@
+@testable import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
 import OpenSSLCrypto
+@testable import RecipientModel
 import Testing
 
 @Suite struct ErasurePromises {

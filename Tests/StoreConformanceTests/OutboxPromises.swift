@@ -1,3 +1,4 @@
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline

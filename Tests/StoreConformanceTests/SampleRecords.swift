@@ -1,7 +1,9 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
 import OpenSSLCrypto
+import RecipientModel
 
 // Records with every field set, told apart by a number.
 

@@ -1,3 +1,4 @@
+@testable import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore

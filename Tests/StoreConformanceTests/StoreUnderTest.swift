@@ -1,4 +1,5 @@
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore

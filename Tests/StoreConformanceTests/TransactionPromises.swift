@@ -1,6 +1,8 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
+import RecipientModel
 import Testing
 
 @Suite struct TransactionPromises {

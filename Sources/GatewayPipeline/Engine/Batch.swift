@@ -1,8 +1,10 @@
 import CanonicalJSON
 package import CompliancePolicy
+package import GateSteps
 package import GateVocabulary
 import OpenSSLCrypto
 import PayloadSealing
+import RecipientModel
 import SealedFormat
 
 /// Steps that are committed together, each seeing what those before it did.
@@ -18,9 +20,9 @@ package final class Batch {
     let state: BatchState
     private var changes: [(step: StepNumber, change: Change)] = []
     /// Envelopes that are being sealed.
-    private var tickets: [(step: StepNumber, order: SealOrder, ticket: SealerPool.Ticket)] = []
+    private var tickets: [(step: StepNumber, envelope: PendingEnvelope, ticket: SealerPool.Ticket)] = []
     /// Offers of earlier batches that a step of this one asked for.
-    private var recalled: [MessageID: MessagesInFlight.Offer] = [:]
+    private var recalled: [MessageID: MessageOffer] = [:]
     /// Steps that an earlier try ended with, and why.
     private let failures: [StepNumber: StepFailure]
     private let identifiers: IdentifierSupply
@@ -98,7 +100,7 @@ package final class Batch {
                 time: time(of: reading), reading: reading, sealingFailure: sealingFailure)
             let pool = IdentifierPool(identifiers.unused)
             let context = StepContext(
-                state, moment: moment, policy: policy, surroundings: surroundings, identifiers: pool)
+                state, moment: moment, policy: policy, settings: surroundings.settings, identifiers: pool)
             do {
                 let result = try body(context)
                 identifiers.unused = pool.unused
@@ -119,9 +121,9 @@ package final class Batch {
 
     private func keep(_ change: Change, of number: StepNumber) {
         state.apply(change)
-        for order in change.effects.seals {
+        for envelope in change.effects.envelopes {
             // Taken by another thread at once, while the steps go on.
-            tickets.append((number, order, surroundings.sealers.submit(order.job)))
+            tickets.append((number, envelope, surroundings.seal(envelope)))
         }
         changes.append((number, change))
     }
@@ -226,9 +228,9 @@ package final class Batch {
         guard !tickets.isEmpty else { return }
         var bodies: [MessageID: [UInt8]] = [:]
         var failures: [StepNumber: StepFailure] = [:]
-        for (step, order, ticket) in tickets {
+        for (step, envelope, ticket) in tickets {
             do {
-                bodies[order.message] = try order.fill(ticket.wait())
+                bodies[envelope.message] = try envelope.body(around: ticket.wait())
             } catch {
                 failures[step] = .unsealed("\(error)")
             }

@@ -1,7 +1,10 @@
 package import CompliancePolicy
 import Dispatch
 import Foundation
+package import GateSteps
 package import GateVocabulary
+import SendPlanning
+import PayloadSealing
 import Synchronization
 import WireProtocol
 
@@ -226,15 +229,13 @@ package struct EngineCounters: Sendable, Hashable {
 
 /// What the engine needs from the world, besides the store.
 package struct EngineSurroundings: Sendable {
-    package var limits: EngineLimits
+    package let settings: StepSettings
     package var clock: any Clock
     package var identifiers: any IdentifierSource
     package var sealers: SealerPool
     /// The name in the checkpoint's first line.
     package var trailOrigin: String
     package var keys: GateKeys
-    /// Where a one-tap unsubscribe lands; the message id is appended.
-    package var unsubscribeURL: String
     /// How far the published trail is behind, in milliseconds.
     package var publishLagMilliseconds: @Sendable () -> Int64
     /// Bytes left where the store lives.
@@ -257,13 +258,15 @@ package struct EngineSurroundings: Sendable {
         committed: @escaping @Sendable () -> Void,
         alarm: @escaping @Sendable (String) -> Void, durabilityLost: @escaping @Sendable (String) -> Never
     ) {
-        self.limits = limits
+        settings = StepSettings(
+            limits: limits, index: IndexKey(keys.index), unsubscribeURL: unsubscribeURL,
+            process: .init(
+                userID: geteuid(), groupID: getegid(), processID: ProcessInfo.processInfo.processIdentifier))
         self.clock = clock
         self.identifiers = identifiers
         self.sealers = sealers
         self.trailOrigin = trailOrigin
         self.keys = keys
-        self.unsubscribeURL = unsubscribeURL
         self.publishLagMilliseconds = publishLagMilliseconds
         self.freeDiskByteCount = freeDiskByteCount
         self.publishedEntry = publishedEntry
@@ -274,6 +277,19 @@ package struct EngineSurroundings: Sendable {
 }
 
 extension EngineSurroundings {
+    package var limits: EngineLimits { settings.limits }
+
+    /// Has an envelope sealed on another thread.
+    func seal(_ envelope: PendingEnvelope) -> SealerPool.Ticket {
+        let (order, origin) = (envelope.order, keys.origin)
+        return sealers.submit { [recipient = envelope.recipient] sealer in
+            try sealer.seal(
+                order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose, app: order.app,
+                device: order.device, keyID: order.key.id, messageID: order.message,
+                expiresAt: order.expiresAt, origin: origin)
+        }
+    }
+
     /// The bytes of an entry, from the store or, once it does not hold them any more, from the published tree.
     func entry(_ index: UInt64, in store: any GateStore) throws -> [UInt8] {
         if let held = try store.read({ try $0.entry(index) }) { return held.bytes }

@@ -1,4 +1,5 @@
 import CompliancePolicy
+package import GateSteps
 package import GateVocabulary
 import WireProtocol
 
@@ -63,58 +64,5 @@ package enum EngineLane: Sendable, Hashable {
         let behaviour = policy.behaviour(for: request)
         let isSecurity = behaviour.category == .security && behaviour.marks.contains(.typeGranted)
         self = isSecurity ? .security : .general
-    }
-}
-
-/// Why an operation was not done. Nothing of it is remembered; the caller may try again with the same id.
-package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible {
-    /// 429: too much waits already.
-    case overloaded
-    /// 429: the outbox has reached its bound.
-    case outboxFull
-    /// 429: as much as may wait for one person does.
-    case outboxFullForRecipient
-    /// 503: the gateway is draining.
-    case stopping
-    /// 503: the store or the trail cannot take it; the text says what to look at.
-    case unavailable(String)
-    /// 503: a stored row that this needs cannot be read. Operators are told which; a caller is not.
-    case damaged(StoredDamage)
-    /// 503: the published trail is this far behind, in milliseconds.
-    case trailBehind(milliseconds: Int64)
-    /// 503: the clock stands before the newest entry by so many milliseconds.
-    case clockWentBack(milliseconds: Int64)
-    /// 503: the clock is this much further than the time since the newest entry accounts for, in milliseconds.
-    case clockJumped(milliseconds: Int64)
-    /// 503: the time since boot is this much less than it was at the newest entry, in the same boot.
-    case uptimeWentBack(milliseconds: Int64)
-    /// 503: this one send could not be sealed.
-    case sealingFailed(String)
-
-    /// What an error that stopped an operation, or a look, means for whoever asked.
-    package init(_ error: any Error) {
-        switch error {
-        case let failure as EngineFailure: self = failure
-        case StoreError.unavailable(let what), StoreError.lostDurability(let what): self = .unavailable(what)
-        case let error as StoreError:
-            // `unavailable` and `lostDurability` are above.
-            self = error.damage.map { .damaged($0) } ?? .unavailable("\(error)")
-        default: self = .unavailable("\(error)")
-        }
-    }
-
-    /// For the log and for readiness: everything that is known.
-    package var description: String {
-        if case .damaged(let damage) = self { return "\(damage)" }
-        let problem = Problem(self)
-        return problem.detail ?? problem.name.title
-    }
-
-    /// Whether the clock is what is wrong.
-    package var isOfClock: Bool {
-        switch self {
-        case .clockWentBack, .clockJumped, .uptimeWentBack: true
-        default: false
-        }
     }
 }

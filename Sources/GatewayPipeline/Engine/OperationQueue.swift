@@ -1,4 +1,5 @@
 import Dispatch
+import GateSteps
 import GateVocabulary
 import Synchronization
 

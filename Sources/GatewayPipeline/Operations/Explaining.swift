@@ -1,6 +1,7 @@
 import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
+import GateSteps
 import GateVocabulary
 import SendPlanning
 import Synchronization
@@ -59,34 +60,40 @@ extension Gateway {
         if let count = explanations.record(context.caller, at: uptime) {
             engine.submit(ExplanationOperation(count: count, meter: explanations))
         }
-        let identifiers = surroundings.identifiers
-        let clock = surroundings.clock
-        let unsubscribeURL = surroundings.unsubscribeURL
-        read(context) { reading in
-            try reading.explain(
-                send, as: request, at: clock.now(), identifiers: identifiers, unsubscribeURL: unsubscribeURL)
-        }
+        let surroundings = surroundings
+        read(context) { reading in try reading.explain(send, as: request, in: surroundings) }
     }
 }
 
 extension GatewayReading {
+    /// Runs the step of the send over what is stored and drops what it did.
     fileprivate func explain(
-        _ send: SendRequest, as request: AttestedRequest, at now: Instant,
-        identifiers: any IdentifierSource, unsubscribeURL: String
+        _ send: SendRequest, as request: AttestedRequest, in surroundings: EngineSurroundings
     ) throws -> Answer {
-        let considered = try ConsideredSend(
-            send, as: request,
-            in: DecidingContext(
-                store: store, policy: policy, identifiers: identifiers, unsubscribeURL: unsubscribeURL,
-                now: now))
-        let deliveries = considered.drafts.map { draft in
+        let step = SendStep(
+            request: send, attested: request, peer: surroundings.settings.process, idHash: [], contentMAC: [],
+            isSecurity: false)
+        let reading = surroundings.clock.reading()
+        let state = BatchState()
+        state.begin(at: try store.trailTail())
+        // Whether there is room for it now is no part of what is decided.
+        state.begin(with: .empty)
+        let identifiers = IdentifierSupply(surroundings.identifiers)
+        let decided = try store.step(over: state) {
+            try identifiers.draw()
+            let context = StepContext(
+                state, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
+                settings: surroundings.settings, identifiers: IdentifierPool(identifiers.unused))
+            return try step.decide(in: context)
+        }
+        let deliveries = decided.considered.drafts.map { draft in
             ExplainAnswer.Delivery(
                 destination: draft.destination?.id.text, facts: draft.facts, decision: draft.decision,
                 sentence: Explanation.text(draft.decision, given: draft.facts))
         }
         let answer = ExplainAnswer(
             policy: policy.digest, request: request, deliveries: deliveries,
-            paramsViolations: considered.verdict.violations.map(\.pointer.text))
+            paramsViolations: decided.considered.verdict.violations.map(\.pointer.text))
         return Answer(json: answer.json)
     }
 }

@@ -1,24 +1,11 @@
 import CanonicalJSON
 import CompliancePolicy
+import GateSteps
 import GateVocabulary
 import KeyLifecycle
+import RecipientModel
 import SendPlanning
 import WireProtocol
-
-extension SendRecord {
-    /// The entry of this send.
-    ///
-    /// - Parameter bytes: What is recorded at ``entryIndex``.
-    /// - Throws: `StoreError.damaged` when that is another entry: its answer is not this send's.
-    func entry(in bytes: [UInt8]) throws -> SendEntry {
-        let entry = try? SendEntry.read(bytes).entry
-        guard let entry, entry.send == id else {
-            throw StoreError.damaged(
-                table: "send", row: id.hexadecimal, "it leads to entry \(entryIndex), which is not its own")
-        }
-        return entry
-    }
-}
 
 /// What can be looked up, on one snapshot of the store.
 struct GatewayReading {

@@ -1,3 +1,4 @@
+package import GateSteps
 package import GateVocabulary
 
 extension Gateway: OutboxFeed {
@@ -22,9 +23,9 @@ extension Gateway: OutboxFeed {
     }
 
     /// What may go as it was decided. The rest waits in the store again, where it is decided once more, or ends.
-    private func deliveries(of offers: [MessagesInFlight.Offer], at now: Instant) async -> [Delivery] {
+    private func deliveries(of offers: [MessageOffer], at now: Instant) async -> [Delivery] {
         let oldest = now.advanced(byMilliseconds: -surroundings.limits.decisionFreshMilliseconds)
-        let isFresh = { (offer: MessagesInFlight.Offer) in
+        let isFresh = { (offer: MessageOffer) in
             offer.decidedAt >= oldest && now <= offer.delivery.expiresAt
         }
         await giveBack(offers.filter { !isFresh($0) })
@@ -35,7 +36,7 @@ extension Gateway: OutboxFeed {
         }
     }
 
-    private func giveBack(_ offers: [MessagesInFlight.Offer]) async {
+    private func giveBack(_ offers: [MessageOffer]) async {
         await withDiscardingTaskGroup { group in
             for offer in offers {
                 group.addTask { [self] in
@@ -56,7 +57,7 @@ extension Gateway: OutboxFeed {
         try await record(message, .tried(result, retryAt: retryAt))
     }
 
-    private func record(_ message: MessageID, _ outcome: ReportedResult.Outcome) async throws {
+    private func record(_ message: MessageID, _ outcome: MessageOutcome) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             let reported = ReportedResult(message: message, outcome: outcome) { failure in
                 if let failure { continuation.resume(throwing: failure) } else { continuation.resume() }

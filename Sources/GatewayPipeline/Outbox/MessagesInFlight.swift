@@ -1,4 +1,6 @@
+import GateSteps
 import GateVocabulary
+import RecipientModel
 import Synchronization
 
 /// Messages between their commit and the hop's result, and when the next of those that wait in the store is due.
@@ -13,16 +15,6 @@ import Synchronization
 /// Nothing of this is durable. After a crash the rows were tried and have no result: the hop may have them, and they go
 /// again under the same id.
 final class MessagesInFlight: Sendable {
-    /// A message that the relay may take.
-    struct Offer: Sendable {
-        var delivery: Delivery
-        var lane: DeliveryLane
-        var tier: Tier
-        var caller: CallerName
-        /// When its decision was made; an old one is made again before the message goes.
-        var decidedAt: Instant
-    }
-
     /// Messages of a lane that are offered at most. As many may go before one of a higher tier that comes after them.
     private static func offerCountMax(in lane: DeliveryLane) -> Int {
         switch lane {
@@ -33,7 +25,7 @@ final class MessagesInFlight: Sendable {
 
     private struct State {
         var isHopUsable = false
-        var offers: [DeliveryLane: [Offer]] = [:]
+        var offers: [DeliveryLane: [MessageOffer]] = [:]
         /// Offered and under way: what must not be claimed from the store.
         var messages: Set<MessageID> = []
         /// At or before the time of the next row to claim; a lane that is missing has none. Nothing is known of what an
@@ -65,7 +57,7 @@ final class MessagesInFlight: Sendable {
         }
     }
 
-    func add(_ offers: [Offer]) {
+    func add(_ offers: [MessageOffer]) {
         guard !offers.isEmpty else { return }
         state.withLock { state in
             for offer in offers {
@@ -76,7 +68,7 @@ final class MessagesInFlight: Sendable {
     }
 
     /// Takes offers for the relay: by tier, then one of each caller in turn, then by age.
-    func take(_ count: Int, of lane: DeliveryLane) -> [Offer] {
+    func take(_ count: Int, of lane: DeliveryLane) -> [MessageOffer] {
         state.withLock { state in
             let offers = state.offers[lane, default: []]
             guard offers.count > count else {
@@ -98,12 +90,12 @@ final class MessagesInFlight: Sendable {
     private struct Turn: Hashable {
         var tier: Tier
         var caller: CallerName
-        init(_ offer: Offer) { (tier, caller) = (offer.tier, offer.caller) }
+        init(_ offer: MessageOffer) { (tier, caller) = (offer.tier, offer.caller) }
     }
 
     /// An offer the relay has not taken, which then never gets it. The message stays in flight until the batch that
     /// called it back is committed (``remove(_:)``) or undone (``add(_:)``).
-    func callBack(_ message: MessageID) -> Offer? {
+    func callBack(_ message: MessageID) -> MessageOffer? {
         state.withLock { state in
             for lane in DeliveryLane.allCases {
                 guard let index = state.offers[lane]?.firstIndex(where: { $0.delivery.message == message })
@@ -115,7 +107,7 @@ final class MessagesInFlight: Sendable {
     }
 
     /// - Returns: What was offered and can go nowhere now; whoever calls reports that it was not written.
-    func setHopUsable(_ isUsable: Bool) -> [Offer] {
+    func setHopUsable(_ isUsable: Bool) -> [MessageOffer] {
         state.withLock { state in
             state.isHopUsable = isUsable
             guard !isUsable else { return [] }
@@ -128,9 +120,4 @@ final class MessagesInFlight: Sendable {
 extension Tier {
     /// First to go first.
     fileprivate var rank: Int { Self.allCases.firstIndex(of: self)! }
-}
-
-extension DeliveryLane {
-    /// The lane a category's messages travel in.
-    init(of category: Category) { self = category == .security ? .security : .general }
 }

@@ -1,3 +1,4 @@
+package import GateSteps
 package import GateVocabulary
 
 /// Where everything the gate must remember lives.
@@ -71,24 +72,6 @@ package struct DataKeyUse: Sendable, Hashable {
     package var isExhausted: Bool { sealCount >= Self.sealCountMax }
 }
 
-/// A stored row that does not authenticate or does not parse. Names the place, never what the row holds.
-package struct StoredDamage: Sendable, Hashable, CustomStringConvertible {
-    package var table: String
-    /// The row's key: a number, or the hexadecimal digits of an id. `nil` when the whole table is concerned.
-    package var row: String?
-    package var what: String
-
-    package init(table: String, row: String?, what: String) {
-        self.table = table
-        self.row = row
-        self.what = what
-    }
-
-    package var description: String {
-        "`\(table)`\(row.map { " row \($0)" } ?? "") is damaged: \(what)"
-    }
-}
-
 package struct StoreSpace: Sendable, Hashable {
     package var freeByteCount: Int64
     package var usedByteCount: Int64
@@ -98,127 +81,16 @@ package struct StoreSpace: Sendable, Hashable {
     }
 }
 
-/// The store misbehaving. Its description is for operators; see `EngineFailure` for what a caller is told.
-package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// Disk full, read-only, locked by another process, I/O error: nothing was written.
-    case unavailable(String)
-    /// What was read back does not authenticate or does not parse: stop trusting this row.
-    case damaged(table: String, row: String? = nil, String)
-    /// A commit whose durability is unknown. The process must stop; a restart reads what is true.
-    case lostDurability(String)
-
-    /// The row that is what is wrong; `nil` when it is the store.
-    package var damage: StoredDamage? {
-        guard case .damaged(let table, let row, let what) = self else { return nil }
-        return StoredDamage(table: table, row: row, what: what)
-    }
-
-    package var description: String {
-        switch self {
-        case .unavailable(let what): "the store cannot be used: \(what)"
-        case .damaged(let table, let row, let what):
-            "\(StoredDamage(table: table, row: row, what: what))"
-        case .lostDurability(let what): "what was committed may not be on disk: \(what)"
-        }
-    }
-}
-
-/// What facts are made of: looked up on one snapshot, or in a step.
-package protocol RecordReading {
-    /// The pseudonym and tag key of a user; `nil` for one never registered, or erased.
-    func subject(of user: UserID) throws -> Subject?
-    /// The same person, found by the pseudonym; `nil` once erased.
-    func subject(_ id: SubjectID) throws -> Subject?
-    /// All that is held of a person but what only grows; `nil` for one nothing was ever held of, or erased.
-    func state(of subject: SubjectID) throws -> RecipientState?
-    /// The ledger of a person, oldest first by sequence; all purposes.
-    func consentEvents(of subject: SubjectID) throws -> [ConsentEvent]
-    func send(_ id: SendID) throws -> SendRecord?
-    /// The newest forwards to this person since a moment, newest first, at most `limit`.
-    func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
-    /// Who told this person of an event, if somebody did; see ``ToldRecord``.
-    func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord?
-    /// How a duty to tell this person stands, if one is on record; see ``DutyRecord``.
-    func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord?
-    /// A small named value (policy in force, counters that survive a restart).
-    func setting(_ name: String) throws -> String?
-}
-
-extension RecordReading {
-    /// Forwards to this person since a moment, this type and this category counted apart.
+/// What a store says of a commit.
+package enum CommitOutcome {
+    /// Durable, with the entries in the order of the changes.
+    case done(CommitReceipt)
+    /// Others changed what these persons' steps looked at: the batch begins again on what is there now.
+    case conflict(Set<SubjectID>)
+    /// Something that every step looks at is another one now: all begin again.
+    case stale
+    /// What one step did cannot be written, a damaged row being in its way: the others begin again without it.
     ///
-    /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
-    package func forwardCounts(
-        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
-        categorySince: Instant?, besides: SendID?
-    ) throws -> (type: Int, category: Int) {
-        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min() else { return (0, 0) }
-        var counts = (type: 0, category: 0)
-        for forward in try forwards(of: subject, since: earliest, limit: LoadedForwards.countMax)
-        where besides == nil || forward.send != besides {
-            if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
-            if let categorySince, forward.at >= categorySince, forward.category == category {
-                counts.category += 1
-            }
-        }
-        return counts
-    }
-}
-
-/// Looking things up, on one consistent snapshot.
-package protocol StoreReading: RecordReading {
-    // MARK: People
-
-    /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
-    func device(withToken identity: String) throws -> DeviceRecord?
-    func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
-    /// Every transition of a preference, oldest first.
-    func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
-
-    // MARK: Sends
-
-    func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
-    /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
-    /// Damaged rows are left out, as they are of events.
-    func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
-    /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
-    func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord]
-    /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
-    /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
-    /// ``GateStore/damagedRows``.
-    func outbox(of send: SendID) throws -> [OutboxRecord]
-    func outbox(_ message: MessageID) throws -> OutboxRecord?
-    /// The same without what is sealed of it (``OutboxRecord/headers``, ``OutboxRecord/body``, ``OutboxRecord/facts``,
-    /// ``OutboxRecord/event``), which is not opened: for one that is done.
-    func outboxHead(_ message: MessageID) throws -> OutboxRecord?
-    /// Rows of this person that wait.
-    func outbox(of subject: SubjectID) throws -> [OutboxRecord]
-    /// How many rows of this person wait, counted no further than `limit`.
-    func outboxCount(of subject: SubjectID, limit: Int) throws -> Int
-    /// Messages of a lane whose time has come, by tier, then fairly over callers, then by age: at most `limit`,
-    /// none of `excluding`. Opens none of them, so that one that is damaged hides no other.
-    func dueOutbox(
-        at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
-    ) throws -> [MessageID]
-    /// When the next row of a lane becomes due, `excluding` left out; `nil` when none waits.
-    func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant?
-    func outboxDepth() throws -> OutboxDepth
-    /// Outcomes of a caller's own sends after a cursor, oldest first.
-    func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord]
-    /// What became of one send, oldest first.
-    func events(of send: SendID) throws -> [EventRecord]
-
-    // MARK: Trail
-
-    /// Number of entries ever written; the next entry's index.
-    func entryCount() throws -> UInt64
-    /// Entries from an index on, at most `limit`; only those still held.
-    func entries(from index: UInt64, limit: Int) throws -> [StoredEntry]
-    func entry(_ index: UInt64) throws -> StoredEntry?
-    /// Size of the tree the publisher has made durable.
-    func publishedSize() throws -> UInt64
-    /// Time of the newest entry.
-    func newestEntryTime() throws -> Instant?
-    /// What the clocks showed when it was recorded; `nil` when that is not known.
-    func newestEntryClock() throws -> ClockReading?
+    /// - change: Its position among the changes.
+    case refused(change: Int, any Error)
 }

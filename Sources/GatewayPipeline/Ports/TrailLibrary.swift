@@ -1,3 +1,4 @@
+package import GateSteps
 package import GateVocabulary
 
 /// The published trail: tiles, checkpoint and the archive of policies, as other people read it.

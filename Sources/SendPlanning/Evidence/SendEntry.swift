@@ -41,6 +41,9 @@ package struct SendEntry: Hashable, Sendable {
         package var idTag: Tag?
         /// tag of the destination the send names, if it names one.
         package var destinationTag: Tag?
+        /// What it tells, for a type that is told once: on its own channel, and on the others where another type may tell
+        /// it there.
+        package var eventTags: [Channel: Tag]
         /// The send this one says it replaces.
         package var fallbackFor: SendID?
         package var ttlSeconds: Int64?
@@ -52,7 +55,7 @@ package struct SendEntry: Hashable, Sendable {
 
         package init(
             type: TypeID?, typeTag: Tag? = nil, typeByteCount: Int? = nil, channel: Channel, critical: Bool,
-            idTag: Tag? = nil, destinationTag: Tag? = nil,
+            idTag: Tag? = nil, destinationTag: Tag? = nil, eventTags: [Channel: Tag] = [:],
             fallbackFor: SendID? = nil, ttlSeconds: Int64? = nil, collapseTag: Tag? = nil,
             deepLinkTag: Tag? = nil,
             locale: String? = nil
@@ -64,6 +67,7 @@ package struct SendEntry: Hashable, Sendable {
             self.critical = critical
             self.idTag = idTag
             self.destinationTag = destinationTag
+            self.eventTags = eventTags
             self.fallbackFor = fallbackFor
             self.ttlSeconds = ttlSeconds
             self.collapseTag = collapseTag
@@ -230,6 +234,15 @@ package struct SendEntry: Hashable, Sendable {
             json.member("critical", request.critical)
             json.member("deep_link_tag", hexadecimal: request.deepLinkTag)
             json.member("destination_tag", hexadecimal: request.destinationTag)
+            if !request.eventTags.isEmpty {
+                json.member("event_tags") { json in
+                    json.object { json in
+                        json.member("email", hexadecimal: request.eventTags[.email])
+                        json.member("push", hexadecimal: request.eventTags[.push])
+                        json.member("sms", hexadecimal: request.eventTags[.sms])
+                    }
+                }
+            }
             json.member("fallback_for", uuid: request.fallbackFor)
             json.member("id_tag", hexadecimal: request.idTag)
             json.member("locale", request.locale)
@@ -396,6 +409,17 @@ extension SendEntry.RecordedRequest {
         let deepLinkTag: Tag? = members.has("\"deep_link_tag\":", &cursor) ? try cursor.hexadecimal() : nil
         let destinationTag: Tag? =
             members.has("\"destination_tag\":", &cursor) ? try cursor.hexadecimal() : nil
+        var eventTags: [Channel: Tag] = [:]
+        if members.has("\"event_tags\":", &cursor) {
+            var tags = try MemberCursor(&cursor)
+            eventTags[.email] = tags.has("\"email\":", &cursor) ? try cursor.hexadecimal() : nil
+            eventTags[.push] = tags.has("\"push\":", &cursor) ? try cursor.hexadecimal() : nil
+            eventTags[.sms] = tags.has("\"sms\":", &cursor) ? try cursor.hexadecimal() : nil
+            try tags.end(&cursor)
+            guard eventTags[channel] != nil else {
+                throw cursor.failure("no `event_tags`, or one of the send's own channel, before it")
+            }
+        }
         let fallbackFor: SendID? = members.has("\"fallback_for\":", &cursor) ? try cursor.uuid() : nil
         let idTag: Tag? = members.has("\"id_tag\":", &cursor) ? try cursor.hexadecimal() : nil
         let locale = members.has("\"locale\":", &cursor) ? try cursor.text(byteCountMax: 35) : nil
@@ -410,7 +434,7 @@ extension SendEntry.RecordedRequest {
         try members.end(&cursor)
         self.init(
             type: type, typeTag: typeTag, typeByteCount: typeByteCount, channel: channel, critical: critical,
-            idTag: idTag, destinationTag: destinationTag,
+            idTag: idTag, destinationTag: destinationTag, eventTags: eventTags,
             fallbackFor: fallbackFor, ttlSeconds: ttlSeconds, collapseTag: collapseTag,
             deepLinkTag: deepLinkTag,
             locale: locale)

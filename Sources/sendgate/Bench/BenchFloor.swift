@@ -1,10 +1,12 @@
 import CanonicalJSON
 import Dispatch
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
 import PayloadSealing
+import RecipientModel
 import SQLiteStore
 import SealedFormat
 import Synchronization

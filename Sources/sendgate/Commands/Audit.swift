@@ -3,6 +3,7 @@ import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CanonicalJSON
 import Foundation
+import GateSteps
 import GatewayPipeline
 import KeyFiles
 import KeyLifecycle

@@ -1,6 +1,7 @@
 import AuditTrail
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyFiles

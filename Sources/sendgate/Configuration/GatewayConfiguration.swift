@@ -1,5 +1,6 @@
 import AuditTrail
 import CompliancePolicy
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import Logging

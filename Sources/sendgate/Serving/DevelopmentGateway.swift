@@ -1,5 +1,6 @@
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyFiles

@@ -1,5 +1,6 @@
 import CompliancePolicy
 import DeliveryRelay
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto

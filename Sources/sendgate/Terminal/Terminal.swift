@@ -2,6 +2,7 @@ import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateSteps
 import GatewayPipeline
 import KeyFiles
 import PolicyFiles

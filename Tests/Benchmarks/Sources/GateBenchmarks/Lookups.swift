@@ -1,7 +1,9 @@
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import Glibc
 import OpenSSLCrypto
+import RecipientModel
 import SQLiteStore
 
 /// Loading what is known of one person, among ten thousand and among a million.

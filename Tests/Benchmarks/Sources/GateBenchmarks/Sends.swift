@@ -2,11 +2,13 @@ import CanonicalJSON
 import CompliancePolicy
 import Dispatch
 import Foundation
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
 import PayloadSealing
 import PolicyFiles
+import RecipientModel
 import SQLiteStore
 import Synchronization
 

@@ -1,0 +1,245 @@
+package import GateVocabulary
+package import RecipientModel
+
+/// What a batch was told of the store, as its steps have changed it so far.
+///
+/// Filled by ``GateStore/load(_:into:)`` with what steps ask for, and changed by ``apply(_:)`` with what they did. A row
+/// that cannot be read is kept as the error that it is, for the step that looks at it; it stops nobody else. Confined to
+/// the thread of its batch.
+package final class BatchState {
+    package typealias Known<Value> = Result<Value, StoreError>
+
+    /// The end of the trail when the batch began; `nil` before anything was loaded.
+    package var tail: TrailTail?
+
+    // As stored, or as changed.
+    package var users: [UserID: Known<Subject?>] = [:]
+    package var subjects: [SubjectID: Known<Subject?>] = [:]
+    package var states: [SubjectID: Known<RecipientState?>] = [:]
+    package var requests: [RequestKey: Known<SendRecord?>] = [:]
+    package var sends: [SendID: Known<SendRecord?>] = [:]
+    package var told: [EventKey: Known<ToldRecord?>] = [:]
+    package var duties: [EventKey: Known<DutyRecord?>] = [:]
+    package var settings: [String: Known<String?>] = [:]
+    package var messages: [MessageID: Known<OutboxRecord?>] = [:]
+    package var messageHeads: [MessageID: Known<OutboxRecord?>] = [:]
+
+    // As stored; what the batch has added is beside it.
+    package var tokens: [String: Known<SubjectID?>] = [:]
+    package var keys: [KeyID: Known<SubjectID?>] = [:]
+    package var consents: [SubjectID: Known<[ConsentEvent]>] = [:]
+    package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
+    package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
+    package var messagesOfPerson: [SubjectID: Known<[MessageID]>] = [:]
+    package var messageCounts: [SubjectID: Known<Int>] = [:]
+    package var eventsOfSend: [SendID: Known<[EventRecord]>] = [:]
+    package var depth: OutboxDepth?
+
+    // What the engine answered.
+    package var recalls: [MessageID: Bool] = [:]
+    package var newSubjects: [UserID: Subject] = [:]
+    package var challenges: [ChallengeOrder: SealedChallenge] = [:]
+    package var publishedEntries: [UInt64: Known<[UInt8]>] = [:]
+    package var headroom: Headroom?
+
+    // What the batch has added.
+    private(set) var addedTokens: [String: SubjectID] = [:]
+    private(set) var addedKeys: [KeyID: SubjectID] = [:]
+    private(set) var addedConsents: [SubjectID: [ConsentEvent]] = [:]
+    private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
+    private(set) var addedMessagesOfSend: [SendID: [MessageID]] = [:]
+    private(set) var addedMessagesOfPerson: [SubjectID: [MessageID]] = [:]
+    private(set) var addedEvents: [SendID: [EventRecord]] = [:]
+    private(set) var addedDepth = OutboxDepth.empty
+    package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
+    private(set) var erased: Set<SubjectID> = []
+    private(set) var entryCount: UInt64 = 0
+    package private(set) var newestTime: Instant?
+    package private(set) var newestClock: ClockReading?
+    private(set) var publishedSize: UInt64 = 0
+    /// Messages of this batch that go to the relay from memory once it is durable.
+    package private(set) var offers: [MessageOffer] = []
+    /// Messages that a step took back.
+    package private(set) var recalled: Set<MessageID> = []
+    private var newSends: Set<SendID> = []
+    /// At or before the time of the next row to claim in each lane; a lane that is missing has none.
+    package var due: [DeliveryLane: Instant] = [:]
+    /// How many more messages of each lane may be offered.
+    package var offerRoom: [DeliveryLane: Int] = [:]
+
+    package init() {}
+
+    /// Where the trail ends in the store.
+    package func begin(at tail: TrailTail) {
+        guard self.tail == nil else { return }
+        self.tail = tail
+        entryCount = tail.entryCount
+        newestTime = tail.newestTime
+        newestClock = tail.newestClock
+        publishedSize = tail.publishedSize
+    }
+
+    /// How much waits, where that is not to be asked of the store.
+    package func begin(with depth: OutboxDepth) { self.depth = depth }
+
+    /// Changes what is known as a step did.
+    package func apply(_ change: Change) {
+        for (user, subject) in change.newSubjects {
+            users[user] = .success(subject)
+            subjects[subject.id] = .success(subject)
+        }
+        for (subject, state) in change.states.pairs {
+            let old = try? states[subject]?.get()
+            for device in state.devices where device.isActive && old?.devices.contains(device) != true {
+                addedTokens[device.tokenIdentity] = subject
+            }
+            for key in state.keys where old?.key(key.key) == nil { addedKeys[key.key] = subject }
+            states[subject] = .success(state)
+        }
+        for event in change.consents { addedConsents[event.subject, default: []].append(event) }
+        for send in change.sends {
+            newSends.insert(send.id)
+            sends[send.id] = .success(send)
+            requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(send)
+        }
+        for (subject, record) in change.forwards { addedForwards[subject, default: []].append(record) }
+        for (key, record) in change.told.pairs { told[key] = .success(record) }
+        for write in change.duties { apply(write) }
+        for write in change.messages { apply(write) }
+        for event in change.events { addedEvents[event.send, default: []].append(event) }
+        for (name, value) in change.settings.pairs { settings[name] = .success(value) }
+        for subject in change.erased { erase(subject) }
+        if let size = change.publishedSize { publishedSize = size }
+        entryCount += UInt64(change.entries.count)
+        if let newest = change.entries.last {
+            newestTime = newest.time
+            newestClock = change.clock
+        }
+        if !change.effects.recalled.isEmpty {
+            recalled.formUnion(change.effects.recalled)
+            offers.removeAll { change.effects.recalled.contains($0.delivery.message) }
+        }
+        offers += change.effects.offers
+        for (lane, moment) in change.effects.due { due[lane] = min(due[lane] ?? moment, moment) }
+    }
+
+    /// Whether a send is of this very batch, so that nothing of it is in the store.
+    func isNew(_ send: SendID) -> Bool { newSends.contains(send) }
+
+    /// Puts the bodies into offers whose envelopes have come.
+    package func fill(_ bodies: [MessageID: [UInt8]]) {
+        for index in offers.indices {
+            if let body = bodies[offers[index].delivery.message] { offers[index].delivery.body = body }
+        }
+    }
+
+    private func apply(_ write: Change.DutyWrite) {
+        switch write {
+        case .put(let record): duties[record.key] = .success(record)
+        case .remove(let key): duties[key] = .success(nil)
+        case .removeOf(let send, let subject):
+            endedDuties[subject, default: []].insert(send)
+            for (key, known) in duties where key.subject == subject {
+                if case .success(let record?) = known, record.send == send { duties[key] = .success(nil) }
+            }
+        }
+    }
+
+    private func apply(_ write: Change.MessageWrite) {
+        switch write {
+        case .insert(let record):
+            messages[record.message] = .success(record)
+            addedMessagesOfSend[record.send, default: []].append(record.message)
+            addedMessagesOfPerson[record.subject, default: []].append(record.message)
+            addedDepth.count(record)
+        case .update(let record): messages[record.message] = .success(record)
+        case .attempt(let message, let moment):
+            guard case .success(var record?) = messages[message] else { return }
+            record.attemptCount += 1
+            record.attemptedAt = moment
+            messages[message] = .success(record)
+        case .postpone(let message, let moment):
+            guard case .success(var record?) = messages[message] else { return }
+            record.notBefore = moment
+            messages[message] = .success(record)
+        case .remove(let message):
+            messages[message] = .success(nil)
+            messageHeads[message] = .success(nil)
+        }
+    }
+
+    private func erase(_ subject: SubjectID) {
+        erased.insert(subject)
+        // Who comes back is somebody new.
+        newSubjects = newSubjects.filter { $0.value.id != subject }
+        states[subject] = .success(nil)
+        subjects[subject] = .success(nil)
+        for (user, known) in users {
+            if case .success(let found?) = known, found.id == subject { users[user] = .success(nil) }
+        }
+        for (id, known) in sends {
+            guard case .success(let send?) = known, send.subject == subject else { continue }
+            sends[id] = .success(nil)
+            requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(nil)
+        }
+        for (key, known) in requests {
+            if case .success(let send?) = known, send.subject == subject { requests[key] = .success(nil) }
+        }
+    }
+}
+
+/// Where the trail ends, and when.
+package struct TrailTail: Hashable, Sendable {
+    package var entryCount: UInt64
+    /// Size of the tree that the publisher has made durable.
+    package var publishedSize: UInt64
+    package var newestTime: Instant?
+    /// What the clocks showed for the newest entry; `nil` when that is not known.
+    package var newestClock: ClockReading?
+
+    package init(
+        entryCount: UInt64, publishedSize: UInt64, newestTime: Instant?, newestClock: ClockReading?
+    ) {
+        self.entryCount = entryCount
+        self.publishedSize = publishedSize
+        self.newestTime = newestTime
+        self.newestClock = newestClock
+    }
+}
+
+/// Forwards to one person, newest first, and since when they were looked for.
+package struct LoadedForwards {
+    var since: Instant
+    var records: [ForwardRecord]
+
+    package init(since: Instant, records: [ForwardRecord]) {
+        self.since = since
+        self.records = records
+    }
+}
+
+/// What a send needs besides its own room.
+package struct Headroom {
+    /// How far the published trail is behind, in milliseconds.
+    var publishLag: Int64
+    /// Bytes left on the disk; an error where it cannot be asked.
+    var freeByteCount: Result<Int64, EngineFailure>
+
+    package init(publishLag: Int64, freeByteCount: Result<Int64, EngineFailure>) {
+        self.publishLag = publishLag
+        self.freeByteCount = freeByteCount
+    }
+}
+
+extension OutboxDepth {
+    package static let empty = OutboxDepth(
+        rowCount: 0, securityRowCount: 0, byteCount: 0, rowCountByCaller: [:])
+
+    /// Counts one row more.
+    mutating func count(_ record: OutboxRecord) {
+        rowCount += 1
+        if record.category == .security { securityRowCount += 1 }
+        byteCount += Int64(record.headers.count + record.body.count + record.facts.count)
+        rowCountByCaller[record.request.caller, default: 0] += 1
+    }
+}

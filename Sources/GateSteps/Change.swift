@@ -1,0 +1,213 @@
+package import GateVocabulary
+package import PayloadSealing
+package import RecipientModel
+package import SendPlanning
+
+/// Everything one step did, and nothing it only looked at.
+///
+/// A step that throws is forgotten with its change. A store writes changes in their order; within one, each person's
+/// state is as the step left it.
+package struct Change {
+    package var entries: [NewEntry] = []
+    package var newSubjects: [(user: UserID, subject: Subject)] = []
+    package var states = Written<SubjectID, RecipientState>()
+    /// Appended to the ledgers, with their position.
+    package var consents: [ConsentEvent] = []
+    package var choices: [(record: PreferenceRecord, position: Int64)] = []
+    package var sends: [SendRecord] = []
+    /// Sends that count as forwarded from now on; each once.
+    package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
+    /// `nil` forgets.
+    package var told = Written<EventKey, ToldRecord?>()
+    package var duties: [DutyWrite] = []
+    package var messages: [MessageWrite] = []
+    package var events: [EventRecord] = []
+    package var settings = Written<String, String?>()
+    package var erased: [SubjectID] = []
+    /// How far the tree is durable.
+    package var publishedSize: UInt64?
+    /// Everything past its retention at this moment goes, a bounded number of rows.
+    package var prunedBefore: Instant?
+    /// What the clocks showed for the newest of ``entries``.
+    package var clock: ClockReading?
+    package var effects = StepEffects()
+
+    package init() {}
+
+    /// A write to one duty, or to all that a send left.
+    package enum DutyWrite {
+        case put(DutyRecord)
+        case remove(EventKey)
+        /// Duties that stand on record by a send.
+        case removeOf(SendID, SubjectID)
+    }
+
+    /// A write to one row of the outbox.
+    package enum MessageWrite {
+        case insert(OutboxRecord)
+        /// All of the row, which could be read.
+        case update(OutboxRecord)
+        /// A hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
+        case attempt(MessageID, at: Instant)
+        /// Moves a row's time without opening it.
+        case postpone(MessageID, until: Instant)
+        case remove(MessageID)
+
+        /// Which row it is about.
+        var message: MessageID {
+            switch self {
+            case .insert(let record), .update(let record): record.message
+            case .attempt(let message, _), .postpone(let message, _), .remove(let message): message
+            }
+        }
+    }
+
+    /// Puts bodies into rows that were written before their envelopes were sealed.
+    package mutating func fill(_ bodies: [MessageID: [UInt8]]) {
+        for index in messages.indices {
+            switch messages[index] {
+            case .insert(var record) where record.body.isEmpty:
+                guard let body = bodies[record.message] else { continue }
+                record.body = body
+                messages[index] = .insert(record)
+            case .update(var record) where record.body.isEmpty:
+                guard let body = bodies[record.message] else { continue }
+                record.body = body
+                messages[index] = .update(record)
+            default: break
+            }
+        }
+    }
+
+    /// Whether a commit would write nothing.
+    package var isEmpty: Bool {
+        entries.isEmpty && newSubjects.isEmpty && states.isEmpty && consents.isEmpty && choices.isEmpty
+            && sends.isEmpty && forwards.isEmpty && told.isEmpty && duties.isEmpty && messages.isEmpty
+            && events.isEmpty && settings.isEmpty && erased.isEmpty && publishedSize == nil
+            && prunedBefore == nil
+    }
+}
+
+/// What a step asks of the engine besides being written down.
+package struct StepEffects {
+    /// Envelopes to seal before the commit.
+    package internal(set) var envelopes: [PendingEnvelope] = []
+    /// Messages that go to the relay from memory once everything is durable.
+    package var offers: [MessageOffer] = []
+    /// Offers taken back: messages that wait in the store again.
+    package var recalled: Set<MessageID> = []
+    /// When messages of a lane are due that this step left waiting.
+    package var due: [DeliveryLane: Instant] = [:]
+    /// What somebody must look at; told once everything is durable.
+    package var alarms: [String] = []
+    /// Whether there is something for the publisher or the relay to do. A step that only looked, or only marked how
+    /// far others are, must wake nobody, or an idle gateway would turn round and round.
+    package var hasNews = false
+    /// Whether the commit shows that a send could be committed.
+    package var provesTheWay = false
+}
+
+/// An envelope that the engine has sealed while the batch goes on, and the body that it goes into.
+package struct PendingEnvelope: Sendable {
+    let plan: DeliveryPlan
+    package let order: SealOrder
+    /// The key it is sealed to.
+    package let recipient: DevicePublicKey
+
+    package var message: MessageID { order.message }
+
+    /// The provider's body.
+    ///
+    /// - Throws: When the envelope is not as long as the decision was made on.
+    package func body(around envelope: [UInt8]) throws -> [UInt8] { try plan.filled(with: envelope) }
+}
+
+/// An entry that has no place in the trail yet.
+package struct NewEntry {
+    /// The moment of its step.
+    package let time: Instant
+    /// The index it has if nobody else's entries come before it.
+    package let expectedIndex: UInt64
+    private let expectedBytes: [UInt8]
+    private let encode: (_ index: UInt64, _ time: Instant) throws -> [UInt8]
+
+    /// - Throws: What `encode` does: an entry that cannot be written fails its own step.
+    package init(
+        at time: Instant, expectedIndex: UInt64,
+        _ encode: @escaping (_ index: UInt64, _ time: Instant) throws -> [UInt8]
+    ) throws {
+        self.time = time
+        self.expectedIndex = expectedIndex
+        self.encode = encode
+        expectedBytes = try encode(expectedIndex, time)
+    }
+
+    /// As it is in the trail; for the store, which gives the index. Its time is its step's, as the state has it.
+    package func stored(at index: UInt64) throws -> StoredEntry {
+        let bytes = index == expectedIndex ? expectedBytes : try encode(index, time)
+        return StoredEntry(index: index, time: time, bytes: bytes)
+    }
+}
+
+/// Values by key, in the order they were first written. Most steps write one or two, so looking along them is quickest.
+package struct Written<Key: Hashable, Value> {
+    package private(set) var pairs: [(key: Key, value: Value)] = []
+    /// Where each key is, once there are many.
+    private var places: [Key: Int]?
+    private static var searchedCountMax: Int { 16 }
+
+    package init() {}
+
+    package var isEmpty: Bool { pairs.isEmpty }
+
+    package subscript(_ key: Key) -> Value? { place(of: key).map { pairs[$0].value } }
+
+    package mutating func set(_ key: Key, to value: Value) {
+        if let place = place(of: key) {
+            pairs[place].value = value
+            return
+        }
+        pairs.append((key, value))
+        if places != nil {
+            places?[key] = pairs.count - 1
+        } else if pairs.count > Self.searchedCountMax {
+            places = Dictionary(uniqueKeysWithValues: pairs.enumerated().map { ($1.key, $0) })
+        }
+    }
+
+    private func place(of key: Key) -> Int? {
+        guard let places else { return pairs.firstIndex { $0.key == key } }
+        return places[key]
+    }
+}
+
+/// Where the entries of a commit stand.
+package struct CommitReceipt: Sendable {
+    package var entries: [StoredEntry]
+    /// The index that the first of ``entries`` was expected at.
+    package var expectedIndex: UInt64
+    /// Rows that went because their time was over.
+    package var prunedRowCount: Int
+
+    package init(entries: [StoredEntry], expectedIndex: UInt64, prunedRowCount: Int = 0) {
+        self.entries = entries
+        self.expectedIndex = expectedIndex
+        self.prunedRowCount = prunedRowCount
+    }
+
+    package subscript(_ index: UInt64) -> StoredEntry { entries[Int(index - expectedIndex)] }
+}
+
+/// An entry that an answer cites.
+package enum EntryReference: Hashable, Sendable {
+    /// One of the same batch, by the index it is expected at.
+    case new(UInt64)
+    case recorded(index: UInt64, leaf: [UInt8])
+
+    /// What a row that leads to the entry holds until the commit.
+    package var index: UInt64 {
+        switch self {
+        case .new(let index), .recorded(let index, _): index
+        }
+    }
+}

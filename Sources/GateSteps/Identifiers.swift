@@ -1,0 +1,48 @@
+package import GateVocabulary
+
+/// Where new ids come from.
+package protocol IdentifierDrawing {
+    /// Sixteen bytes nobody can guess. Throws when the system's random source fails.
+    func randomBytes16() throws -> (high: UInt64, low: UInt64)
+}
+
+extension IdentifierDrawing {
+    /// A version 4 UUID (RFC 9562 section 5.4).
+    package func newSendID() throws -> SendID {
+        let (high, low) = try versionFour()
+        return SendID(high: high, low: low)
+    }
+
+    /// A version 4 UUID: APNs wants one as `apns-id`.
+    package func newMessageID() throws -> MessageID {
+        let (high, low) = try versionFour()
+        return MessageID(high: high, low: low)
+    }
+
+    package func newKeyID() throws -> KeyID {
+        let (high, low) = try randomBytes16()
+        return KeyID(high: high, low: low)
+    }
+
+    package func newSubjectID() throws -> SubjectID {
+        let (high, low) = try randomBytes16()
+        return SubjectID(high: high, low: low)
+    }
+
+    private func versionFour() throws -> (UInt64, UInt64) {
+        let (high, low) = try randomBytes16()
+        return (high & ~0xF000 | 0x4000, low & ~(0xC000_0000_0000_0000) | 0x8000_0000_0000_0000)
+    }
+}
+
+/// Random ids in the order they are taken, drawn before the step that takes them.
+package final class IdentifierPool: IdentifierDrawing {
+    package private(set) var unused: ArraySlice<(high: UInt64, low: UInt64)>
+
+    package init(_ drawn: ArraySlice<(high: UInt64, low: UInt64)>) { unused = drawn }
+
+    package func randomBytes16() throws -> (high: UInt64, low: UInt64) {
+        guard let next = unused.popFirst() else { throw MissingFacts(.identifiers) }
+        return next
+    }
+}

@@ -1,0 +1,46 @@
+package import GateVocabulary
+package import OpenSSLCrypto
+package import SealedFormat
+
+/// The `index` key: turns what callers and phones choose into look-up keys that tell nothing.
+package struct IndexKey: Sendable {
+    private let key: HMACKey
+
+    package init(_ key: HMACKey) { self.key = key }
+
+    /// The idempotency key of a caller's id: 16 bytes.
+    package func idHash(_ id: RequestID, of caller: CallerName) -> [UInt8] {
+        Self.idHash(id.text, of: caller, under: key)
+    }
+
+    /// The same of an id that a store has kept.
+    package static func idHash(_ id: String, of caller: CallerName, under index: HMACKey) -> [UInt8] {
+        var message: [UInt8] = []
+        message.reserveCapacity(32 + caller.text.utf8.count + id.utf8.count)
+        message.append(contentsOf: "sendgate/request-id/v1\0".utf8)
+        message.append(contentsOf: caller.text.utf8)
+        message.append(0)
+        message.append(contentsOf: id.utf8)
+        return Array(index.authenticate(message).prefix(16))
+    }
+
+    /// What two equal contents share: 32 bytes.
+    package func contentMAC(_ canonicalContent: [UInt8]) -> [UInt8] {
+        key.authenticate("sendgate/content/v1\0".utf8 + canonicalContent)
+    }
+
+    /// What every spelling of one public key shares: 32 bytes.
+    ///
+    /// A point and its negative agree on the same secrets with anybody (SEC 1 section 3.3.1: the secret is an x
+    /// coordinate), so a P-256 key counts by x. An X25519 key is a u coordinate, which has one spelling once it was
+    /// validated.
+    package func fingerprint(ofKey publicKey: [UInt8], _ suite: SealingSuite) -> [UInt8] {
+        let coordinate =
+            switch suite {
+            case .p256: Array(publicKey.dropFirst().prefix(32))
+            case .x25519: publicKey
+            }
+        return key.authenticate(
+            Array("sendgate/compromised-key/v1".utf8) + [0] + Array(suite.rawValue.utf8) + [0] + coordinate)
+    }
+}

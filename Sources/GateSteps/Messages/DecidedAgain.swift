@@ -1,0 +1,118 @@
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import KeyLifecycle
+import RecipientModel
+
+/// Deciding once more about a message that waits (decision SG-0005).
+///
+/// What belongs to the message itself (params, sizes, expiry, what it replaces) is as it was; what belongs
+/// to the person, the device and the time is read afresh.
+struct DecidedAgain {
+    /// What to do with a row after looking at it again.
+    enum Verdict {
+        /// It may go, or go on waiting, as it is.
+        case stands
+        /// It may go later: quiet hours began while it waited.
+        case waits(until: Instant)
+        /// It must not go any more.
+        case falls
+    }
+
+    package var verdict: Verdict
+    package var facts: Facts
+    package var decision: Decision
+
+    /// - Parameter person: As the open transaction sees them now; `nil` once erased.
+    init(
+        _ row: OutboxRecord, person: RecipientSnapshot?, batch: StepContext, now: Instant
+    ) throws {
+        if row.state != .ready, let person,
+            let draft = try batch.composeAgain(row, person: person, due: max(now, row.notBefore), at: now)
+        {
+            // Not composed yet, so it may still take any form: a new key or another choice changes which.
+            facts = draft.facts
+            decision = draft.decision
+        } else {
+            facts = try Self.facts(of: row, person: person, batch: batch, now: now)
+            decision = decide(row.request, given: facts, under: batch.policy)
+        }
+        if !decision.stands(forMessageOf: row.state == .ready ? row.form : nil) {
+            verdict = .falls
+        } else if decision.outcome == .defer {
+            verdict = .waits(until: decision.notBefore ?? now)
+        } else {
+            // Over a cap as well: it counts when something is forwarded, and what is ready was counted then.
+            verdict = .stands
+        }
+    }
+
+    /// What is composed already keeps its sizes; everything else is as it is now.
+    private static func facts(
+        of row: OutboxRecord, person: RecipientSnapshot?, batch: StepContext, now: Instant
+    ) throws -> Facts {
+        let recorded = try Facts(json: Self.recordedFacts(of: row))
+        let common = FactsLoading.Common(
+            request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
+            params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
+            repetition: try batch.view.repetition(of: row.event, to: row.subject, besides: row.send),
+            decidedBefore: row.send)
+        let loading = FactsLoading(store: batch.view, policy: batch.policy, now: now)
+        let destination = person?.destination(tagged: row.destination, on: row.request.channel)
+        var facts: Facts
+        if let person, let destination {
+            facts = try loading.facts(common, person: person, destination: destination)
+        } else {
+            facts = try loading.facts(common, person: person, without: .unknown)
+        }
+        facts.sizes = recorded.sizes
+        if let key = row.key {
+            // A sealed body opens with one key only, whatever newer ones there are. A replaced key still opens what was
+            // sealed to it; a revoked one leaves its device without an active key, and nothing sealed goes there.
+            let state = (person?.state.key(key)?.state).flatMap { KeyState(rawValue: $0) }
+            let isReplaced =
+                state == .deactivated
+                && destination?.device.map { person?.state.sealingKey(of: $0.tag).fact == .usable } == true
+            facts.deviceKey = state == .active || isReplaced ? .usable : .sealedToRevoked
+        } else if row.request.channel == .push, let known = recorded.deviceKey {
+            // The constant text was composed for want of a key, and one that came since does not seal it.
+            facts.deviceKey = known
+        }
+        if let now = facts.privacy, let then = recorded.privacy, then.hidesMore(than: now) {
+            // A text that was cut for the recipient's choice says nothing that a longer one does not: it goes as it is.
+            facts.privacy = then
+        }
+        return facts
+    }
+
+    private static func recordedFacts(of row: OutboxRecord) throws -> JSONObject {
+        guard case .object(let object) = try CanonicalJSON.read(row.facts) else {
+            throw row.damaged("the recorded facts are not an object")
+        }
+        return object
+    }
+}
+
+extension RecipientSnapshot {
+    /// The destination of a row that waits; `nil` when it was removed meanwhile.
+    package func destination(tagged tag: Tag, on channel: Channel) -> Destination? {
+        switch channel {
+        case .push: devices.first { $0.tag == tag }.map(Destination.device)
+        case .sms, .email: addresses.first { $0.tag == tag && $0.channel == channel }.map(Destination.address)
+        }
+    }
+}
+
+extension PrivacyLevel {
+    /// Whether a lock screen tells less at this level.
+    fileprivate func hidesMore(than other: PrivacyLevel) -> Bool {
+        func rank(_ level: PrivacyLevel) -> Int {
+            switch level {
+            case .full: 0
+            case .generic: 1
+            case .hidden: 2
+            }
+        }
+        return rank(self) > rank(other)
+    }
+}

@@ -1,0 +1,110 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// One message on its way to the next hop, its token resolved at the last moment.
+package struct Delivery: Sendable, Hashable {
+    /// Stable over every retry, so that the next hop can drop repeats.
+    package var message: MessageID
+    package var send: SendID
+    /// The destination as its owner calls it.
+    package var destination: DestinationID
+    package var channel: Channel
+    package var platform: Platform?
+    package var app: String?
+    /// The push token, phone number or e-mail address.
+    package var token: String
+    package var headers: JSONObject
+    /// The provider's body, canonical JSON.
+    package var body: [UInt8]
+    /// The gateway hands nothing over after it.
+    package var expiresAt: Instant
+    /// What the next hop is told: a class of the tier where the body tells nothing, ``expiresAt`` where it tells all.
+    package var statedExpiry: Instant
+    /// Hand-overs tried before this one.
+    package var attemptCount: Int
+    /// When the gateway gives it to the hop.
+    package var handedOverAt: Instant
+
+    package init(
+        message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
+        app: String?, token: String, headers: JSONObject, body: [UInt8], expiresAt: Instant,
+        statedExpiry: Instant? = nil, attemptCount: Int, handedOverAt: Instant
+    ) {
+        self.message = message
+        self.send = send
+        self.destination = destination
+        self.channel = channel
+        self.platform = platform
+        self.app = app
+        self.token = token
+        self.headers = headers
+        self.body = body
+        self.expiresAt = expiresAt
+        self.statedExpiry = statedExpiry ?? expiresAt
+        self.attemptCount = attemptCount
+        self.handedOverAt = handedOverAt
+    }
+
+    /// Headers and body with the life that is left at the hand-over. The body was composed when the message was decided,
+    /// and its end may have moved since.
+    ///
+    /// - `apns-expiration` is a moment: seconds since 1970 (Apple, "Sending notification requests to APNs").
+    /// - `android.ttl` counts from when FCM takes the message (FCM, `AndroidConfig.ttl`), so it is what is left, in whole
+    ///   seconds, rounded up: none left would mean "now or never".
+    /// - Throws: When the composed body is not JSON, which would be our own fault.
+    package func timed() throws -> (headers: JSONObject, body: JSONValue) {
+        var headers = headers
+        if headers["apns-expiration"] != nil {
+            headers["apns-expiration"] = .string("\(statedExpiry.seconds)")
+        }
+        var body = try CanonicalJSON.read(body)
+        if case .object(var object) = body, case .object(var message)? = object["message"],
+            case .object(var android)? = message["android"], android["ttl"] != nil
+        {
+            let left = max(0, statedExpiry.milliseconds - handedOverAt.milliseconds)
+            android["ttl"] = .string("\((left + 999) / 1000)s")
+            message["android"] = .object(android)
+            object["message"] = .object(message)
+            body = .object(object)
+        }
+        return (headers, body)
+    }
+}
+
+/// What the next hop made of one delivery.
+package enum HopResult: Sendable, Hashable {
+    /// 2xx: the hop has taken it over.
+    case accepted(status: Int)
+    /// 409: the hop had it already, from an earlier try whose answer was lost.
+    case seenBefore
+    /// Any other 4xx: trying again would give the same.
+    case refused(status: Int)
+    /// Anything else, such as 3xx, 429 and 5xx: later, not before so many milliseconds when the hop says so.
+    case busy(status: Int, retryAfterMilliseconds: Int64?)
+    /// Nothing was written to the hop: the message is still ours alone.
+    case notWritten(String)
+    /// Written, and no answer came: the hop may have it.
+    case ambiguous(String)
+}
+
+/// Which of the two lanes a message travels in.
+package enum DeliveryLane: String, CaseIterable, Sendable, Hashable {
+    /// The `security` category: a slow or flooded hop must not hold a fraud alert behind a campaign.
+    case security
+    case general
+}
+
+extension DeliveryLane {
+    /// The lane a category's messages travel in.
+    init(of category: Category) { self = category == .security ? .security : .general }
+}
+
+/// A message that the relay may take.
+package struct MessageOffer: Sendable {
+    package var delivery: Delivery
+    package var lane: DeliveryLane
+    package var tier: Tier
+    package var caller: CallerName
+    /// When its decision was made; an old one is made again before the message goes.
+    package var decidedAt: Instant
+}

@@ -1,0 +1,153 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import RecipientModel
+import SendPlanning
+
+extension StepContext {
+    /// One message at its turn: expired, decided again, composed if it was held, and marked as tried.
+    ///
+    /// - Returns: `nil` when it does not go now.
+    package func handOver(_ message: MessageID, at now: Instant) throws -> MessageOffer? {
+        // Claimed with others, one of which may have taken it along into a summary or moved its time.
+        guard var row = try view.outbox(message), row.notBefore <= now else { return nil }
+        guard now <= row.expiresAt else {
+            try giveUp(row, because: row.isDamaged ? .damaged : .expired, at: now)
+            return nil
+        }
+        // Until it expires the key or the file that makes it readable may come back.
+        guard !row.isDamaged else { throw row.damage }
+        guard !row.isCancelled else {
+            try giveUp(row, because: .cancelled, at: now)
+            return nil
+        }
+        guard let subject = try view.subject(row.subject),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else {
+            try withdraw(row, because: .erased, at: now)
+            return nil
+        }
+        switch row.state {
+        case .held:
+            try composeHeld(row, person: person, at: now)
+            return nil
+        case .gathered:
+            try summarise(row, person: person, at: now)
+            return nil
+        case .ready: break
+        }
+        // A row that was tried may be on its way already: deciding against it now could not call it back.
+        let age = now.milliseconds - row.decidedAt.milliseconds
+        if row.attemptedAt == nil, age > limits.decisionFreshMilliseconds {
+            guard try decideAgain(row, person: person, cause: .old, at: now) else { return nil }
+            row.decidedAt = now
+        }
+        // A device that lost its token has nothing to be handed over to, whatever became of an earlier try.
+        guard let destination = person.destination(tagged: row.destination, on: row.request.channel),
+            destination.fact != .inactive
+        else {
+            try giveUp(row, because: .destinationRemoved, at: now)
+            return nil
+        }
+        if row.attemptedAt != nil, !row.mayHaveArrived {
+            // Tried by a process that ended before it knew the result.
+            row.mayHaveArrived = true
+            try view.updateOutbox(row)
+        }
+        try view.markAttempt(row.message, at: now)
+        return MessageOffer(
+            delivery: try Self.delivery(row, to: destination, at: now),
+            lane: DeliveryLane(of: row.category), tier: row.tier, caller: row.request.caller,
+            // What was tried is not decided again, however long it waits.
+            decidedAt: row.attemptedAt == nil ? row.decidedAt : now)
+    }
+
+    private static func delivery(
+        _ row: OutboxRecord, to destination: Destination, at now: Instant
+    ) throws -> Delivery {
+        guard case .object(let headers) = try CanonicalJSON.read(row.headers) else {
+            throw row.damaged("the headers are not an object")
+        }
+        guard case .object(let facts) = try CanonicalJSON.read(row.facts),
+            let composedAt = try Facts(json: facts).now
+        else { throw row.damaged("the recorded facts have no time") }
+        return Delivery(row, to: destination, headers: headers, composedAt: composedAt, at: now)
+    }
+}
+
+extension Delivery {
+    /// A row of the outbox with what is known of its destination at the hand-over.
+    init(
+        _ row: OutboxRecord, to destination: Destination, headers: JSONObject, composedAt: Instant,
+        at now: Instant
+    ) {
+        let token =
+            switch destination {
+            case .device(let device): device.token
+            case .address(let address): address.value
+            }
+        self.init(
+            message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
+            platform: destination.device?.platform, app: destination.device?.app, token: token,
+            headers: headers, body: row.body, expiresAt: row.expiresAt,
+            statedExpiry: row.statedExpiry(composedAt: composedAt), attemptCount: row.attemptCount,
+            handedOverAt: now)
+    }
+}
+
+extension StepContext {
+    /// How long a message that could not be handled waits before it is tried again, in seconds.
+    private static let putOffSeconds: Int64 = 60
+    /// The same for one that a damaged row stops: only a person can mend that, and has been told of the row.
+    private static let quarantineSeconds: Int64 = 3600
+
+    /// Lets a message wait a while, with an alarm: somebody has to look at why.
+    package func putOff(
+        _ message: MessageID, in lane: DeliveryLane, because error: any Error, at now: Instant
+    ) throws {
+        let damage = (error as? StoreError)?.damage
+        // The store names the row it could not read; what it read and we cannot use is of another kind.
+        let isOnDisk = damage?.row != nil
+        try postpone(
+            message, in: lane,
+            until: timeOfNextTry(
+                message, in: isOnDisk ? Self.quarantineSeconds : Self.putOffSeconds,
+                because: "\(error)", at: now))
+    }
+
+    /// The same for one that is not in the store at the moment.
+    func puttingOff(_ row: OutboxRecord, because reason: String) throws -> OutboxRecord {
+        var row = row
+        row.notBefore = timeOfNextTry(
+            row.message, in: Self.putOffSeconds, because: reason, at: try now())
+        return row
+    }
+
+    private func timeOfNextTry(
+        _ message: MessageID, in seconds: Int64, because reason: String, at now: Instant
+    ) -> Instant {
+        alarm("message \(message) is put off for \(seconds) s: \(reason)")
+        return now.advanced(bySeconds: seconds)
+    }
+}
+
+extension OutboxRecord {
+    /// When a message ends, as the hop is told. Counted from when the message was composed, so that every hand-over of
+    /// one message says the same.
+    fileprivate func statedExpiry(composedAt: Instant) -> Instant {
+        guard form != .full else { return expiresAt }
+        return composedAt.advanced(
+            bySeconds: ExpiryClass.seconds(until: expiresAt, from: composedAt, tier: tier))
+    }
+
+    /// What ``isDamaged`` says, as the error it is; the store has noted what exactly it found.
+    fileprivate var damage: StoreError {
+        .damaged(table: "outbox", row: message.hexadecimal, "the sealed content cannot be read")
+    }
+
+    /// What authenticates and cannot be used. Without a row: nothing is wrong with the file.
+    func damaged(_ what: String) -> StoreError {
+        .damaged(table: "outbox", "message \(message): \(what)")
+    }
+}

@@ -1,0 +1,111 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import RecipientModel
+import SendPlanning
+
+extension StepContext {
+    /// Looks again at one waiting row and does what the verdict says.
+    ///
+    /// - Returns: Whether it may go now.
+    @discardableResult
+    func decideAgain(
+        _ row: OutboxRecord, person: RecipientSnapshot?, cause: WithdrawalCause, at now: Instant
+    ) throws -> Bool {
+        guard !row.isDamaged else {
+            // It cannot be decided again, so it must not go under a decision that may not hold any more.
+            try withdraw(row, because: .damaged, at: now)
+            return false
+        }
+        let again = try DecidedAgain(row, person: person, batch: self, now: now)
+        var row = row
+        switch again.verdict {
+        case .stands:
+            if cause == .old {
+                row.decidedAt = now
+                try update(row)
+                try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
+            }
+            return true
+        case .waits(let until):
+            row.decidedAt = now
+            row.notBefore = until
+            row.expiresAt = again.facts.expiry ?? row.expiresAt
+            try update(row)
+            try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
+            return false
+        case .falls:
+            try remove(row)
+            try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
+            try view.appendEvent(
+                EventRecord(.withdrawn, of: row, at: now, reason: again.decision.reason.rawValue))
+            try cameToNothing(row, at: now)
+            return false
+        }
+    }
+
+    func recordAgain(
+        _ row: OutboxRecord, _ facts: Facts, _ decision: Decision, cause: WithdrawalCause, at now: Instant
+    ) throws {
+        let entry = RedecisionEntry(
+            send: row.send, message: row.message, destination: row.destination, subject: row.subject,
+            request: row.request, facts: facts, decision: decision, policy: policy.digest,
+            cause: cause.rawValue)
+        try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+    }
+
+    /// Decides again everything that waits for a person, because something about them changed.
+    ///
+    /// - Parameter person: As they are after the change; `nil` once erased.
+    func reconsider(
+        _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
+    ) throws {
+        for row in try view.outbox(of: subject) {
+            let row = try callBack(row)
+            if row.attemptedAt == nil {
+                try decideAgain(row, person: person, cause: cause, at: now)
+            } else {
+                try decideFirstThing(row)
+            }
+        }
+    }
+
+    /// A message that is being handed over right now: should the hop turn out not to have it, it is decided again
+    /// before anything else happens to it.
+    func decideFirstThing(_ row: OutboxRecord) throws {
+        // One that cannot be read does not go again anyway.
+        guard !row.isDamaged else { return }
+        var row = row
+        row.decidedAt = .longAgo
+        try update(row)
+    }
+
+    /// A message whose hand-over failed before the hop had it, and whose person changed meanwhile.
+    func decideAfterFailedTry(_ row: OutboxRecord, at now: Instant) throws {
+        guard let subject = try view.subject(row.subject),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else { return try withdraw(row, because: .erased, at: now) }
+        try decideAgain(row, person: person, cause: .old, at: now)
+    }
+
+    /// Takes one row out for good, with an entry and an event.
+    func withdraw(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
+        try remove(row)
+        try record(
+            .unsent, at: now,
+            [
+                "send_id": .string(row.send.uuidText), "message_id": .string(row.message.uuidText),
+                "subject": .string(row.subject.hexadecimal),
+                "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
+            ])
+        try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
+        // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
+        switch cause {
+        case .erased, .acknowledged: break
+        case .cancelled:
+            if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
+        default: try cameToNothing(row, at: now)
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import RecipientModel
+import SendPlanning
+
+/// What became of one message in flight.
+package enum MessageOutcome: Sendable {
+    /// The hop's result, and when to try again; `nil` ends the message.
+    case tried(HopResult, retryAt: Instant?)
+    /// It was offered, and the relay did not take it.
+    case neverTaken
+
+    /// Whether what is sealed of the message has a say in what becomes of it: not of one that the hop has.
+    fileprivate var needsContent: Bool {
+        switch self {
+        case .tried(.accepted, _), .tried(.seenBefore, _): false
+        case .tried, .neverTaken: true
+        }
+    }
+
+    /// What the step that records it looks at.
+    package func ask(for message: MessageID) -> Ask {
+        needsContent ? .message(message) : .messageHead(message)
+    }
+}
+
+extension StepContext {
+    /// Writes down what became of one message in flight.
+    package func record(_ outcome: MessageOutcome, of message: MessageID, at now: Instant) throws {
+        // Erased or cancelled while it was under way: the entry of that says so already.
+        guard var row = try outcome.needsContent ? view.outbox(message) : view.outboxHead(message) else {
+            return
+        }
+        guard case .tried(let result, let retryAt) = outcome else { return try takeBack(row, at: now) }
+        // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
+        if let retryAt, retryAt < row.expiresAt, !row.isDamaged {
+            // The relay's alarm has to be set anew.
+            announce()
+            row.notBefore = retryAt
+            switch result {
+            case .notWritten where row.mayHaveArrived, .busy where row.mayHaveArrived:
+                try row.isCancelled ? end(row, as: .ambiguous, at: now) : update(row)
+            case .notWritten, .busy:
+                // The hop does not have it: it is ours alone again, and can be called back again.
+                row.attemptedAt = nil
+                try waitAgain(row, at: now)
+            case .ambiguous, .accepted, .seenBefore, .refused:
+                row.mayHaveArrived = true
+                try row.isCancelled ? end(row, as: .ambiguous, at: now) : update(row)
+            }
+            return
+        }
+        let (event, status) = result.outcome(of: row)
+        if row.isCancelled, event == .expiredUnsent { return try withdraw(row, because: .cancelled, at: now) }
+        try end(row, as: event, status: status, at: now)
+    }
+
+    /// A message that the hop does not have waits on, unless what happened meanwhile ends it.
+    private func waitAgain(_ row: OutboxRecord, at now: Instant) throws {
+        if row.isCancelled { return try withdraw(row, because: .cancelled, at: now) }
+        try update(row)
+        if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
+    }
+
+    /// Ends a message that was handed over, or may have been.
+    private func end(
+        _ row: OutboxRecord, as result: HandOver, status: Int? = nil, at now: Instant
+    ) throws {
+        try view.removeOutbox(row.message)
+        // Straight into bytes: every message has one.
+        try record(at: now) { index, time in
+            var entry = CanonicalWriter(capacity: 512)
+            entry.object { json in
+                json.member("attempts", Int64(row.attemptCount))
+                json.member("destination", hexadecimal: row.destination)
+                json.member("index", Int64(index))
+                json.member("kind", EntryKind.delivery.text)
+                json.member("message_id", uuid: row.message)
+                json.member("result", name: result)
+                json.member("send_id", uuid: row.send)
+                json.member("status", status.map { Int64($0) })
+                json.member("subject", hexadecimal: row.subject)
+                json.member("time", time)
+                json.member("v", TrailEntry.version)
+            }
+            return entry.finish()
+        }
+        try view.appendEvent(EventRecord(result.fate, of: row, at: now))
+        if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
+    }
+
+    /// Takes out a message at its turn. What may have been handed over is not said to be withdrawn.
+    func giveUp(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
+        if row.attemptedAt == nil {
+            try withdraw(row, because: cause, at: now)
+        } else {
+            try end(row, as: .ambiguous, at: now)
+        }
+    }
+
+    /// A message that the relay never took waits as if it had not been offered.
+    private func takeBack(_ row: OutboxRecord, at now: Instant) throws {
+        announce()
+        guard !row.isDamaged else { return waits(in: DeliveryLane(of: row.category), until: row.notBefore) }
+        var row = row
+        // What an earlier try may have got through cannot be called back.
+        if !row.mayHaveArrived { row.attemptedAt = nil }
+        row.attemptCount -= 1
+        if row.mayHaveArrived { try update(row) } else { try waitAgain(row, at: now) }
+    }
+}
+
+extension HopResult {
+    /// How a message ended, with the status that the hop answered.
+    fileprivate func outcome(of row: OutboxRecord) -> (event: HandOver, status: Int?) {
+        switch self {
+        // An earlier try may have got through, whatever the last one says.
+        case .busy where row.mayHaveArrived, .notWritten where row.mayHaveArrived: (.ambiguous, nil)
+        case .accepted(let status): (.handedOver, status)
+        case .seenBefore: (.handedOver, 409)
+        case .refused(let status): (.refusedByHop, status)
+        case .busy(let status, _): (.expiredUnsent, status)
+        case .notWritten: (.expiredUnsent, nil)
+        case .ambiguous: (.ambiguous, nil)
+        }
+    }
+}
+
+/// How the hand-over of one message to the next hop ended: an event's name, and the `result` of its entry.
+///
+/// The hop is the company's own delivery layer. That it took a message says nothing about APNs, FCM or a carrier:
+/// `accepted_by_provider` comes from a receipt only, and "delivered" does not exist, because receipts lie (S1).
+package enum HandOver: String, CaseIterable, Sendable, Hashable {
+    /// The hop has it: a 2xx, or a 409 because it had it already.
+    case handedOver = "handed_over"
+    /// The hop will never take it.
+    case refusedByHop = "refused_by_hop"
+    /// Its time was over before the hop took it.
+    case expiredUnsent = "expired_unsent"
+    /// The hop may have it: the connection broke after the request was written, and its time is over.
+    case ambiguous
+
+    var fate: SendFate {
+        switch self {
+        case .handedOver: .handedOver
+        case .refusedByHop: .refusedByHop
+        case .expiredUnsent: .expiredUnsent
+        case .ambiguous: .ambiguous
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import RecipientModel
+import SendPlanning
+import WireProtocol
+
+// What goes over a cap of a category that gathers waits until the cap has room again. Then everything gathered for
+// the person on that channel is decided again, and what still may go becomes one message: a send of the gateway's
+// own, of the type the category names as its summary, decided and recorded like any other. It counts once.
+
+extension StepContext {
+    /// Members of one summary; more than that go into the next. Each is composed and recorded again, so this bounds
+    /// the work of one transaction.
+    private static let memberCountMax = 256
+    /// Forwards looked at to find when a cap has room again.
+    private static let forwardCountMax = 10_000
+    /// How long a message may be gathered before it is given up, in seconds: 14 days, well inside the time for which
+    /// its send is remembered.
+    private static let gatheredSecondsMax: Int64 = 14 * 86_400
+
+    /// One gathered message whose time has come, and with it all that wait beside it.
+    func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+        let together = try view.outbox(of: first.subject).filter {
+            $0.state == .gathered && !$0.isDamaged && $0.category == first.category
+                && $0.request.channel == first.request.channel
+        }
+        var members: [Tag: [Member]] = [:]
+        for row in together.prefix(Self.memberCountMax) {
+            guard now <= row.decidedAt.advanced(bySeconds: Self.gatheredSecondsMax) else {
+                try withdraw(row, because: .expired, at: now)
+                continue
+            }
+            guard let draft = try composeAgain(row, person: person, at: now) else {
+                try withdraw(row, because: .destinationRemoved, at: now)
+                continue
+            }
+            if draft.decision.outcome == .forward {
+                members[row.destination, default: []].append(Member(row: row, draft: draft))
+            } else {
+                try place(row, as: draft, of: person, at: now)
+            }
+        }
+        let type = policy.category(first.category).summary.flatMap { policy.type($0) }
+        var alone: [OutboxRecord] = []
+        // One alone needs no summary, and a policy that came into force meanwhile may know none.
+        for (destination, group) in members where group.count == 1 || type == nil {
+            alone += group.map(\.row)
+            members[destination] = nil
+        }
+        if let type, !members.isEmpty {
+            alone += try sendSummary(type, of: members, on: first.request.channel, to: person, at: now)
+        }
+        // One after the other, each seeing what those before it used up.
+        for row in alone {
+            guard let draft = try composeAgain(row, person: person, at: now) else { continue }
+            try place(row, as: draft, of: person, at: now)
+        }
+    }
+
+    private struct Member {
+        var row: OutboxRecord
+        var draft: DeliveryDraft
+    }
+
+    /// Does with one gathered message what its decision says.
+    private func place(
+        _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
+    ) throws {
+        switch draft.decision.outcome {
+        case .defer: try keepWaiting([row], until: draft.decision.notBefore ?? now)
+        case .digest:
+            // The room went to others meanwhile.
+            guard let type = policy.type(row.request.type) else { return }
+            try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
+        case .forward, .suppress, .reject: try settle(row, as: draft, of: person, at: now)
+        }
+    }
+
+    /// - Returns: Messages that no summary could take: where the summary itself is refused, each goes alone.
+    private func sendSummary(
+        _ type: NotificationType, of members: [Tag: [Member]], on channel: Channel,
+        to person: RecipientSnapshot, at now: Instant
+    ) throws -> [OutboxRecord] {
+        let request = AttestedRequest(caller: .gateway, type: type.id, channel: channel, critical: false)
+        let send = try identifiers.newSendID()
+        var drafts: [DeliveryDraft] = []
+        var told: [Member] = []
+        var alone: [OutboxRecord] = []
+        for (tag, group) in members.sorted(by: { $0.key < $1.key }) {
+            let rows = group.map(\.row)
+            guard let destination = person.destination(tagged: tag, on: channel) else { continue }
+            let material = SendMaterial(
+                send: send, request: request, params: Self.params(of: rows), sentAt: now,
+                expiresAt: now.advanced(bySeconds: type.ttlSeconds),
+                ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
+            let composer = SendComposer(
+                deciding(at: now), person: person, material: material,
+                verdict: ParamsVerdict(material.params, of: type.id, under: policy), fallback: .notFallback,
+                repetition: .first, due: now)
+            let draft = try composer.decide(for: destination)
+            switch draft.decision.outcome {
+            case .forward:
+                drafts.append(draft)
+                told += group
+            case .defer, .digest:
+                // Quiet hours that began, or a category's cap without room, hold a summary back as any send.
+                let until =
+                    try draft.decision.notBefore ?? roomReturns(for: type, of: person.subject.id, at: now)
+                try keepWaiting(rows, until: until)
+            case .suppress, .reject: alone += rows
+            }
+        }
+        guard !drafts.isEmpty else { return alone }
+        // Before the summary counts: they were decided on what was before it.
+        for member in told { try close(member, into: send, at: now) }
+        let entry = SendEntry(
+            send: send, subject: person.subject.id, caller: .gateway,
+            peer: settings.process,
+            request: SendEntry.RecordedRequest(type: type.id, channel: channel, critical: false),
+            paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
+            tzdata: LocalTime.dataVersion)
+        let trail = try record(at: now) { index, time in
+            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
+        }
+        try view.insertSend(
+            SendRecord(
+                id: send, caller: .gateway, idHash: send.bytes,
+                contentMAC: [UInt8](repeating: 0, count: 32), subject: person.subject.id, type: type.id,
+                category: type.category, channel: channel, receivedAt: now, entryIndex: trail.index,
+                requestID: "summary-\(send.uuidText)",
+                destinationNames: drafts.destinationNames))
+        // Many messages end in this one, so none of them comes back should its seal fail: its step throws, and the turn
+        // of the first is put off.
+        for draft in drafts { try enqueue(draft, of: person, at: now) }
+        try view.countForward(
+            of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
+        return alone
+    }
+
+    /// A member ends where its summary begins; what the summary came to is in the summary's own entry.
+    private func close(_ member: Member, into summary: SendID, at now: Instant) throws {
+        let row = member.row
+        try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
+        try remove(row)
+        try view.appendEvent(EventRecord(.summarised, of: row, at: now, reason: summary.uuidText))
+    }
+
+    private func keepWaiting(_ rows: [OutboxRecord], until: Instant) throws {
+        for var row in rows {
+            row.notBefore = until
+            let type = policy.type(row.request.type)
+            row.expiresAt = max(row.expiresAt, until.advanced(bySeconds: type?.ttlSeconds ?? 60))
+            try update(row)
+        }
+    }
+
+    /// "28 new transactions", and what they come to in each currency when all of them name an amount.
+    private static func params(of rows: [OutboxRecord]) -> JSONObject {
+        var params: JSONObject = ["count": .integer(Int64(rows.count))]
+        var totals: [String: Int64] = [:]
+        for row in rows {
+            guard let material = try? CanonicalJSON.read(row.body),
+                let amount = material["params"]?["amount"],
+                let minor = amount["minor"]?.integerValue, let currency = amount["currency"]?.stringValue
+            else { return params }
+            let (sum, overflows) = totals[currency, default: 0].addingReportingOverflow(minor)
+            guard !overflows, sum.magnitude < 1 << 53 else { return params }
+            totals[currency] = sum
+        }
+        guard totals.count <= ParamSchema.totalCountMax else { return params }
+        params["totals"] = .array(
+            totals.sorted { $0.key < $1.key }.map { currency, minor in
+                ["currency": .string(currency), "minor": .integer(minor)]
+            })
+        return params
+    }
+
+    /// When every cap a type is under has room for one more.
+    func roomReturns(for type: NotificationType, of subject: SubjectID, at now: Instant) throws -> Instant {
+        let limits = policy.bundle.limits
+        let caps = [limits.types[type.id], limits.categories[type.category]]
+        guard let longest = caps.compactMap({ $0?.windowSeconds }).max() else { return now }
+        let forwards = try view.forwards(
+            of: subject, since: now.advanced(bySeconds: -longest), limit: Self.forwardCountMax)
+        func room(_ cap: Cap?, _ counts: (ForwardRecord) -> Bool) -> Instant {
+            guard let cap else { return now }
+            let counted = forwards.filter(counts)
+            guard counted.count >= cap.count else { return now }
+            // A forward counts while it is no older than the window, to the millisecond.
+            let leaves = counted[cap.count - 1].at.advanced(bySeconds: cap.windowSeconds)
+            return Instant(milliseconds: leaves.milliseconds + 1)
+        }
+        let moments = [
+            room(caps[0]) { $0.type == type.id }, room(caps[1]) { $0.category == type.category },
+        ]
+        return max(moments.max() ?? now, now.advanced(bySeconds: 1))
+    }
+}

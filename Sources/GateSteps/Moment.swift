@@ -1,0 +1,41 @@
+package import GateVocabulary
+
+/// When a step happens, and what the engine knows of it.
+package struct Moment {
+    /// The time of the step's facts, or why there is none.
+    var time: Result<Instant, EngineFailure>
+    /// What the clocks showed.
+    var reading: ClockReading
+    /// Why an envelope that this step ordered could not be sealed, when it ran before.
+    var sealingFailure: String?
+
+    package init(
+        time: Result<Instant, EngineFailure>, reading: ClockReading, sealingFailure: String? = nil
+    ) {
+        self.time = time
+        self.reading = reading
+        self.sealingFailure = sealingFailure
+    }
+}
+
+/// What the clocks showed at one moment.
+package struct ClockReading: Sendable, Hashable {
+    package var wall: Instant
+    /// Milliseconds since the machine booted, sleep included (`CLOCK_BOOTTIME`, clock_gettime(2)).
+    package var uptime: Int64
+    /// Which boot that was (`/proc/sys/kernel/random/boot_id`, random(4)); `nil` when it is not known.
+    package var boot: String?
+
+    package init(wall: Instant, uptime: Int64, boot: String?) {
+        self.wall = wall
+        self.uptime = uptime
+        self.boot = boot
+    }
+
+    /// Time that has really passed since an earlier reading; `nil` when the two are not of one boot. Negative when one of
+    /// the two cannot be true: within a boot `CLOCK_BOOTTIME` never goes back.
+    package func milliseconds(since earlier: ClockReading) -> Int64? {
+        guard let boot, boot == earlier.boot else { return nil }
+        return uptime - earlier.uptime
+    }
+}

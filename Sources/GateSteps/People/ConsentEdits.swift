@@ -1,0 +1,593 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import OpenSSLCrypto
+import RecipientModel
+package import WireProtocol
+
+/// Consent and preference are one will: whatever changes one changes the other in the same transaction.
+extension StepContext {
+    /// Records that somebody gave, refused or withdrew consent.
+    package func addConsent(
+        _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        guard let person = try RecipientWithLedger.load(user, from: view) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
+        }
+        let grants = policy.grants(of: caller)
+        guard policy.caller(caller)?.methods.contains(body.method) == true else {
+            throw StepRefusal(
+                .assertionNotPermitted,
+                detail: "caller `\(caller)` may not assert the method `\(body.method.rawValue)`")
+        }
+        let address = try body.address.map { id in
+            guard let address = person.person.destination(id, on: body.channel) else {
+                throw StepRefusal(
+                    .notFound, detail: "the recipient has no \(body.channel.rawValue) address of this name")
+            }
+            return address.tag
+        }
+        let shown = ConsentEvent.NoticeReference(
+            id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
+            language: body.notice.language)
+        let idTag = person.subject.tag(.consent, body.id)
+        let ends = try end(of: body)
+        let jurisdiction = try registered(body.jurisdiction, at: "jurisdiction").description
+        if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
+            // The same record again, after a lost answer, is no new event.
+            guard earlier.purpose == body.purpose, earlier.channel == body.channel,
+                earlier.address == address, earlier.eventTime == body.eventTime,
+                earlier.state == body.state.ledgerState, earlier.method == body.method,
+                earlier.jurisdiction == jurisdiction, earlier.expiresAt == ends,
+                earlier.notice == shown
+            else {
+                throw StepRefusal(
+                    .idConflict,
+                    detail: "this consent id was used for a record of other content; use a new id")
+            }
+            return Recorded(
+                try reference(toEntry: earlier.entryIndex), isReplayed: true, noEffect: .recordedBefore)
+        }
+        guard body.eventTime <= now else {
+            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+        }
+        if let expiry = body.expiresAt, expiry <= body.eventTime {
+            throw StepRefusal(
+                .invalid,
+                violations: [
+                    Violation(.body(JSONPointer(["expires_at"])), "expected a time after `event_time`")
+                ])
+        }
+        if body.method == .existingCustomer { try requireSilence(of: person, about: body, at: address) }
+        let age = now.milliseconds - body.eventTime.milliseconds
+        guard age <= ConsentEvent.freshMilliseconds || grants.contains(.consentsImport) else {
+            throw StepRefusal(
+                .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
+        }
+        let notice = Notice.Key(
+            id: body.notice.id, version: body.notice.version, language: body.notice.language)
+        guard let scope = try view.scope(of: notice, sha256: body.notice.sha256, under: policy) else {
+            throw StepRefusal(
+                .unknownNotice,
+                detail:
+                    "no notice `\(body.notice.id)` version `\(body.notice.version)` in `\(body.notice.language)` has this SHA-256"
+            )
+        }
+        guard policy.purposes.contains(body.purpose) else {
+            let known = policy.purposes.map(\.text).joined(separator: ", ")
+            throw StepRefusal(.unknownPurpose, detail: "`\(body.purpose)` is none of \(known)")
+        }
+        guard scope.purposes.contains(body.purpose), scope.channels.contains(body.channel) else {
+            let asked = scope.purposes.map(\.text).joined(separator: ", ")
+            let channels = scope.channels.map(\.rawValue).joined(separator: ", ")
+            throw StepRefusal(
+                .otherPurpose,
+                detail:
+                    "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(body.purpose)` on \(body.channel.rawValue)"
+            )
+        }
+        if body.state == .given, !scope.methods.contains(body.method) {
+            let known = scope.methods.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+            throw StepRefusal(
+                .invalid,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["method"])),
+                        "expected \(known): a yes to the notice `\(notice.id)` is given in no other way")
+                ])
+        }
+        let event = ConsentEvent(
+            subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
+            channel: body.channel, address: address, state: body.state.ledgerState,
+            eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
+            jurisdiction: jurisdiction,
+            notice: shown, expiresAt: ends, withdraws: nil,
+            previousHash: person.consents.last.map(Self.hash) ?? ""
+        )
+        return try append(event, of: person, by: caller, at: now)
+    }
+
+    /// When a consent ends: as the record says, and not after the days its purpose lasts at most. A record that says
+    /// nothing ends then; one that says more is refused.
+    private func end(of body: ConsentBody) throws -> Instant? {
+        guard body.state == .given, let days = policy.consentDaysMax(for: body.purpose) else {
+            return body.expiresAt
+        }
+        let latest = body.eventTime.advanced(bySeconds: Int64(days) * 86_400)
+        guard let asked = body.expiresAt else { return latest }
+        guard asked <= latest else {
+            throw StepRefusal(
+                .invalid,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["expires_at"])),
+                        "expected at most \(days) days after `event_time`: a consent to `\(body.purpose)` lasts no longer"
+                    )
+                ])
+        }
+        return asked
+    }
+
+    /// Having bought something is the company's word, not the recipient's: it speaks for e-mail about own similar products
+    /// where they themselves said nothing, and undoes no refusal, no objection and no yes (ePrivacy Directive Art. 13(2),
+    /// GDPR Art. 21(3)).
+    private func requireSilence(
+        of person: RecipientWithLedger, about body: ConsentBody, at address: Tag?
+    ) throws {
+        guard body.purpose == .marketing, body.channel == .email, body.state.ledgerState == .given else {
+            throw StepRefusal(
+                .invalid,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["method"])),
+                        "expected another method: `existing_customer` is a yes to marketing by e-mail and nothing else"
+                    )
+                ])
+        }
+        let scope = Category.marketing.rawValue
+        let isOff = [nil, address].contains { person.person.preference(scope, body.channel, at: $0).isOff }
+        let said = ConsentLedger.fact(
+            purpose: body.purpose, channel: body.channel, address: address, in: person.consents)
+        let hasSpoken =
+            switch said.state {
+            case .refused, .withdrawn: true
+            case .given: said.method != .existingCustomer
+            case .neverAsked, .otherChannel, .otherAddress: false
+            }
+        guard !isOff, !hasSpoken else {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "the recipient has said themselves whether they want this; only they can say otherwise")
+        }
+    }
+
+    /// Withdraws one recorded consent, whatever the clocks say (``ConsentLedger/moment(of:in:)``). As easy as giving it
+    /// (GDPR Art. 7(3)): no notice, no proof.
+    package func withdrawConsent(
+        _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        guard let person = try RecipientWithLedger.load(user, from: view),
+            let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
+        else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
+        if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
+            let words = policy.bundle.channels.smsRevocation?.words ?? []
+            throw StepRefusal(
+                .invalid,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["reply"])),
+                        "expected a text that begins with \(words.joined(separator: ", ")), so nothing was withdrawn; if another word meant it, withdraw without `reply`"
+                    )
+                ])
+        }
+        let eventTime = body.eventTime ?? now
+        guard eventTime <= now else {
+            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+        }
+        let withdrawal = self.withdrawal(
+            of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
+            receivedAt: now)
+        let recorded = try append(withdrawal, of: person, by: caller, at: now)
+        guard body.isForEveryChannel else { return recorded }
+        var after = try reloaded(person)
+        let category = Category(rawValue: given.purpose.text)
+        let method = body.method ?? given.method
+        for channel in Channel.allCases {
+            for purpose in category.map(purposes(endedWith:)) ?? [given.purpose] {
+                after = try withdrawConsents(
+                    to: purpose, on: channel, of: after, at: eventTime, method: method, by: caller,
+                    receivedAt: now)
+            }
+            guard let category else { continue }
+            let objection = PreferenceRecord(
+                subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
+                state: .userOff, source: method.preferenceSource, at: eventTime, caller: caller)
+            try object(objection, of: after, at: now)
+        }
+        after = try reloaded(person)
+        try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
+        let isStillGiven = Channel.allCases.contains {
+            !ConsentLedger.givenScopes(of: given.purpose, channel: $0, in: after.consents).isEmpty
+        }
+        return Recorded(
+            recorded.entry,
+            noEffect: Will(after) == Will(person) ? isStillGiven ? .newerWord : .alreadySo : nil)
+    }
+
+    /// The purposes that an act about a category ends consent to: its own, and for marketing those that only marketing
+    /// asks for besides. An objection to direct marketing is to all of it (GDPR Art. 21(3)).
+    private func purposes(endedWith category: Category) -> [Purpose] {
+        category == .marketing ? policy.purposes(onlyOf: category) : [Purpose(category.rawValue)]
+    }
+
+    /// Ends consent to a purpose on one channel up to a moment.
+    ///
+    /// Each consent that counts is withdrawn by name. Where none was given the withdrawal is a record all the same: a
+    /// law that asks for no consent asks for one after an objection, which a choice made later does not undo
+    /// (15 U.S.C. 7704(a)(4)).
+    ///
+    /// - Parameters:
+    ///   - address: The only one whose consent ends; `nil` for every one of the channel, those registered later
+    ///     included.
+    ///   - method: How it was said.
+    /// - Returns: The person as the ledger knows them now.
+    private func withdrawConsents(
+        to purpose: Purpose, on channel: Channel, for address: Tag? = nil, of person: RecipientWithLedger,
+        at eventTime: Instant, method: ConsentMethod, by caller: CallerName, receivedAt now: Instant
+    ) throws -> RecipientWithLedger {
+        var person = person
+        for given in ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
+        where given.eventTime <= eventTime && (address == nil || given.address == address) {
+            let event = withdrawal(
+                of: given, at: eventTime, method: method, by: caller, person: person, receivedAt: now)
+            try appendLedger(event, at: now)
+            person = try reloaded(person)
+        }
+        let isRecorded = person.consents.contains {
+            $0.state == .withdrawn && $0.purpose == purpose && $0.channel == channel && $0.address == address
+                && $0.receivedAt == now && $0.eventTime == eventTime
+        }
+        if isRecorded { return person }
+        try appendLedger(
+            withdrawal(
+                to: purpose, on: channel, for: address, at: eventTime, method: method, by: caller,
+                person: person, receivedAt: now), at: now)
+        return try reloaded(person)
+    }
+
+    /// A no goes with whoever said it to the address that takes the place of the old one under the same id; a yes does
+    /// not.
+    func carryWithdrawals(
+        from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
+        at now: Instant
+    ) throws {
+        guard var person = try RecipientWithLedger.load(subject, from: view) else { return }
+        let newest = ConsentLedger.newest(in: person.consents)
+        let ended = newest.filter {
+            $0.key.channel == channel && $0.key.address == old && $0.value.state != .given
+        }
+        for (scope, event) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text })
+        where newest[.init(purpose: scope.purpose, channel: channel, address: new)] == nil {
+            let withdrawal = withdrawal(
+                to: scope.purpose, on: channel, for: new, at: now, method: event.method, by: caller,
+                person: person, receivedAt: now)
+            _ = try append(withdrawal, of: person, by: caller, at: now)
+            person = try reloaded(person)
+        }
+    }
+
+    /// Records a choice, and the consent that follows from it.
+    package func setPreference(
+        _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        guard var person = try RecipientWithLedger.load(user, from: view) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
+        }
+        let source = body.source
+        guard policy.caller(caller)?.sources.contains(source) == true else {
+            throw StepRefusal(
+                .assertionNotPermitted,
+                detail: "caller `\(caller)` may not assert the source `\(source.rawValue)`")
+        }
+        let category = Category(rawValue: scope)
+        guard category != nil || policy.type(TypeID(scope))?.isMutableAlone == true else {
+            throw StepRefusal(
+                .unknownScope, detail: "`\(scope)` is neither a category nor a type that may be muted alone")
+        }
+        let needsStepUp =
+            (category ?? policy.type(TypeID(scope))?.category)
+            .map { policy.category($0).switchOff == .stepUp } ?? false
+        guard needsStepUp || policy.grants(of: caller).contains(.preferencesWrite) else {
+            throw StepRefusal(
+                .assertionNotPermitted,
+                detail:
+                    "the grant `preferences.step_up` is for what only a step-up switches off, not for `\(scope)`"
+            )
+        }
+        if body.storedState.isOff, category != nil, needsStepUp, body.storedState != .userOffStepUp {
+            throw StepRefusal(
+                .assertionNotPermitted,
+                detail: "`\(scope)` can be switched off with the source `in_app_step_up` only")
+        }
+        let destination = try body.destination.flatMap { id in
+            try body.channel.flatMap { channel -> Tag? in
+                if let destination = person.person.destination(id, on: channel) { return destination.tag }
+                // A link lives on in an inbox after its address or device is gone. Which number or mailbox that was is
+                // not known any more, so the no holds for the whole channel.
+                if source == .unsubscribeLink, body.storedState.isOff { return nil }
+                throw StepRefusal(
+                    .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
+            }
+        }
+        let before = Will(person)
+        var trail: EntryReference?
+        // An objection names no channel and holds for all of them, in this one transaction.
+        for channel in body.channel.map({ [$0] }) ?? Channel.allCases {
+            let choice = PreferenceRecord(
+                subject: person.subject.id, scope: scope, channel: channel, destination: destination,
+                state: body.storedState, source: source, at: now, caller: caller)
+            let recorded = try appendPreference(choice, receivedAt: now)
+            trail = trail ?? recorded
+            let act = PersonAct(choice, isForEveryChannel: body.channel == nil)
+            guard let category, act.effect(at: choice.level, on: category).consent == .withdrawn else {
+                continue
+            }
+            for purpose in purposes(endedWith: category) {
+                person = try withdrawConsents(
+                    to: purpose, on: channel, for: choice.level == .address ? destination : nil, of: person,
+                    at: now, method: source.consentMethod, by: caller, receivedAt: now)
+            }
+        }
+        guard let trail else { preconditionFailure("a preference was set on no channel") }
+        person = try reloaded(person)
+        try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
+        return Recorded(trail, noEffect: Will(person) == before ? .alreadySo : nil)
+    }
+
+    private func append(
+        _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        let trail = try appendLedger(event, at: now)
+        // A notice that was only shown is no will.
+        if event.state == .shown { return Recorded(trail, noEffect: .shownOnly) }
+        try follow(event, of: try reloaded(person), by: caller, at: now)
+        try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
+        let after = try reloaded(person)
+        try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
+        guard Will(after) == Will(person) else { return Recorded(trail) }
+        let fact = ConsentLedger.fact(
+            purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
+        let isSo = (fact.state == .given) == (event.state == .given)
+        return Recorded(trail, noEffect: isSo ? .alreadySo : .newerWord)
+    }
+
+    /// A no to marketing that holds ends what only marketing asks for besides and was given in the same place up to then.
+    private func endWhatElseIsAsked(
+        with event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+    ) throws {
+        guard event.state != .given, let category = Category(rawValue: event.purpose.text) else { return }
+        let fact = ConsentLedger.fact(
+            purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
+        guard fact.state != .given else { return }
+        let moment = ConsentLedger.moment(of: event, in: person.consents)
+        var person = person
+        for purpose in purposes(endedWith: category) where purpose != event.purpose {
+            let given = ConsentLedger.givenScopes(of: purpose, channel: event.channel, in: person.consents)
+                .contains {
+                    $0.eventTime <= moment && (event.address == nil || $0.address == event.address)
+                }
+            guard given else { continue }
+            person = try withdrawConsents(
+                to: purpose, on: event.channel, for: event.address, of: person, at: moment,
+                method: event.method, by: caller, receivedAt: now)
+        }
+    }
+
+    /// Records the preference that goes with a consent event. The event may be older than what the ledger knows, and
+    /// older than a choice made since; what counts is the newest, and at equal times the no.
+    private func follow(
+        _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+    ) throws {
+        let fact = ConsentLedger.fact(
+            purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
+        let level: PersonAct.Level = event.address == nil ? .account : .address
+        guard let category = Category(rawValue: event.purpose.text),
+            let state = PersonAct(event).effect(at: level, on: category).preference,
+            (fact.state == .given) == (event.state == .given)
+        else { return }
+        let moment = ConsentLedger.moment(of: event, in: person.consents)
+        var places = [event.address]
+        // Who says yes to texts at a number wants texts: an off for the whole channel that is older gives way.
+        if event.address != nil, state == .userOn,
+            person.person.preference(category.rawValue, event.channel, at: nil).isOff
+        {
+            places.append(nil)
+        }
+        let choices = try choices(of: category.rawValue, on: event.channel, by: person)
+        for place in places
+        where person.person.preference(category.rawValue, event.channel, at: place) != state {
+            let choice = choices.first { $0.destination == place }
+            if let choice,
+                choice.at > moment || choice.at == moment && state == .userOn && choice.state != .userOn
+            {
+                continue
+            }
+            if let choice, place == nil, let address = event.address {
+                // What gives way here was said of every other address, too, and stays said of them.
+                try object(choice, besides: [address], of: person, at: now)
+            }
+            try appendPreference(
+                PreferenceRecord(
+                    subject: person.subject.id, scope: category.rawValue, channel: event.channel,
+                    destination: place, state: state, source: event.method.preferenceSource,
+                    at: moment, caller: caller),
+                receivedAt: now)
+        }
+    }
+
+    /// The newest choice at each place of a channel where one was ever made.
+    private func choices(
+        of scope: String, on channel: Channel, by person: RecipientWithLedger
+    ) throws -> [PreferenceRecord] {
+        try view.preferences(of: person.subject.id).filter { $0.scope == scope && $0.channel == channel }
+    }
+
+    /// Records an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
+    /// was said at some of its destinations, at each of the others.
+    private func object(
+        _ objection: PreferenceRecord, of person: RecipientWithLedger, at now: Instant
+    ) throws {
+        let choices = try choices(of: objection.scope, on: objection.channel, by: person)
+        if let own = choices.first(where: { $0.destination == nil }),
+            own.state.isOff || own.at > objection.at
+        {
+            return
+        }
+        let wanted = choices.filter { $0.state == .userOn && $0.at > objection.at }.compactMap(\.destination)
+        guard wanted.isEmpty else { return try object(objection, besides: wanted, of: person, at: now) }
+        try appendPreference(objection, receivedAt: now)
+    }
+
+    /// Records an objection at each destination of its channel but some, where nothing newer was said.
+    private func object(
+        _ objection: PreferenceRecord, besides wanted: [Tag], of person: RecipientWithLedger, at now: Instant
+    ) throws {
+        let choices = try choices(of: objection.scope, on: objection.channel, by: person)
+        for destination in person.person.destinations(on: objection.channel).map(\.tag)
+        where !wanted.contains(destination) {
+            let own = choices.first { $0.destination == destination }
+            if let own, own.state.isOff || own.at > objection.at { continue }
+            var here = objection
+            here.destination = destination
+            try appendPreference(here, receivedAt: now)
+        }
+    }
+
+    @discardableResult
+    private func appendLedger(_ event: ConsentEvent, at now: Instant) throws -> EntryReference {
+        // The entry's own index is the ledger's way back to the trail.
+        var event = event
+        event.entryIndex = upcomingIndex
+        return try record(.consent(event), of: event.subject, by: event.source, at: now)
+    }
+
+    @discardableResult
+    private func appendPreference(
+        _ choice: PreferenceRecord, receivedAt now: Instant
+    ) throws -> EntryReference {
+        try record(.preference(choice), of: choice.subject, by: choice.caller, at: now)
+    }
+
+    private func withdrawal(
+        of given: ConsentEvent, at eventTime: Instant, method: ConsentMethod, by caller: CallerName,
+        person: RecipientWithLedger, receivedAt now: Instant
+    ) -> ConsentEvent {
+        var event = withdrawal(
+            to: given.purpose, on: given.channel, for: given.address, named: given.id, at: eventTime,
+            method: method, by: caller, person: person, receivedAt: now)
+        event.jurisdiction = given.jurisdiction
+        event.withdraws = given.idTag
+        return event
+    }
+
+    /// A withdrawal that names no record.
+    private func withdrawal(
+        to purpose: Purpose, on channel: Channel, for address: Tag?, named name: String? = nil,
+        at eventTime: Instant, method: ConsentMethod, by caller: CallerName, person: RecipientWithLedger,
+        receivedAt now: Instant
+    ) -> ConsentEvent {
+        let position = person.consents.count + 1
+        let id = "\(name ?? "\(purpose)/\(channel.rawValue)")/withdrawn/\(position)"
+        return ConsentEvent(
+            subject: person.subject.id, id: id, idTag: person.subject.tag(.consent, id), purpose: purpose,
+            channel: channel, address: address, state: .withdrawn, eventTime: eventTime, receivedAt: now,
+            method: method, source: caller, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
+            previousHash: person.consents.last.map(Self.hash) ?? "")
+    }
+
+    private func reloaded(_ person: RecipientWithLedger) throws -> RecipientWithLedger {
+        guard let again = try RecipientWithLedger.load(person.subject, from: view) else {
+            preconditionFailure("a person vanished inside the transaction that changed them")
+        }
+        return again
+    }
+
+    /// Chains the ledger: SHA-256 over the canonical form of one record, lower-case hexadecimal. Everything that
+    /// proves a consent is under it: what was shown, under whose law, until when.
+    static func hash(_ event: ConsentEvent) -> String {
+        var object: JSONObject = [
+            "sequence": .integer(event.sequence), "consent": .string(event.idTag.hexadecimal),
+            "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
+            "state": .string(event.state.rawValue), "event_time": .integer(event.eventTime.milliseconds),
+            "received_at": .integer(event.receivedAt.milliseconds),
+            "method": .string(event.method.rawValue), "source": .string(event.source.text),
+            "previous": .string(event.previousHash),
+        ]
+        if let address = event.address { object["address"] = .string(address.hexadecimal) }
+        if let jurisdiction = event.jurisdiction { object["jurisdiction"] = .string(jurisdiction) }
+        if let expiry = event.expiresAt { object["expires_at"] = .integer(expiry.milliseconds) }
+        if let withdraws = event.withdraws { object["withdraws"] = .string(withdraws.hexadecimal) }
+        if let notice = event.notice {
+            object["notice"] = [
+                "id": .string(notice.id), "version": .string(notice.version),
+                "sha256": .string(notice.sha256), "language": .string(notice.language),
+            ]
+        }
+        return Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(.object(object))).bytes)
+    }
+}
+
+/// What a person's consents and preferences come to, compared before and after an act to tell whether it had an effect.
+private struct Will: Equatable {
+    /// Of each scope where something was said, the record that gives; `nil` where the answer is no.
+    private let consents: [ConsentWords.Scope: Tag?]
+    private let preferences: Set<Choice>
+
+    private struct Choice: Hashable {
+        var scope: String
+        var channel: Channel
+        var destination: Tag?
+        var state: PreferenceState
+    }
+
+    init(_ person: RecipientWithLedger) {
+        consents = ConsentLedger.newest(in: person.consents).mapValues { $0.state == .given ? $0.idTag : nil }
+        preferences = Set(
+            person.person.state.preferences.filter { $0.state != .default }.map {
+                Choice(scope: $0.scope, channel: $0.channel, destination: $0.destination, state: $0.state)
+            })
+    }
+}
+
+extension ConsentBody.State {
+    fileprivate var ledgerState: ConsentEvent.State {
+        switch self {
+        case .given: .given
+        case .refused: .refused
+        case .shown: .shown
+        }
+    }
+}
+
+extension ConsentMethod {
+    /// Where the choice was made, when consent and preference are recorded in one step.
+    fileprivate var preferenceSource: PreferenceSource {
+        switch self {
+        case .inAppToggle, .webForm, .doubleOptIn, .smsKeyword: .inAppSettings
+        case .paperForm, .phoneCall, .existingCustomer, .expressConsent, .writtenConsent: .adminOverride
+        }
+    }
+}
+
+extension PreferenceSource {
+    /// The same the other way round, for the withdrawal that a choice makes.
+    fileprivate var consentMethod: ConsentMethod {
+        switch self {
+        case .inAppSettings, .osSettingsSync, .inAppStepUp: .inAppToggle
+        case .unsubscribeLink: .webForm
+        case .adminOverride: .phoneCall
+        }
+    }
+}

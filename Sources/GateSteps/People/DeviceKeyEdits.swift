@@ -1,0 +1,260 @@
+import AuditTrail
+import CanonicalJSON
+package import GateVocabulary
+package import KeyLifecycle
+import OpenSSLCrypto
+import PayloadSealing
+import RecipientModel
+import SealedFormat
+package import WireProtocol
+
+/// A device's keys: registered, proved, used, revoked.
+extension StepContext {
+    /// How long a challenge waits for its answer: 5 minutes, in seconds.
+    static let challengeSeconds: Int64 = 300
+    /// Keys of one device that wait to be proved. One more takes the place of the oldest: whoever registers last holds the
+    /// phone, and a client that never answers must not grow what is kept of a person.
+    static let unprovedKeyCountMax = 4
+
+    /// Takes a public key in and challenges its owner. It seals nothing until possession is proved.
+    package func addDeviceKey(
+        _ body: DeviceKeyBody, to deviceID: DestinationID, of user: UserID, by caller: CallerName,
+        at now: Instant
+    ) throws -> Citing<KeyChallengeAnswer> {
+        let person = try person(user)
+        let device = try self.device(deviceID, of: person)
+        guard let suite = SealingSuite(rawValue: body.suite.rawValue) else {
+            throw StepRefusal(
+                .invalidPublicKey, detail: "nothing is sealed for the suite `\(body.suite.rawValue)`")
+        }
+        let publicKey: DevicePublicKey
+        let sealingKey: DeviceSealingKey
+        do {
+            publicKey = try DevicePublicKey(validating: body.publicKey, suite: suite)
+            sealingKey = try DeviceSealingKey(publicKey)
+        } catch {
+            throw StepRefusal(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
+        }
+        let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
+        try requireUncompromised(body.publicKey, suite)
+        let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
+        for var surplus in unproved.dropFirst(Self.unprovedKeyCountMax - 1) {
+            surplus.state = KeyState.destroyed.rawValue
+            try record(.deviceKeyForgotten(surplus), of: surplus.subject, by: caller, at: now)
+        }
+        let key = try identifiers.newKeyID()
+        let expiry = now.advanced(bySeconds: Self.challengeSeconds)
+        let fresh = try view.challenge(
+            ChallengeOrder(
+                key: key, suite: suite, publicKey: sealingKey.publicKey.rawBytes, app: device.app,
+                device: device.id, message: try identifiers.newMessageID(), expiresAt: expiry))
+        // Whoever steals a session must not be able to replace the key alone: the old key answers too.
+        let active = known.first { KeyState(rawValue: $0.state) == .active }
+        let old = try active.map { active in
+            try view.challenge(
+                ChallengeOrder(
+                    key: active.key, suite: try active.sealingSuite, publicKey: active.publicKey,
+                    app: device.app, device: device.id, message: try identifiers.newMessageID(),
+                    expiresAt: expiry))
+        }
+        let registered = DeviceKeyRecord(
+            key: key, subject: person.subject.id, device: device.tag, suite: suite.rawValue,
+            publicKey: body.publicKey, state: KeyState.preActivation.rawValue,
+            challenge: .init(
+                expectedProof: fresh.proof, expectedOldKeyProof: old?.proof, oldKey: active?.key,
+                expiresAt: expiry), createdAt: now, changedAt: now)
+        let trail = try record(
+            .deviceKey(registered, proof: nil), of: person.subject.id, by: caller, at: now)
+        return {
+            KeyChallengeAnswer(
+                key: key, challenge: fresh.envelope, oldKeyChallenge: old?.envelope, expiresAt: expiry,
+                trail: $0[trail])
+        }
+    }
+
+    /// Checks the proof and puts the key to use; the key before it stops sealing in the same step.
+    package func confirmDeviceKey(
+        _ key: KeyID, _ body: KeyConfirmBody, of deviceID: DestinationID, user: UserID, by caller: CallerName,
+        at now: Instant
+    ) throws -> KeyConfirmation {
+        let person = try person(user)
+        let device = try self.device(deviceID, of: person)
+        guard var record = try view.deviceKey(key), record.subject == person.subject.id,
+            record.device == device.tag
+        else { throw StepRefusal(.notFound, detail: "the device has no key of this id") }
+        guard KeyState(rawValue: record.state) == .preActivation, let challenge = record.challenge else {
+            throw StepRefusal(
+                .wrongState,
+                detail: "the key is `\(record.state)`, with no challenge open; register the key again")
+        }
+        guard now <= challenge.expiresAt else {
+            throw StepRefusal(
+                .challengeExpired,
+                detail: "a challenge waits \(Self.challengeSeconds) s; register the key again")
+        }
+        try requireUncompromised(record.publicKey, record.sealingSuite)
+        try requireUnchanged(since: challenge, of: record)
+        let isProved = HMACKey.constantTimeEqual(body.proof, challenge.expectedProof)
+        let isOldProved =
+            challenge.expectedOldKeyProof.map { expected in
+                body.oldKeyProof.map { HMACKey.constantTimeEqual($0, expected) } ?? false
+            } ?? true
+        record.challenge = nil
+        record.changedAt = now
+        guard isProved, isOldProved else {
+            let triesLeft = challenge.triesLeft - 1
+            if triesLeft > 0 {
+                record.challenge = challenge
+                record.challenge?.triesLeft = triesLeft
+            }
+            try self.record(
+                .deviceKey(record, proof: .wrong), of: person.subject.id, by: caller, at: now)
+            return .wrong(
+                StepRefusal(
+                    .proofWrong,
+                    detail: (isProved
+                        ? "the proof of the key before this one is wrong or missing" : "the proof is wrong")
+                        + (triesLeft > 0
+                            ? "; \(triesLeft) more tries before the challenge expires"
+                            : "; register the key again for a new challenge")))
+        }
+        record.state = KeyState.active.rawValue
+        try deactivateOthers(than: record, by: caller, at: now)
+        let trail = try self.record(
+            .deviceKey(record, proof: .right), of: person.subject.id, by: caller, at: now)
+        try reconsider(person.subject, because: .keyChanged, at: now)
+        return .right { [state = record.state] in
+            KeyChangedAnswer(key: key.hexadecimal, state: state, trail: $0[trail])
+        }
+    }
+
+    /// The security team's verbs on one device key.
+    package func changeDeviceKey(
+        _ key: KeyID, _ event: KeyEvent, by caller: CallerName, at now: Instant
+    ) throws -> Citing<KeyChangedAnswer> {
+        guard let record = try view.deviceKey(key), let state = KeyState(rawValue: record.state),
+            let subject = try view.subject(record.subject),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else { throw StepRefusal(.notFound, detail: "no key of this id is known") }
+        let next: KeyState
+        do {
+            next = try state.after(event)
+        } catch {
+            throw StepRefusal(.wrongState, detail: error.message)
+        }
+        if next == .compromised, !record.publicKey.isEmpty {
+            let mark = settings.index.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
+            try view.setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
+            try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
+        }
+        if next == .active {
+            try requireUncompromised(record.publicKey, record.sealingSuite)
+            try deactivateOthers(than: record, by: caller, at: now)
+        }
+        let trail = try change(record, to: next, by: caller, at: now)
+        try reconsider(person.subject, because: .keyChanged, at: now)
+        return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
+    }
+
+    /// The same public key under other ids of the person's.
+    private func revokeOthers(
+        with mark: [UInt8], than key: KeyID, of person: RecipientSnapshot, by caller: CallerName,
+        at now: Instant
+    ) throws {
+        for device in person.devices {
+            for other in try view.deviceKeys(of: person.subject.id, device: device.tag)
+            where other.key != key && !other.publicKey.isEmpty {
+                guard let state = KeyState(rawValue: other.state), let next = try? state.after(.revoke),
+                    settings.index.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
+                else { continue }
+                try change(other, to: next, by: caller, at: now)
+            }
+        }
+    }
+
+    /// A key that was once revoked as compromised is nobody's any more: on no device, of no person, in no spelling, also
+    /// after the person it was taken from was erased. What is kept is a MAC under the index key and the moment, which
+    /// tell of nobody.
+    private func requireUncompromised(_ publicKey: [UInt8], _ suite: SealingSuite) throws {
+        let mark = settings.index.fingerprint(ofKey: publicKey, suite)
+        guard try view.setting(Self.compromisedSetting(mark)) == nil else {
+            throw StepRefusal(
+                .wrongState,
+                detail: "this public key was revoked as compromised; make a new key pair on the device")
+        }
+    }
+
+    private static func compromisedSetting(_ mark: [UInt8]) -> String {
+        "compromised key \(Hexadecimal.encode(mark))"
+    }
+
+    /// A proof answers the challenge that was made. A key that came into use since then has answered nothing, so the
+    /// proof does not replace it; and while one is suspended, only the security team says which key is used.
+    private func requireUnchanged(
+        since challenge: DeviceKeyRecord.PendingChallenge, of record: DeviceKeyRecord
+    ) throws {
+        let others = try view.deviceKeys(of: record.subject, device: record.device)
+            .filter { $0.key != record.key }
+        guard !others.contains(where: { KeyState(rawValue: $0.state) == .suspended }) else {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "a key of this device is suspended; the security team promotes this one, or revokes that one first"
+            )
+        }
+        guard others.first(where: { KeyState(rawValue: $0.state) == .active })?.key == challenge.oldKey else {
+            throw StepRefusal(
+                .wrongState,
+                detail: "the device's active key changed after the challenge; register the key again")
+        }
+    }
+
+    // MARK: What the edits share
+
+    private func device(_ id: DestinationID, of person: RecipientSnapshot) throws -> DeviceRecord {
+        guard let device = person.devices.first(where: { $0.id == id }) else {
+            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+        }
+        return device
+    }
+
+    /// One device has one active key.
+    private func deactivateOthers(
+        than key: DeviceKeyRecord, by caller: CallerName, at now: Instant
+    ) throws {
+        for other in try view.deviceKeys(of: key.subject, device: key.device)
+        where other.key != key.key && KeyState(rawValue: other.state) == .active {
+            try change(other, to: .deactivated, by: caller, at: now)
+        }
+    }
+
+    /// Records that a key is in another state, in which no challenge of before is open.
+    @discardableResult
+    private func change(
+        _ key: DeviceKeyRecord, to state: KeyState, by caller: CallerName, at now: Instant
+    ) throws -> EntryReference {
+        var key = key
+        key.state = state.rawValue
+        key.challenge = nil
+        key.changedAt = now
+        if state == .destroyed { key.publicKey = [] }
+        return try record(.deviceKey(key, proof: nil), of: key.subject, by: caller, at: now)
+    }
+}
+
+extension DeviceKeyRecord {
+    var sealingSuite: SealingSuite {
+        get throws {
+            guard let suite = SealingSuite(rawValue: suite) else {
+                throw StoreError.damaged(table: "held", "device_key \(key): the suite `\(suite)` is unknown")
+            }
+            return suite
+        }
+    }
+}
+
+/// What comes of a proof. A wrong one is refused and remembered all the same.
+package enum KeyConfirmation {
+    case right(Citing<KeyChangedAnswer>)
+    case wrong(StepRefusal)
+}

@@ -1,0 +1,353 @@
+import AuditTrail
+import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+import OpenSSLCrypto
+package import RecipientModel
+package import SendPlanning
+import WireProtocol
+
+/// Everybody's evidence as the trail alone tells it: entries applied one by one to nothing.
+///
+/// The same ``RecipientState/apply(_:)`` that a step uses, so what an auditor gets here is what the gateway
+/// decided on. What no entry holds is not in it: names, tokens, numbers, public keys, texts.
+package struct EvidenceFold {
+    /// By pseudonym, without erased people.
+    package private(set) var people: [SubjectID: RecipientState] = [:]
+    private var ledgers: [SubjectID: [ConsentEvent]] = [:]
+    /// Oldest first.
+    private var forwards: [SubjectID: [ForwardRecord]] = [:]
+    private var sends = SendFold()
+    /// Events that were told before are looked over.
+    private var toldSince = Instant.longAgo
+
+    /// The zone data that the gateway resolved local times with.
+    private var tzdata: String?
+
+    package init() {}
+
+    /// Applies what an entry says of a person. Entries are given in their order, from the first.
+    ///
+    /// - Parameter policies: The archived bundles: a forward counts in the category that its type had.
+    /// - Throws: What is wrong with an entry that cannot be read.
+    package mutating func apply(
+        _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws {
+        let entry = try TrailEntry(reading: bytes)
+        switch entry.kind {
+        case .send:
+            let (index, time, send) = try SendEntry.read(bytes)
+            sends.apply(send, at: time, index: index)
+            guard let subject = send.subject, let type = send.request.type, send.overall.outcome == .forward
+            else { return }
+            try count(type, under: send.policy, of: send.send, to: subject, at: entry.time, policies)
+        case .redecision:
+            let again = try RedecisionEntry.read(bytes).entry
+            sends.apply(again)
+            // A send counts once, at its first forward, however many destinations it has.
+            guard again.cause == "due", again.decision.outcome == .forward,
+                forwards[again.subject]?.contains(where: { $0.send == again.send }) != true
+            else { return }
+            try count(
+                again.request.type, under: again.policy, of: again.send, to: again.subject, at: entry.time,
+                policies)
+        case .delivery, .unsent, .receipt: try applyFate(of: entry)
+        case .acknowledgement:
+            guard let subject = entry.subject, let tags = entry.members["event_tags"]?.objectValue else {
+                return
+            }
+            for (_, tag) in tags {
+                guard let event = tag.stringValue.flatMap(Tag.init(hexadecimal:)) else { continue }
+                sends.acknowledge(event, of: subject, at: entry.time)
+            }
+        case .start: tzdata = entry.members["tzdata"]?.stringValue
+        case .erasure:
+            guard let subject = entry.subject else { return }
+            sends.forget(subject)
+            people[subject] = nil
+            ledgers[subject] = nil
+            forwards[subject] = nil
+        default:
+            guard let (subject, change) = try PersonChange.read(entry) else { return }
+            apply(change, to: subject)
+        }
+    }
+
+    /// What became of a message, or was seen of one.
+    private mutating func applyFate(of entry: TrailEntry) throws {
+        guard let send = entry.members["send_id"]?.stringValue.flatMap(SendID.init(uuidText:)) else { return }
+        let message = entry.members["message_id"]?.stringValue.flatMap(MessageID.init(uuidText:))
+        func name<Name: RawRepresentable<String>>(_ member: String) -> Name? {
+            entry.members[member]?.stringValue.flatMap(Name.init(rawValue:))
+        }
+        switch entry.kind {
+        case .delivery:
+            guard let message, let result: HandOver = name("result") else { return }
+            sends.end(message, of: send, mayHaveArrived: result.fate.mayHaveArrived)
+        case .unsent:
+            guard let message, let cause: WithdrawalCause = name("cause") else { return }
+            sends.end(
+                message, of: send, mayHaveArrived: false,
+                isSettled: cause == .erased || cause == .acknowledged)
+        default:
+            if let event: ReceiptBody.Event = name("event"), event.fate.mayHaveArrived { sends.arrived(send) }
+        }
+    }
+
+    private mutating func apply(_ change: PersonChange, to subject: SubjectID) {
+        var state = people[subject] ?? RecipientState(subject)
+        if case .consent(let event) = change {
+            let placed = state.apply(event, after: ledgers[subject, default: []])
+            ledgers[subject, default: []].append(placed)
+        } else {
+            state.apply(change)
+        }
+        people[subject] = state
+    }
+
+    private mutating func count(
+        _ type: TypeID, under policy: PolicyDigest, of send: SendID, to subject: SubjectID, at now: Instant,
+        _ policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws {
+        // A forward that is not counted would let later ones pass for right.
+        guard let policy = try policies(policy) else { throw ReplayObstacle.policyUnknown(policy) }
+        guard let category = policy.type(type)?.category else { return }
+        forwards[subject, default: []].append(
+            ForwardRecord(at: now, type: type, category: category, send: send))
+    }
+}
+
+// MARK: Deriving facts
+
+extension EvidenceFold {
+    /// Facts that come with the request or the message and not from what is held of a person.
+    private static let ofRequest: Set<String> = ["params", "sizes"]
+    /// A summary lives as long as what is in it.
+    private static let ofSummary = ofRequest.union(["expiry", "due"])
+    /// Of a message that was composed before, the key it is sealed to and what its text may show are its own.
+    private static let ofMessage = ofSummary.union(["device_key", "privacy"])
+
+    /// Holds the facts that an entry decides on against what the entries before it imply. Call it before the entry is
+    /// applied.
+    ///
+    /// Not derived are facts of the request itself, the verdict on its params and sizes; and the times of a summary and of a
+    /// message that waits. Whether an event was told before is derived from tags that only the gateway can make.
+    ///
+    /// - Returns: Empty where all facts follow, and for an entry that decides nothing.
+    package func differences(
+        in bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws -> [ReplayDifference] {
+        switch try TrailEntry(reading: bytes).kind {
+        case .send:
+            let entry = try SendEntry.read(bytes).entry
+            guard let policy = try policies(entry.policy) else { return [] }
+            let person = entry.subject.flatMap(snapshot(of:))
+            let isSummary = entry.caller == .gateway
+            var differences = isSummary ? [] : Self.places(of: entry, for: person)
+            let (fallback, replaced) = try self.fallback(
+                for: entry.request.fallbackFor, of: entry.caller, to: entry.subject)
+            if replaced != entry.replaces {
+                differences.append(
+                    ReplayDifference(
+                        pointer: JSONPointer(["replaces"]), recorded: .index(entry.replaces),
+                        replayed: .index(replaced)))
+            }
+            for (position, delivery) in entry.deliveries.enumerated() {
+                let destination = delivery.destination.flatMap {
+                    person?.destination(tagged: $0, on: entry.request.channel)
+                }
+                var recalled = delivery.facts
+                // Which send it names that it may not replace is not recorded.
+                if fallback != .notFallback || recalled.fallback != .mismatch { recalled.fallback = fallback }
+                recalled.repetition = try repetition(delivery.facts) { fold in
+                    try entry.subject.map {
+                        try fold.repetition(
+                            of: entry.request.eventTags, in: entry.attested, to: $0, by: entry.send,
+                            replacing: entry.request.fallbackFor)
+                    } ?? .first
+                }
+                let derived = try facts(
+                    of: entry, as: recalled, to: destination, of: person, under: policy)
+                differences += compare(
+                    delivery.facts, derived, besides: isSummary ? Self.ofSummary : Self.ofRequest,
+                    tzdata: entry.tzdata,
+                    at: JSONPointer(["deliveries", String(position), "facts"]))
+            }
+            return differences
+        case .redecision:
+            let entry = try RedecisionEntry.read(bytes).entry
+            guard let policy = try policies(entry.policy) else { return [] }
+            let person = snapshot(of: entry.subject)
+            let now = entry.facts.now ?? .longAgo
+            let sent = sends.sends[entry.send]
+            var recalled = entry.facts
+            recalled.fallback = sent?.fallback
+            recalled.repetition = try repetition(entry.facts) {
+                try $0.repetition(of: sent?.event, to: entry.subject, besides: entry.send)
+            }
+            let derived = try facts(
+                common(
+                    entry.request, as: recalled, expiry: entry.facts.expiry ?? now,
+                    due: entry.facts.due ?? now, again: entry.send), as: entry.facts,
+                to: person?.destination(tagged: entry.destination, on: entry.request.channel), of: person,
+                under: policy)
+            return compare(
+                entry.facts, derived, besides: Self.ofMessage, tzdata: tzdata, at: JSONPointer(["facts"]))
+        default: return []
+        }
+    }
+
+    /// Whether an event was told before, as the fold has it, or, if that is what is recorded, as a gateway has it that
+    /// forgets after the shortest time there is (`limits.retention_days`).
+    private func repetition(
+        _ recorded: Facts, _ look: (EvidenceFold) throws -> RepetitionFact
+    ) throws -> RepetitionFact {
+        let whole = try look(self)
+        guard whole != recorded.repetition, let now = recorded.now else { return whole }
+        var recent = self
+        recent.toldSince = now.advanced(bySeconds: -Self.retentionSecondsMin)
+        let ofRecent = try look(recent)
+        return ofRecent == recorded.repetition ? ofRecent : whole
+    }
+
+    /// 31 days.
+    private static let retentionSecondsMin: Int64 = 31 * 86_400
+
+    private func snapshot(of subject: SubjectID) -> RecipientSnapshot? {
+        guard let state = people[subject], let record = state.record else { return nil }
+        return RecipientSnapshot(
+            subject: Subject(id: subject, tagKey: Self.noKey), record: record, state: state)
+    }
+
+    /// The fold makes no tags, so it needs no person's key.
+    private static let noKey = SecretBytes(copying: [UInt8](repeating: 0, count: Subject.tagKeyByteCount))
+
+    /// Whether a send went wherever it had to be decided: to the destination it names, or to each there is.
+    private static func places(
+        of entry: SendEntry, for person: RecipientSnapshot?
+    ) -> [ReplayDifference] {
+        let all = person?.destinations(on: entry.request.channel).map(\.tag) ?? []
+        let named = entry.request.destinationTag.map { tag in
+            person?.destination(tagged: tag, on: entry.request.channel) == nil ? [] : [tag]
+        }
+        let recorded = entry.deliveries.compactMap(\.destination?.hexadecimal).sorted()
+        let derived = (named ?? all).map(\.hexadecimal).sorted()
+        guard recorded != derived else { return [] }
+        func list(_ tags: [String]) -> JSONValue { .array(tags.map { .string($0) }) }
+        return [
+            ReplayDifference(
+                pointer: JSONPointer(["deliveries"]), recorded: list(recorded), replayed: list(derived))
+        ]
+    }
+
+    /// Why a send has no destination; see ``ConsideredSend``.
+    private static func missing(
+        _ request: SendEntry.RecordedRequest, for person: RecipientSnapshot?
+    ) -> DestinationFact {
+        guard let person else { return .noneRegistered }
+        if request.destinationTag != nil { return .unknown }
+        return request.channel == .push && !person.devices.isEmpty ? .inactive : .noneRegistered
+    }
+
+    /// The facts of a send as it came, at one destination.
+    private func facts(
+        of entry: SendEntry, as recorded: Facts, to destination: Destination?, of person: RecipientSnapshot?,
+        under policy: CompiledPolicy
+    ) throws -> Facts {
+        let now = recorded.now ?? .longAgo
+        let type = policy.type(entry.attested.type)
+        var material = SendMaterial(
+            send: entry.send, request: entry.attested, of: type, ttlSeconds: entry.request.ttlSeconds,
+            sentAt: now)
+        var due = now
+        if policy.admits(entry.attested, params: recorded.params ?? .invalid), let type, let person,
+            let destination
+        {
+            due = person.due(type, at: destination, from: now, under: policy)
+        }
+        if destination != nil { material.countLife(from: due) }
+        var derived = try facts(
+            common(entry.attested, as: recorded, expiry: material.expiresAt, due: due), as: recorded,
+            to: destination, orElse: Self.missing(entry.request, for: person), of: person, under: policy)
+        if destination != nil, let departure = policy.waitsUntil(entry.attested, given: derived) {
+            material.countLife(from: departure)
+            derived.expiry = material.expiresAt
+        }
+        return derived
+    }
+
+    private func common(
+        _ request: AttestedRequest, as recorded: Facts, expiry: Instant, due: Instant,
+        again send: SendID? = nil
+    ) -> FactsLoading.Common {
+        FactsLoading.Common(
+            request: request, expiry: expiry, due: due, params: recorded.params ?? .invalid,
+            fallback: recorded.fallback ?? .mismatch, repetition: recorded.repetition ?? .first,
+            decidedBefore: send)
+    }
+
+    private func facts(
+        _ common: FactsLoading.Common, as recorded: Facts, to destination: Destination?,
+        orElse missing: DestinationFact = .unknown, of person: RecipientSnapshot?,
+        under policy: CompiledPolicy
+    ) throws -> Facts {
+        let loading = FactsLoading(store: self, policy: policy, now: recorded.now ?? .longAgo)
+        if let person, let destination {
+            return try loading.facts(common, person: person, destination: destination)
+        }
+        return try loading.facts(common, person: person, without: missing)
+    }
+
+    private func compare(
+        _ recorded: Facts, _ derived: Facts, besides: Set<String>, tzdata: String?, at pointer: JSONPointer
+    ) -> [ReplayDifference] {
+        let (recorded, derived) = (recorded.json, derived.json)
+        return Set(recorded.keys).union(derived.keys).subtracting(besides).sorted().compactMap { name in
+            // Local time is resolved with the zone data of its day.
+            if ["quiet_hours", "due", "expiry"].contains(name), let tzdata, tzdata != LocalTime.dataVersion {
+                return nil
+            }
+            guard recorded[name] != derived[name] else { return nil }
+            return ReplayDifference(
+                pointer: pointer.appending(name), recorded: recorded[name], replayed: derived[name])
+        }
+    }
+}
+
+extension EvidenceFold: RecordReading {
+    /// Users' names are in no entry.
+    package func subject(of user: UserID) throws -> Subject? { nil }
+    package func subject(_ id: SubjectID) throws -> Subject? { snapshot(of: id)?.subject }
+    package func state(of subject: SubjectID) throws -> RecipientState? { people[subject] }
+    package func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
+        ledgers[subject, default: []]
+    }
+    package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+        Array(forwards[subject, default: []].reversed().prefix { $0.at >= since }.prefix(limit))
+    }
+    package func send(_ id: SendID) throws -> SendRecord? {
+        sends.sends[id].map { sent in
+            SendRecord(
+                id: id, caller: sent.caller, idHash: [], contentMAC: [], subject: sent.subject,
+                type: sent.type,
+                category: nil, channel: sent.channel, receivedAt: sent.receivedAt,
+                entryIndex: sent.entryIndex,
+                requestID: "", destinationNames: [:])
+        }
+    }
+    package func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
+        sends.told(event, to: subject).flatMap { $0.at >= toldSince ? $0 : nil }
+    }
+    package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? { nil }
+    package func setting(_ name: String) throws -> String? { nil }
+}
+
+extension TrailEntry {
+    fileprivate var subject: SubjectID? {
+        members["subject"]?.stringValue.flatMap(SubjectID.init(hexadecimal:))
+    }
+}
+
+extension JSONValue {
+    fileprivate static func index(_ index: UInt64?) -> JSONValue? { index.map { .integer(Int64($0)) } }
+}

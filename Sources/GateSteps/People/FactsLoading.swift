@@ -1,0 +1,231 @@
+package import CompliancePolicy
+package import GateVocabulary
+import KeyLifecycle
+package import RecipientModel
+
+/// Turns what is stored into what a decision may look at.
+///
+/// Reads through one transaction, so that all facts of a send are of one moment. Facts hold what the
+/// world said, never what policy makes of it.
+package struct FactsLoading {
+    package let store: any RecordReading
+    package let policy: CompiledPolicy
+    package let now: Instant
+
+    package init(store: any RecordReading, policy: CompiledPolicy, now: Instant) {
+        self.store = store
+        self.policy = policy
+        self.now = now
+    }
+
+    /// What is the same for every destination of a send.
+    package struct Common {
+        package var request: AttestedRequest
+        package var expiry: Instant
+        package var due: Instant
+        package var params: ParamsFact
+        package var fallback: FallbackFact
+        package var repetition: RepetitionFact
+        /// The send itself, when it was decided before: what it did itself counts neither against it nor for it.
+        package var decidedBefore: SendID?
+
+        package init(
+            request: AttestedRequest, expiry: Instant, due: Instant, params: ParamsFact,
+            fallback: FallbackFact, repetition: RepetitionFact, decidedBefore: SendID? = nil
+        ) {
+            self.request = request
+            self.expiry = expiry
+            self.due = due
+            self.params = params
+            self.fallback = fallback
+            self.repetition = repetition
+            self.decidedBefore = decidedBefore
+        }
+    }
+
+    /// Facts of a send that reaches no destination: nobody of this name, or nothing to send to.
+    package func facts(
+        _ common: Common, person: RecipientSnapshot?, without destination: DestinationFact
+    ) throws -> Facts {
+        var facts = try facts(common, person: person)
+        facts.destination = destination
+        return facts
+    }
+
+    /// Facts for one destination; sizes are added when the payload is composed.
+    package func facts(
+        _ common: Common, person: RecipientSnapshot, destination: Destination
+    ) throws -> Facts {
+        var facts = try facts(common, person: person)
+        let channel = common.request.channel
+        let needs = policy.needs(for: common.request)
+        facts.destination = destination.fact
+        addNumber(of: destination, to: &facts)
+        if let needs {
+            addWill(
+                for: needs.purpose, and: needs.specialPurpose,
+                mutedAlone: needs.typePreferences ? common.request.type : nil, on: channel, of: person,
+                at: destination, to: &facts)
+            facts.withheld = isWithheld(from: person, during: needs.withheldFrom)
+            facts.ownRequest = needs.ownRequestPurpose.map {
+                consent(to: $0, on: channel, of: person, at: destination)
+            }
+        }
+        // Gate 0 would tell whom gates 1 to 3 refuse whether it is quiet at the recipient's.
+        if policy.admits(common.request, params: common.params) {
+            facts.quietHours = quietHours(
+                of: person, at: destination, within: needs?.sendingHours, when: max(now, common.due))
+        }
+        if let device = destination.device {
+            facts.platform = device.platform
+            facts.osPermission = device.osPermission
+            facts.criticalAlerts = device.criticalAlerts
+            if needs?.deviceKey == true {
+                facts.deviceKey = person.state.sealingKey(of: device.tag).fact
+            }
+        }
+        return facts
+    }
+
+    /// The recipient's own quiet hours at a destination, and the hours a law keeps for the channel there.
+    ///
+    /// - Parameter moment: When the send would go out.
+    private func quietHours(
+        of person: RecipientSnapshot, at destination: Destination, within hours: SendingHours?,
+        when moment: Instant
+    ) -> QuietHoursFact {
+        let own = LocalTime.quietHours(
+            person.record.quietHours, at: moment,
+            zones: destination.timeZones(account: person.record.timeZone),
+            possible: person.possibleZones(at: destination, under: policy))
+        guard let hours, case .address(let address) = destination else { return own }
+        let places = [person.record.region?.code] + person.devices.map(\.region?.code)
+        let isThere =
+            places.contains { place in place.map { hours.regions.contains($0.country) } ?? true }
+            || hours.callingCodes.contains { address.numberPrefix?.hasPrefix($0) == true }
+        return isThere ? LocalTime.joining(hours, to: own, at: moment) : own
+    }
+
+    /// The facts that gates 6 to 8 look at for a whole category, or for a type that may be muted alone.
+    ///
+    /// - Parameter destination: `nil` when the person has none on the channel.
+    func standingFacts(
+        of category: GateVocabulary.Category, type: TypeID?, on channel: Channel, person: RecipientSnapshot,
+        at destination: Destination?
+    ) -> Facts {
+        var facts = Facts()
+        facts.now = now
+        facts.fallback = .notFallback
+        add(person, to: &facts)
+        addNumber(of: destination, to: &facts)
+        facts.withheld = isWithheld(from: person, during: policy.category(category).withheldFrom)
+        addWill(
+            for: Purpose(category.rawValue), and: type.flatMap { policy.type($0)?.purpose }, mutedAlone: type,
+            on: channel, of: person, at: destination, to: &facts)
+        facts.platform = destination?.device?.platform
+        // Without a device there is none that blocks anything.
+        facts.osPermission = destination.map { $0.device?.osPermission } ?? .granted
+        return facts
+    }
+
+    /// What a person said about a category at one place: consent, the consent a type asks for besides, and choices.
+    ///
+    /// - Parameters:
+    ///   - purpose: The category's name.
+    ///   - type: One that may be muted alone, and so has choices of its own.
+    ///   - destination: `nil` when the person has none on the channel.
+    private func addWill(
+        for purpose: Purpose, and special: Purpose?, mutedAlone type: TypeID?, on channel: Channel,
+        of person: RecipientSnapshot, at destination: Destination?, to facts: inout Facts
+    ) {
+        facts.consent = consent(to: purpose, on: channel, of: person, at: destination)
+        facts.purposeConsent = special.map { consent(to: $0, on: channel, of: person, at: destination) }
+        func choice(_ scope: String?, _ place: Tag?) -> PreferenceState {
+            scope.map { person.preference($0, channel, at: place) } ?? .default
+        }
+        facts.accountPreference = choice(purpose.text, nil)
+        facts.destinationPreference = destination.map { choice(purpose.text, $0.tag) } ?? .default
+        facts.accountTypePreference = choice(type?.text, nil)
+        facts.destinationTypePreference = destination.map { choice(type?.text, $0.tag) } ?? .default
+    }
+
+    private func consent(
+        to purpose: Purpose, on channel: Channel, of person: RecipientSnapshot, at destination: Destination?
+    ) -> ConsentFact {
+        let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
+        return person.words.fact(purpose: purpose, channel: channel, address: address)
+    }
+
+    /// What is known of a person whatever is sent and wherever.
+    private func add(_ person: RecipientSnapshot, to facts: inout Facts) {
+        facts.age = person.record.age
+        facts.accountRegion =
+            person.record.region
+            ?? RegionObservation(code: .unknown, source: .userDeclared, observedAt: now)
+        // A device nobody heard from for as long as a device's word on its whereabouts counts is out of use.
+        let inUseSince = policy.deviceFreshSeconds.map { now.advanced(bySeconds: -$0) } ?? .longAgo
+        facts.deviceRegions = person.devices.filter { $0.isActive && $0.seenAt >= inUseSince }.map { device in
+            device.region ?? RegionObservation(code: .unknown, source: .device, observedAt: now)
+        }
+        facts.privacy = person.record.privacy
+        facts.pushEnabled = person.record.pushEnabled
+    }
+
+    /// Whether a consent to one of the purposes still counts, whatever channel it was given for.
+    private func isWithheld(from person: RecipientSnapshot, during purposes: [Purpose]) -> Bool {
+        purposes.contains { person.words.isGiven($0, at: now) }
+    }
+
+    /// A text rings where its number belongs, wherever its owner is: one more place, as told by the number.
+    private func addNumber(of destination: Destination?, to facts: inout Facts) {
+        guard case .address(let address)? = destination, let region = policy.region(of: address) else {
+            return
+        }
+        facts.deviceRegions?.append(RegionObservation(code: region, source: .sim, observedAt: now))
+    }
+
+    private func facts(_ common: Common, person: RecipientSnapshot?) throws -> Facts {
+        var facts = Facts()
+        facts.now = now
+        facts.expiry = common.expiry
+        facts.due = common.due
+        facts.params = common.params
+        facts.fallback = common.fallback
+        facts.repetition = common.repetition
+        facts.recipient = person == nil ? .unknown : .registered
+        guard let person else { return facts }
+        add(person, to: &facts)
+        if let needs = policy.needs(for: common.request),
+            let category = policy.type(common.request.type)?.category
+        {
+            let counts = try store.forwardCounts(
+                of: person.subject.id, type: common.request.type,
+                typeSince: needs.typeWindowSeconds.map { now.advanced(bySeconds: -$0) },
+                category: category,
+                categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) },
+                besides: common.decidedBefore)
+            facts.typeCount = counts.type
+            facts.categoryCount = counts.category
+        }
+        return facts
+    }
+}
+
+extension CompliancePolicy.CompiledPolicy {
+    /// Where a number belongs; `nil` for a mailbox, and where the bundle names no code that it begins with.
+    func region(of address: AddressRecord) -> RegionCode? {
+        address.numberPrefix.flatMap { region(ofNumber: $0) }
+    }
+}
+
+extension RecipientState {
+    /// The key a sealed body to a device would be sealed to, and how it stands.
+    package func sealingKey(of device: Tag) -> (record: DeviceKeyRecord?, fact: DeviceKeyFact) {
+        let keys = keys(of: device)
+        if let usable = keys.first(where: { KeyState(rawValue: $0.state) == .active }) {
+            return (usable, .usable)
+        }
+        guard let newest = keys.first else { return (nil, .none) }
+        return (nil, KeyState(rawValue: newest.state) == .preActivation ? .unconfirmed : .revoked)
+    }
+}

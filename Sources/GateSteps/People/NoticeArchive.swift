@@ -1,0 +1,90 @@
+package import CompliancePolicy
+import GateVocabulary
+
+/// The texts people are shown, by digest, and what each asked for: kept from the moment its bundle comes into force, so
+/// that a yes that was said to it can be recorded, and read, long after a later bundle has let it go. They say nothing of
+/// anybody.
+extension RecordReading {
+    /// - Parameter sha256: 64 lower-case hexadecimal digits.
+    package func noticeText(_ sha256: String) throws -> String? { try setting(textSetting(sha256)) }
+
+    /// What a notice asks for with exactly this text: as the rule book says now, or as it said when it was in force.
+    package func scope(of notice: Notice.Key, sha256: String, under policy: CompiledPolicy) throws -> Notice
+        .Scope?
+    {
+        policy.notice(notice)?.sha256 == sha256
+            ? policy.scope(of: notice) : try archivedScope(of: notice, sha256: sha256)
+    }
+
+    /// What a notice asked for that was in force once, with exactly this text.
+    package func archivedScope(of notice: Notice.Key, sha256: String) throws -> Notice.Scope? {
+        let name = scopeSetting(notice, sha256)
+        guard let text = try setting(name) else { return nil }
+        let parts = text.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
+        // What was archived before texts named their methods and their basis has two parts.
+        guard parts.count == 4 || parts.count == 2 else {
+            throw StoreError.damaged(table: "setting", row: name, "a notice asks for `\(text)`")
+        }
+        func names<Name: RawRepresentable<String>>(_ part: Substring) throws -> [Name] {
+            try part.split(separator: ",").map { word in
+                guard let name = Name(rawValue: String(word)) else {
+                    throw StoreError.damaged(table: "setting", row: name, "a notice asks for `\(text)`")
+                }
+                return name
+            }
+        }
+        return Notice.Scope(
+            purposes: parts[0].split(separator: ",").map { Purpose(String($0)) },
+            channels: try names(parts[1]),
+            methods: parts.count == 4 ? try names(parts[2]) : Notice.ordinaryMethods,
+            basis: parts.count == 4 ? String(parts[3]) : "consent")
+    }
+}
+
+extension RecordReading {
+    /// Notices of a bundle that have other words than were in force here under their id, version and language.
+    package func editedNotices(of bundle: PolicyBundle) throws -> [PolicyProblem] {
+        try bundle.editedNotices { notice in
+            let name = wordsSetting(notice)
+            guard let sha256 = try setting(name) else { return nil }
+            guard sha256.utf8.count == 64, Hexadecimal.decode(sha256) != nil else {
+                throw StoreError.damaged(
+                    table: "setting", row: name, "it holds no digest of a notice's words")
+            }
+            return sha256
+        }
+    }
+}
+
+extension StepView {
+    /// Keeps every notice of a bundle that comes into force, and by which words it goes from now on.
+    package func archiveNotices(of policy: CompiledPolicy) throws {
+        for notice in policy.bundle.notices.values {
+            guard let scope = policy.scope(of: notice.key) else { continue }
+            if try setting(wordsSetting(notice.key)) == nil {
+                try setSetting(wordsSetting(notice.key), to: notice.sha256)
+            }
+            if try noticeText(notice.sha256) == nil {
+                try setSetting(textSetting(notice.sha256), to: notice.text)
+            }
+            let purposes = scope.purposes.map(\.text).joined(separator: ",")
+            let channels = scope.channels.map(\.rawValue).joined(separator: ",")
+            let methods = scope.methods.map(\.rawValue).joined(separator: ",")
+            let name = scopeSetting(notice.key, notice.sha256)
+            if try setting(name) == nil {
+                try setSetting(name, to: "\(purposes) \(channels) \(methods) \(scope.basis)")
+            }
+        }
+    }
+}
+
+private func textSetting(_ sha256: String) -> String { "notice \(sha256)" }
+
+/// Where the digest of a notice's words is kept. No digest has 7 digits, so it is no name of a text.
+private func wordsSetting(_ notice: Notice.Key) -> String {
+    "notice words of \(notice.id) \(notice.version) \(notice.language)"
+}
+
+private func scopeSetting(_ notice: Notice.Key, _ sha256: String) -> String {
+    "notice \(sha256) as \(notice.id) \(notice.version) \(notice.language)"
+}

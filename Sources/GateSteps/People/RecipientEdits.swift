@@ -1,0 +1,242 @@
+import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import KeyLifecycle
+import OpenSSLCrypto
+import PayloadSealing
+import RecipientModel
+import SealedFormat
+package import WireProtocol
+
+/// Registering people, their devices and addresses.
+extension StepContext {
+    package func putRecipient(
+        _ user: UserID, _ body: RecipientBody, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        try requireKnown(zone: body.timeZone)
+        let region = try body.region.map { code in
+            try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
+        }
+        let subject =
+            try view.subject(of: user)
+            ?? view.makeSubject(for: user)
+        let earlier = try view.recipient(subject.id)
+        let recipient = RecipientRecord(
+            subject: subject.id, region: region, age: body.age, locale: body.locale, timeZone: body.timeZone,
+            privacy: body.privacy, pushEnabled: body.pushEnabled,
+            quietHours: body.quietHours.map {
+                QuietHours(startMinute: $0.startMinute, endMinute: $0.endMinute)
+            }, registeredAt: earlier?.registeredAt ?? now, updatedAt: now)
+        let trail = try record(
+            .recipient(recipient, action: earlier == nil ? .registered : .updated), of: subject.id,
+            by: caller,
+            at: now)
+        if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
+        return Recorded(trail)
+    }
+
+    /// Forgets a person: everything held goes, what waits is taken out, and the trail keeps a pseudonym that
+    /// nothing leads to any more (GDPR Art. 17).
+    package func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> Recorded {
+        guard let subject = try view.subject(of: user), try isRegistered(subject.id) else {
+            throw StepRefusal(.notFound, detail: "nobody of this name is registered")
+        }
+        for row in try view.outbox(of: subject.id) { try withdraw(row, because: .erased, at: now) }
+        try view.eraseSubject(subject.id)
+        let trail = try record(
+            .erasure, at: now,
+            ["subject": .string(subject.id.hexadecimal), "caller": .string(caller.text)])
+        return Recorded(trail)
+    }
+
+    /// A damaged row is somebody's, too: nothing may keep anybody from being forgotten.
+    private func isRegistered(_ subject: SubjectID) throws -> Bool {
+        do {
+            return try view.recipient(subject) != nil
+        } catch let error as StoreError where error.damage != nil {
+            return true
+        }
+    }
+
+    package func putDevice(
+        _ id: DestinationID, _ body: DeviceBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        let person = try person(user)
+        try requireKnown(zone: body.timeZone)
+        let tag = person.subject.tag(.device, id.text)
+        let earlier = person.devices.first { $0.tag == tag }
+        guard earlier != nil || person.devices.count < WireLimits.destinationCountMax else {
+            throw StepRefusal(
+                .tooManyDestinations,
+                detail: "\(WireLimits.destinationCountMax) devices are registered; remove one first")
+        }
+        let region = try body.region.map { code in
+            try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
+        }
+        let device = DeviceRecord(
+            subject: person.subject.id, tag: tag, id: id, platform: body.platform, app: body.app,
+            token: body.token, region: region, timeZone: body.timeZone, osPermission: body.osPermission,
+            criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now)
+        // A token is one app on one phone. Whoever had it registered, in this or another account, is not there any more.
+        if let other = try view.device(withToken: device.tokenIdentity),
+            (other.subject, other.tag) != (device.subject, device.tag)
+        {
+            try deactivate(other, because: .tokenTaken, by: caller, at: now)
+        }
+        let trail = try record(
+            .device(device, action: earlier == nil ? .registered : .updated), of: person.subject.id,
+            by: caller, at: now)
+        try reconsider(person.subject, because: .recipientChanged, at: now)
+        return Recorded(trail)
+    }
+
+    package func removeDevice(
+        _ id: DestinationID, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        let person = try person(user)
+        let tag = person.subject.tag(.device, id.text)
+        guard person.devices.contains(where: { $0.tag == tag }) else {
+            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+        }
+        try withdrawWaiting(for: tag, of: person, at: now)
+        return Recorded(try record(.deviceRemoved(tag), of: person.subject.id, by: caller, at: now))
+    }
+
+    package func putAddress(
+        _ id: DestinationID, _ body: AddressBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        let person = try person(user)
+        if let verifiedAt = body.verifiedAt, verifiedAt > now {
+            throw StepRefusal(.eventInFuture, detail: "`verified_at` is in the future")
+        }
+        let tag = person.subject.addressTag(body.channel, body.value)
+        if let other = person.addresses.first(where: { $0.tag == tag && $0.id != id }) {
+            throw StepRefusal(
+                .wrongState, detail: "this address is registered as `\(other.id)`; remove that one first")
+        }
+        let earlier = person.addresses.first { $0.id == id }
+        guard earlier != nil || person.addresses.count < WireLimits.destinationCountMax else {
+            throw StepRefusal(
+                .tooManyDestinations,
+                detail: "\(WireLimits.destinationCountMax) addresses are registered; remove one first")
+        }
+        // Another value is another address, under the same name: what was agreed for the one is not for the other.
+        let replaced = earlier?.tag == tag ? nil : earlier?.tag
+        if let replaced { try withdrawWaiting(for: replaced, of: person, at: now) }
+        let address = AddressRecord(
+            subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
+            verifiedAt: body.verifiedAt, updatedAt: now)
+        let trail = try record(
+            .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
+            of: person.subject.id, by: caller, at: now)
+        if let replaced {
+            try carryWithdrawals(
+                from: replaced, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
+        }
+        try reconsider(person.subject, because: .recipientChanged, at: now)
+        return Recorded(trail)
+    }
+
+    package func removeAddress(
+        _ id: DestinationID, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        let person = try person(user)
+        guard let address = person.addresses.first(where: { $0.id == id }) else {
+            throw StepRefusal(.notFound, detail: "the recipient has no address of this name")
+        }
+        try withdrawWaiting(for: address.tag, of: person, at: now)
+        return Recorded(try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
+    }
+
+    /// What waits for a destination that is no more. What is being handed over right now cannot be called back.
+    private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
+        for row in try view.outbox(of: person.subject.id)
+        where row.destination == destination {
+            let row = try callBack(row)
+            guard row.attemptedAt == nil else { continue }
+            try withdraw(row, because: .destinationRemoved, at: now)
+        }
+    }
+
+    /// The OS prompt was shown: never again on this device (S1, "never prompt twice"). What the person answered may
+    /// be reported with it or later, once; it is the device's permission from then on.
+    package func addPermissionPrompt(
+        _ body: PermissionPromptBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Recorded {
+        let person = try person(user)
+        let tag = person.subject.tag(.device, body.device.text)
+        guard person.devices.contains(where: { $0.tag == tag }) else {
+            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+        }
+        let shownAt = body.shownAt ?? now
+        guard shownAt <= now else { throw StepRefusal(.eventInFuture, detail: "`shown_at` is in the future") }
+        let earlier = try view.permissionPrompts(of: person.subject.id).first { $0.device == tag }
+        guard earlier == nil || earlier?.answer == nil && body.answer != nil else {
+            throw StepRefusal(.alreadyPrompted, detail: "lead the person to the OS settings instead")
+        }
+        let prompt = PermissionPrompt(
+            subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
+            answer: body.answer.map { $0 == .granted ? .granted : .denied })
+        let trail = try record(
+            .permissionPrompt(prompt, action: earlier == nil ? .prompted : .answered), of: person.subject.id,
+            by: caller, at: now)
+        if body.answer != nil { try reconsider(person.subject, because: .recipientChanged, at: now) }
+        return Recorded(trail)
+    }
+
+    // MARK: What the edits share
+
+    /// Forgets the token of a device that it does not belong to any more, with an entry; nothing is sent there until the
+    /// app registers again.
+    func deactivate(
+        _ device: DeviceRecord, because why: PersonChange.Deactivation, by caller: CallerName,
+        at now: Instant
+    ) throws {
+        guard let subject = try view.subject(device.subject) else { return }
+        try record(.deviceDeactivated(device.tag, because: why), of: subject.id, by: caller, at: now)
+        try reconsider(subject, because: .recipientChanged, at: now)
+    }
+
+    package func person(_ user: UserID) throws -> RecipientSnapshot {
+        guard let person = try RecipientSnapshot.load(user, from: view) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
+        }
+        return person
+    }
+
+    func reconsider(_ subject: Subject, because cause: WithdrawalCause, at now: Instant) throws {
+        try reconsider(
+            subject.id, as: try RecipientSnapshot.load(subject, from: view), because: cause, at: now)
+    }
+
+    private func requireKnown(zone: String?) throws {
+        guard let zone, !LocalTime.isKnown(zone: zone) else { return }
+        throw StepRefusal(.unknownTimeZone, detail: "`\(zone)` is no zone of tzdata \(LocalTime.dataVersion)")
+    }
+
+    private func observation(
+        _ code: RegionCode, _ source: RegionSource, at moment: Instant?, now: Instant
+    ) throws -> RegionObservation {
+        let observedAt = moment ?? now
+        guard observedAt <= now else {
+            throw StepRefusal(.eventInFuture, detail: "a region cannot have been observed in the future")
+        }
+        return RegionObservation(
+            code: try registered(code, at: "region"), source: source, observedAt: observedAt)
+    }
+
+    /// What enters the trail of a region that a caller named.
+    func registered(_ code: RegionCode, at member: String) throws -> RegionCode {
+        guard let registered = policy.bundle.regions.registered(code) else {
+            throw StepRefusal(
+                .invalid,
+                violations: [
+                    Violation(
+                        .body(JSONPointer([member])),
+                        "expected a country of ISO 3166-1; `NO`, or `US-CA` where the policy names the part")
+                ])
+        }
+        return registered
+    }
+}

@@ -1,0 +1,161 @@
+package import CompliancePolicy
+package import GateVocabulary
+package import RecipientModel
+
+/// A registered person as they are in the transaction that decides.
+package struct RecipientSnapshot {
+    package var subject: Subject
+    package var record: RecipientRecord
+    package var state: RecipientState
+
+    package var devices: [DeviceRecord] { state.devices }
+    package var addresses: [AddressRecord] { state.addresses }
+    /// What they consented to, and refused.
+    package var words: ConsentWords { state.words }
+
+    /// `nil` for somebody never registered or erased: the two cannot be told apart.
+    package static func load(_ user: UserID, from store: any RecordReading) throws -> RecipientSnapshot? {
+        guard let subject = try store.subject(of: user) else { return nil }
+        return try load(subject, from: store)
+    }
+
+    package static func load(
+        _ subject: Subject, from store: any RecordReading
+    ) throws -> RecipientSnapshot? {
+        guard let state = try store.state(of: subject.id), let record = state.record else { return nil }
+        return RecipientSnapshot(subject: subject, record: record, state: state)
+    }
+
+    package func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
+        let choice = state.preferences.first {
+            $0.scope == scope && $0.channel == channel && $0.destination == destination
+        }
+        return choice?.state ?? .default
+    }
+
+    /// When a type with a time of its own goes out to one destination.
+    ///
+    /// A device has its own zone, or else the account's. An address has none: it is read where the newest device is,
+    /// or else where the person lives. Without any, it goes when its time has come wherever they may be.
+    package func due(
+        _ type: NotificationType, at destination: Destination, from now: Instant, under policy: CompiledPolicy
+    ) -> Instant {
+        guard let timing = type.timing else { return now }
+        let zones: [String?]
+        switch destination {
+        case .device: zones = destination.timeZones(account: record.timeZone)
+        case .address:
+            let newest = devices.filter(\.isActive).max { $0.seenAt < $1.seenAt }
+            zones = [newest?.timeZone, record.timeZone]
+        }
+        let spread = subject.id.bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return LocalTime.sendTime(
+            timing, at: now, zones: zones, possible: possibleZones(at: destination, under: policy),
+            spread: spread)
+    }
+
+    /// The zones the recipient may be in, where none is known for a destination. The first that is known counts:
+    ///
+    /// 1. the zones their devices in use told;
+    /// 2. those of the countries where they live, where their devices were seen, and, of a text, of its number;
+    /// 3. those of the countries of their numbers;
+    /// 4. as an unknown place counts as `gdpr`: those of every country the bundle has under it, from the Azores to Cyprus,
+    ///    but for ``CountryZones/overseas``. Every zone there is would be no rule: it is always night in one of them.
+    func possibleZones(at destination: Destination, under policy: CompiledPolicy) -> [String] {
+        let inUse = devices.filter(\.isActive)
+        let told = Set(inUse.compactMap(\.timeZone))
+        if !told.isEmpty { return told.sorted() }
+        var places = [record.region?.code] + inUse.map(\.region?.code)
+        if case .address(let address) = destination, address.channel == .sms {
+            places.append(policy.region(of: address))
+        }
+        func zones(of places: [RegionCode]) -> [String] {
+            Set(places.map(\.country)).sorted { $0.packed < $1.packed }.flatMap(CountryZones.zones(of:))
+        }
+        let numbers = addresses.compactMap { policy.region(of: $0) }
+        for known in [places.compactMap(\.self), numbers] {
+            let ofKnown = zones(of: known)
+            guard ofKnown.isEmpty else { return ofKnown }
+        }
+        let underGDPR = policy.bundle.regions.regions.filter {
+            $0.value.regime == .gdpr && !CountryZones.overseas.contains($0.key.country)
+        }
+        return Set(zones(of: Array(underGDPR.keys))).sorted()
+    }
+
+    /// Where a send of one channel could go, ordered by tag so that every machine sees one order.
+    package func destinations(on channel: Channel) -> [Destination] {
+        switch channel {
+        case .push: devices.filter(\.isActive).map(Destination.device)
+        case .sms, .email: addresses.filter { $0.channel == channel }.map(Destination.address)
+        }
+    }
+
+    /// The destination a send names; `nil` when there is none of that name on the channel.
+    package func destination(_ id: DestinationID, on channel: Channel) -> Destination? {
+        switch channel {
+        case .push: devices.first { $0.id == id }.map(Destination.device)
+        case .sms, .email: addresses.first { $0.id == id && $0.channel == channel }.map(Destination.address)
+        }
+    }
+}
+
+/// A person with the whole of their consent ledger, oldest event first: for what adds to it, or shows it.
+package struct RecipientWithLedger {
+    package var person: RecipientSnapshot
+    package var consents: [ConsentEvent]
+
+    var subject: Subject { person.subject }
+
+    package static func load(_ user: UserID, from store: any RecordReading) throws -> RecipientWithLedger? {
+        try RecipientSnapshot.load(user, from: store).map { try load($0, from: store) }
+    }
+
+    package static func load(_ subject: Subject, from store: any RecordReading) throws -> RecipientWithLedger?
+    {
+        try RecipientSnapshot.load(subject, from: store).map { try load($0, from: store) }
+    }
+
+    private static func load(
+        _ person: RecipientSnapshot, from store: any RecordReading
+    ) throws -> RecipientWithLedger {
+        RecipientWithLedger(person: person, consents: try store.consentEvents(of: person.subject.id))
+    }
+}
+
+/// One device or one address.
+package enum Destination: Hashable {
+    case device(DeviceRecord)
+    case address(AddressRecord)
+
+    package var tag: Tag {
+        switch self {
+        case .device(let device): device.tag
+        case .address(let address): address.tag
+        }
+    }
+
+    package var id: DestinationID {
+        switch self {
+        case .device(let device): device.id
+        case .address(let address): address.id
+        }
+    }
+
+    package var device: DeviceRecord? {
+        if case .device(let device) = self { device } else { nil }
+    }
+
+    /// How this destination stands, for gate 5.
+    package var fact: DestinationFact {
+        switch self {
+        case .device(let device): device.isActive ? .active : .inactive
+        case .address(let address): address.verifiedAt == nil ? .unverified : .active
+        }
+    }
+
+    /// Zones to read quiet hours in, the device's first.
+    package func timeZones(account: String?) -> [String?] {
+        [device?.timeZone, account]
+    }
+}

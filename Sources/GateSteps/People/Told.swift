@@ -1,0 +1,221 @@
+import AuditTrail
+import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+import RecipientModel
+import SendPlanning
+package import WireProtocol
+
+// One event is told once: a type that declares `dedupe_by` names the param that tells one event from another.
+// Events are compared among one caller's sends, or among all of the type where it declares `dedupe_scope: type`.
+// The value is kept as a tag under the person's own key, so that it means nothing once they are forgotten.
+//
+// One type may tell an event on each channel. What is sent in place of another type (`sub_of`) tells what that one told
+// on any of them: of one transfer both a notice and a warning would be two of it.
+
+extension RecipientSnapshot {
+    /// The mark of what a send of a type tells this person; `nil` for a type that may be told again, or without
+    /// the param (gate 1 objects to that).
+    func event(
+        _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel
+    ) -> Tag? {
+        guard let type, type.isToldOnce, let param = type.dedupeBy, let value = params[param] else {
+            return nil
+        }
+        return event(type, value: value, of: caller, on: channel)
+    }
+
+    /// Only texts and integers are marked; ``CompliancePolicy`` checks that `dedupe_by` names nothing else.
+    func event(
+        _ type: NotificationType, value: JSONValue, of caller: CallerName, on channel: Channel
+    ) -> Tag? {
+        let text: String
+        switch value {
+        case .string(let value): text = value
+        case .integer(let value): text = String(value)
+        default: return nil
+        }
+        return subject.tag(.event, "\(type.dedupeNamespace(of: caller))\0\(channel.rawValue)\0\(text)")
+    }
+}
+
+extension RecordReading {
+    /// - Parameter send: The send that asks; what it told itself is no repetition.
+    func repetition(of event: Tag?, to subject: SubjectID, besides send: SendID) throws -> RepetitionFact {
+        guard let event, let told = try told(event, to: subject) else { return .first }
+        guard let teller = told.send else { return .acknowledged }
+        return teller == send ? .first : .alreadySent
+    }
+}
+
+extension RecipientSnapshot {
+    /// The marks of what a send tells this person: on its own channel, and, of a type that is sent in place of another or
+    /// has another sent in its place, on every other. Empty for a type that may be told again.
+    func eventTags(
+        _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel,
+        under policy: CompiledPolicy
+    ) -> [Channel: Tag] {
+        guard let type, let own = event(type, params, of: caller, on: channel) else { return [:] }
+        var tags = [channel: own]
+        if policy.isOneOfSeveral(type) {
+            for other in Channel.allCases where other != channel {
+                tags[other] = event(type, params, of: caller, on: other)
+            }
+        }
+        return tags
+    }
+}
+
+extension RecordReading {
+    /// Whether an event was told before: on the channel of the send by any send of it, on another channel by another type.
+    ///
+    /// - Parameters:
+    ///   - events: See ``RecipientSnapshot/eventTags(_:_:of:on:under:)``.
+    ///   - send: The send that asks.
+    ///   - replaced: The send it replaces after a failure, which is no reason against it.
+    func repetition(
+        of events: [Channel: Tag], in request: AttestedRequest, to subject: SubjectID, by send: SendID,
+        replacing replaced: SendID?
+    ) throws -> RepetitionFact {
+        let own = try repetition(of: events[request.channel], to: subject, besides: send)
+        guard own == .first else { return own }
+        for (channel, event) in events where channel != request.channel {
+            guard let teller = try told(event, to: subject)?.send, teller != replaced,
+                try self.send(teller)?.type != request.type
+            else { continue }
+            return .alreadySent
+        }
+        return .first
+    }
+
+    /// Whether what a send replaces is a push of the same caller's to the same person, and its entry.
+    func fallback(
+        for replaced: SendID?, of caller: CallerName, to subject: SubjectID?
+    ) throws -> (fact: FallbackFact, entry: UInt64?) {
+        guard let replaced else { return (.notFallback, nil) }
+        guard let subject, let send = try send(replaced), send.caller == caller, send.subject == subject,
+            send.channel == .push
+        else { return (.mismatch, nil) }
+        return (.replacesOwnSend, send.entryIndex)
+    }
+}
+
+extension StepContext {
+    /// Remembers that an event need not be told any more, and withdraws what waits to tell it.
+    package func acknowledge(
+        _ body: AcknowledgeBody, by caller: CallerName, at now: Instant
+    ) throws -> Citing<AcknowledgeAnswer> {
+        guard let type = policy.type(body.type) else {
+            throw StepRefusal(.notFound, detail: "the registry has no type of this name")
+        }
+        let request = AttestedRequest(caller: caller, type: type.id, channel: .push, critical: false)
+        guard policy.behaviour(for: request).marks.contains(.typeGranted) else {
+            throw StepRefusal(.grantMissing, detail: "this caller may not send `\(type.id)`")
+        }
+        guard type.isToldOnce, let param = type.dedupeBy, let value = body.params[param],
+            type.params[param]?.kind.accepts(value) == true
+        else {
+            let needed = type.dedupeBy.map { "`params` needs a valid `\($0)`" }
+            throw StepRefusal(
+                .unknownEvent,
+                detail: needed
+                    ?? "every send of `\(type.id)` is told: it has no `dedupe_by`, or a law demands it")
+        }
+        guard let subject = try view.subject(of: body.user),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else { throw StepRefusal(.notFound, detail: "no recipient of this name") }
+        let events = Dictionary(
+            uniqueKeysWithValues: Channel.allCases.compactMap { channel in
+                person.event(type, value: value, of: caller, on: channel).map { (channel, $0) }
+            })
+        guard !events.isEmpty else {
+            throw StepRefusal(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
+        }
+        var withdrawn: [SendID] = []
+        for channel in Channel.allCases {
+            guard let event = events[channel] else { continue }
+            let teller = try view.told(event, to: subject.id)?.send
+            try view.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
+            guard let teller else { continue }
+            var isWithdrawn = false
+            for row in try view.outbox(of: teller) {
+                let row = try callBack(row)
+                if row.attemptedAt == nil {
+                    try withdraw(row, because: .acknowledged, at: now)
+                    isWithdrawn = true
+                } else {
+                    try decideFirstThing(row)
+                }
+            }
+            if isWithdrawn { withdrawn.append(teller) }
+        }
+        let trail = try record(
+            .acknowledgement, at: now,
+            [
+                "caller": .string(caller.text), "type": .string(type.id.text),
+                "subject": .string(subject.id.hexadecimal),
+                "event_tags": .object(
+                    JSONObject(events.map { ($0.rawValue, .string($1.hexadecimal)) })),
+                "withdrawn": .integer(Int64(withdrawn.count)),
+            ])
+        return { [withdrawn] in AcknowledgeAnswer(withdrawn: withdrawn, trail: $0[trail]) }
+    }
+
+    /// What follows when a message leaves the outbox without having gone on: when no other of its send is left and
+    /// none arrived, its event may be told again, and a notice the law demands raises the alarm.
+    ///
+    /// Call it after the row is out of the outbox and its event is written.
+    func cameToNothing(_ row: OutboxRecord, at now: Instant) throws {
+        guard try forgetUntold(row), let type = policy.type(row.request.type) else { return }
+        try raiseUnreached(type, of: row.send, by: row.request.caller, to: row.subject, at: now)
+    }
+
+    /// - Returns: Whether nothing of the send is left and nothing of it arrived.
+    @discardableResult
+    func forgetUntold(_ row: OutboxRecord) throws -> Bool {
+        // Another of its messages may wait, also one of this very batch.
+        guard try view.outbox(of: row.send).isEmpty else { return false }
+        guard try !view.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
+        if let event = row.event, try view.told(event, to: row.subject)?.send == row.send {
+            try view.removeTold(event, to: row.subject)
+        }
+        return true
+    }
+
+    /// The alarm for a mandatory notice that reached nobody; nothing for any other type.
+    package func raiseUnreached(
+        _ type: NotificationType, of send: SendID, by caller: CallerName, to subject: SubjectID?,
+        at now: Instant
+    ) throws {
+        guard let rule = type.mandatory else { return }
+        // Raised now, it need not be raised again when its time is over.
+        if let subject { try view.removeDuties(of: send, to: subject) }
+        try raiseUnreached(
+            type.id, of: send, by: caller, to: subject, mustGoBy: rule.ifUnreachable,
+            within: rule.mustReachWithin, at: now)
+    }
+
+    /// - Parameters:
+    ///   - mustGoBy: The way it must go instead.
+    ///   - within: How soon, in the words of its law.
+    package func raiseUnreached(
+        _ type: TypeID, of send: SendID, by caller: CallerName, to subject: SubjectID?, mustGoBy: String,
+        within: String, at now: Instant
+    ) throws {
+        try record(
+            .mandatoryUnreached, at: now,
+            [
+                "send_id": .string(send.uuidText), "type": .string(type.text),
+                "subject": subject.map { .string($0.hexadecimal) } ?? .null,
+                "must_go_by": .string(mustGoBy), "within": .string(within),
+                "policy": .string(policy.digest.text),
+            ])
+        try view.appendEvent(
+            EventRecord(
+                caller: caller, send: send, subject: subject, event: .mandatoryUnreached,
+                destination: nil, at: now, reason: mustGoBy))
+        alarm(
+            "mandatory_unreached: `\(type)` of send \(send) is not done and must go by \(mustGoBy) within: \(within)"
+        )
+    }
+}

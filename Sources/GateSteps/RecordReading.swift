@@ -1,0 +1,67 @@
+package import GateVocabulary
+package import RecipientModel
+
+/// What facts are made of: looked up on one snapshot, or in a step.
+package protocol RecordReading {
+    /// The pseudonym and tag key of a user; `nil` for one never registered, or erased.
+    func subject(of user: UserID) throws -> Subject?
+    /// The same person, found by the pseudonym; `nil` once erased.
+    func subject(_ id: SubjectID) throws -> Subject?
+    /// All that is held of a person but what only grows; `nil` for one nothing was ever held of, or erased.
+    func state(of subject: SubjectID) throws -> RecipientState?
+    /// The ledger of a person, oldest first by sequence; all purposes.
+    func consentEvents(of subject: SubjectID) throws -> [ConsentEvent]
+    func send(_ id: SendID) throws -> SendRecord?
+    /// The newest forwards to this person since a moment, newest first, at most `limit`.
+    func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
+    /// Who told this person of an event, if somebody did; see ``ToldRecord``.
+    func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord?
+    /// How a duty to tell this person stands, if one is on record; see ``DutyRecord``.
+    func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord?
+    /// A small named value (policy in force, counters that survive a restart).
+    func setting(_ name: String) throws -> String?
+}
+
+extension RecordReading {
+    /// Forwards to this person since a moment, this type and this category counted apart.
+    ///
+    /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
+    func forwardCounts(
+        of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
+        categorySince: Instant?, besides: SendID?
+    ) throws -> (type: Int, category: Int) {
+        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min() else { return (0, 0) }
+        var counts = (type: 0, category: 0)
+        for forward in try forwards(of: subject, since: earliest, limit: LoadedForwards.countMax)
+        where besides == nil || forward.send != besides {
+            if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
+            if let categorySince, forward.at >= categorySince, forward.category == category {
+                counts.category += 1
+            }
+        }
+        return counts
+    }
+}
+
+extension RecordReading {
+    package func recipient(_ subject: SubjectID) throws -> RecipientRecord? { try state(of: subject)?.record }
+    /// Every device that is not removed, by tag.
+    package func devices(of subject: SubjectID) throws -> [DeviceRecord] {
+        try state(of: subject)?.devices ?? []
+    }
+    /// Every address that is not removed, by tag.
+    package func addresses(of subject: SubjectID) throws -> [AddressRecord] {
+        try state(of: subject)?.addresses ?? []
+    }
+    /// Keys of a device, newest first, in whatever state.
+    package func deviceKeys(of subject: SubjectID, device: Tag) throws -> [DeviceKeyRecord] {
+        try state(of: subject)?.keys(of: device) ?? []
+    }
+    /// The newest transition of every preference ever set.
+    package func preferences(of subject: SubjectID) throws -> [PreferenceRecord] {
+        try state(of: subject)?.preferences ?? []
+    }
+    package func permissionPrompts(of subject: SubjectID) throws -> [PermissionPrompt] {
+        try state(of: subject)?.prompts ?? []
+    }
+}

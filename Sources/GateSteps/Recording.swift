@@ -1,0 +1,32 @@
+package import AuditTrail
+package import CanonicalJSON
+package import GateVocabulary
+import OpenSSLCrypto
+package import RecipientModel
+import WireProtocol
+
+extension StepContext {
+    /// Changes what is held of a person, and writes the entry that says so: there is no other way to change it.
+    @discardableResult
+    package func record(
+        _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
+    ) throws -> EntryReference {
+        try view.apply(change, to: subject)
+        return try record(change.kind, at: now, change.members(of: subject, by: caller, at: now))
+    }
+
+    /// Writes one entry of a kind other than a send; its members are the closed table's (handbook, "Audit format").
+    @discardableResult
+    package func record(_ kind: EntryKind, at time: Instant, _ members: JSONObject) throws -> EntryReference {
+        try record(at: time) { index, time in
+            try TrailEntry(kind: kind, index: index, time: time, members: members).encoded().bytes
+        }
+    }
+}
+
+extension TrailReference {
+    /// Where an entry that was written earlier stands.
+    package init(entry bytes: [UInt8], index: UInt64, origin: String) {
+        self.init(origin: origin, index: index, leaf: TreeHash.leaf(bytes).bytes)
+    }
+}

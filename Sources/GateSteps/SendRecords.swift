@@ -1,0 +1,283 @@
+import AuditTrail
+package import GateVocabulary
+import OpenSSLCrypto
+import RecipientModel
+package import SendPlanning
+
+/// One decided send: the idempotency key and the way back to its entry.
+package struct SendRecord: Hashable, Sendable {
+    package var id: SendID
+    package var caller: CallerName
+    /// HMAC of the caller's id under the index key, 16 bytes.
+    package var idHash: [UInt8]
+    /// HMAC of the canonical content under the index key, 32 bytes.
+    package var contentMAC: [UInt8]
+    package var subject: SubjectID?
+    package var type: TypeID
+    package var category: Category?
+    package var channel: Channel
+    package var receivedAt: Instant
+    /// The entry that holds the decision; 0 until it is numbered inside the same transaction.
+    package var entryIndex: UInt64
+    /// The caller's id and the destinations' own names, for the answer; kept encrypted, gone with the person.
+    package var requestID: String
+    package var destinationNames: [Tag: String]
+
+    package init(
+        id: SendID, caller: CallerName, idHash: [UInt8], contentMAC: [UInt8], subject: SubjectID?,
+        type: TypeID, category: Category?, channel: Channel, receivedAt: Instant, entryIndex: UInt64,
+        requestID: String, destinationNames: [Tag: String]
+    ) {
+        self.id = id
+        self.caller = caller
+        self.idHash = idHash
+        self.contentMAC = contentMAC
+        self.subject = subject
+        self.type = type
+        self.category = category
+        self.channel = channel
+        self.receivedAt = receivedAt
+        self.entryIndex = entryIndex
+        self.requestID = requestID
+        self.destinationNames = destinationNames
+    }
+}
+
+/// One message that waits to be handed to the next hop, or for its time.
+package struct OutboxRecord: Hashable, Sendable {
+    package enum State: String, CaseIterable, Sendable, Hashable {
+        /// Composed (and sealed); goes at its turn.
+        case ready
+        /// Deferred: decided again and composed when ``notBefore`` comes.
+        case held
+        /// Over a cap: goes into the summary that is due at ``notBefore``.
+        case gathered
+    }
+    package var message: MessageID
+    package var send: SendID
+    package var subject: SubjectID
+    package var destination: Tag
+    package var request: AttestedRequest
+    package var category: Category
+    package var tier: Tier
+    package var state: State
+    package var form: BodyForm
+    package var interruption: Interruption
+    /// The device key the body is sealed to.
+    package var key: KeyID?
+    /// Provider headers as canonical JSON; empty object when none.
+    package var headers: [UInt8]
+    /// The provider's body; for a held or gathered row the send's content as canonical JSON. Kept encrypted.
+    package var body: [UInt8]
+    /// The facts that do not change while it waits (sizes, params, fallback), as canonical JSON.
+    package var facts: [UInt8]
+    /// What it tells, for a type that declares `dedupe_by`; see ``ToldRecord``.
+    package var event: Tag?
+    package var decidedAt: Instant
+    package var notBefore: Instant
+    package var expiresAt: Instant
+    package var attemptCount: Int
+    /// Set when a hand-over was started whose result is not known.
+    package var attemptedAt: Instant?
+    /// Whether a hand-over ended without anybody knowing whether the hop has it.
+    package var mayHaveArrived: Bool
+    /// Cancelled while a hand-over was under way: should the hop not have it, it is not tried again.
+    package var isCancelled = false
+    /// The sealed content could not be read: ``headers``, ``body`` and ``facts`` are empty, ``event`` is `nil`.
+    package var isDamaged = false
+
+    package init(
+        message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,
+        category: Category, tier: Tier, state: State, form: BodyForm, interruption: Interruption,
+        key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag? = nil,
+        decidedAt: Instant, notBefore: Instant, expiresAt: Instant, attemptCount: Int = 0,
+        attemptedAt: Instant? = nil, mayHaveArrived: Bool = false
+    ) {
+        self.message = message
+        self.send = send
+        self.subject = subject
+        self.destination = destination
+        self.request = request
+        self.category = category
+        self.tier = tier
+        self.state = state
+        self.form = form
+        self.interruption = interruption
+        self.key = key
+        self.headers = headers
+        self.body = body
+        self.facts = facts
+        self.event = event
+        self.decidedAt = decidedAt
+        self.notBefore = notBefore
+        self.expiresAt = expiresAt
+        self.attemptCount = attemptCount
+        self.attemptedAt = attemptedAt
+        self.mayHaveArrived = mayHaveArrived
+    }
+}
+
+/// That a person was told of an event, or need not be: one value of a type's `dedupe_by` on one channel.
+package struct ToldRecord: Hashable, Sendable {
+    /// tag("event", type ‖ 0x00 ‖ caller ‖ 0x00 ‖ channel ‖ 0x00 ‖ value), the caller empty for `dedupe_scope: type`: the
+    /// key of the row.
+    package var event: Tag
+    /// Which send told it; `nil` when it was acknowledged instead.
+    package var send: SendID?
+    package var at: Instant
+
+    package init(event: Tag, send: SendID?, at: Instant) {
+        self.event = event
+        self.send = send
+        self.at = at
+    }
+}
+
+/// A duty to tell a person something, from the first send that left it owed or the send that discharged it, until its
+/// time is over.
+package struct DutyRecord: Hashable, Sendable {
+    package enum State: Hashable, Sendable { case owed, discharged }
+
+    /// tag("event", "duty" ‖ 0x00 ‖ type ‖ 0x00 ‖ value): with the subject the key of the row.
+    package var duty: Tag
+    package var subject: SubjectID
+    package var state: State
+    package var send: SendID
+    package var caller: CallerName
+    package var type: TypeID
+    /// What the page said when the send was decided, for the alarm.
+    package var mustGoBy: String
+    package var within: String
+    /// When what is still owed raises the alarm.
+    package var dueAt: Instant
+
+    package var key: EventKey { EventKey(duty, of: subject) }
+
+    package init(
+        duty: Tag, subject: SubjectID, state: State, send: SendID, caller: CallerName, type: TypeID,
+        mustGoBy: String, within: String, dueAt: Instant
+    ) {
+        self.duty = duty
+        self.subject = subject
+        self.state = state
+        self.send = send
+        self.caller = caller
+        self.type = type
+        self.mustGoBy = mustGoBy
+        self.within = within
+        self.dueAt = dueAt
+    }
+}
+
+/// One send that counted as a forward.
+package struct ForwardRecord: Hashable, Sendable {
+    package var at: Instant
+    package var type: TypeID
+    package var category: Category
+    /// `nil` where the send itself is not known any more.
+    package var send: SendID?
+
+    package init(at: Instant, type: TypeID, category: Category, send: SendID?) {
+        self.at = at
+        self.type = type
+        self.category = category
+        self.send = send
+    }
+}
+
+/// How much waits, for back-pressure and `status`.
+package struct OutboxDepth: Hashable, Sendable {
+    package var rowCount: Int
+    package var securityRowCount: Int
+    package var byteCount: Int64
+    package var rowCountByCaller: [CallerName: Int]
+
+    package init(
+        rowCount: Int, securityRowCount: Int, byteCount: Int64, rowCountByCaller: [CallerName: Int]
+    ) {
+        self.rowCount = rowCount
+        self.securityRowCount = securityRowCount
+        self.byteCount = byteCount
+        self.rowCountByCaller = rowCountByCaller
+    }
+}
+
+/// Something that became of a send, for `GET /v1/events`.
+package struct EventRecord: Hashable, Sendable {
+    /// Rising; 0 before it is appended.
+    package var cursor: Int64
+    package var caller: CallerName
+    package var send: SendID
+    package var subject: SubjectID?
+    package var event: SendFate
+    package var destination: Tag?
+    package var at: Instant
+    package var reason: String?
+
+    package init(
+        cursor: Int64 = 0, caller: CallerName, send: SendID, subject: SubjectID?, event: SendFate,
+        destination: Tag?, at: Instant, reason: String?
+    ) {
+        self.cursor = cursor
+        self.caller = caller
+        self.send = send
+        self.subject = subject
+        self.event = event
+        self.destination = destination
+        self.at = at
+        self.reason = reason
+    }
+}
+
+extension SendRecord {
+    /// What the owner called a device or address when it was sent to; its tag when nobody knows any more.
+    package func name(of destination: Tag) -> String {
+        destinationNames[destination] ?? destination.hexadecimal
+    }
+}
+
+extension EventRecord {
+    /// Something that became of one message.
+    init(_ event: SendFate, of row: OutboxRecord, at now: Instant, reason: String? = nil) {
+        self.init(
+            caller: row.request.caller, send: row.send, subject: row.subject, event: event,
+            destination: row.destination, at: now, reason: reason)
+    }
+}
+
+/// One entry of the trail as the store holds it until its bundle is durable elsewhere.
+package struct StoredEntry: Hashable, Sendable {
+    package var index: UInt64
+    package var time: Instant
+    /// Canonical JSON, at most 65,535 bytes.
+    package var bytes: [UInt8]
+    /// SHA-256(0x00 ‖ bytes), 32 bytes.
+    package var leaf: [UInt8]
+
+    package init(index: UInt64, time: Instant, bytes: [UInt8], leaf: [UInt8]) {
+        self.index = index
+        self.time = time
+        self.bytes = bytes
+        self.leaf = leaf
+    }
+
+    /// An entry with the leaf hash of its bytes.
+    package init(index: UInt64, time: Instant, bytes: [UInt8]) {
+        self.init(index: index, time: time, bytes: bytes, leaf: TreeHash.leaf(bytes).bytes)
+    }
+}
+
+extension SendRecord {
+    /// The entry of this send.
+    ///
+    /// - Parameter bytes: What is recorded at ``entryIndex``.
+    /// - Throws: `StoreError.damaged` when that is another entry: its answer is not this send's.
+    package func entry(in bytes: [UInt8]) throws -> SendEntry {
+        let entry = try? SendEntry.read(bytes).entry
+        guard let entry, entry.send == id else {
+            throw StoreError.damaged(
+                table: "send", row: id.hexadecimal, "it leads to entry \(entryIndex), which is not its own")
+        }
+        return entry
+    }
+}

@@ -1,0 +1,115 @@
+import CompliancePolicy
+import GateVocabulary
+import RecipientModel
+package import SendPlanning
+
+/// What a decision is made in: one snapshot of the store, the rule book in force, and the time.
+package struct DecidingContext {
+    let store: any RecordReading
+    let policy: CompiledPolicy
+    let identifiers: any IdentifierDrawing
+    let unsubscribeURL: String
+    let now: Instant
+}
+
+extension StepContext {
+    func deciding(at now: Instant) -> DecidingContext {
+        DecidingContext(
+            store: view, policy: policy, identifiers: identifiers, unsubscribeURL: settings.unsubscribeURL,
+            now: now)
+    }
+}
+
+/// One send with the decision at each of its destinations; nothing of it is written yet.
+///
+/// The same for a send that comes in and for the question what would become of one, so that the two cannot differ.
+package struct ConsideredSend {
+    package let person: RecipientSnapshot?
+    let material: SendMaterial
+    package let verdict: ParamsVerdict
+    /// What it tells, for a type that is told once, by channel.
+    let events: [Channel: Tag]
+    /// The entry of the send it stands in for.
+    let replaced: UInt64?
+    /// At least one: a send without a destination has a decision too.
+    package private(set) var drafts: [DeliveryDraft] = []
+
+    init(_ request: SendRequest, as attested: AttestedRequest, in context: DecidingContext) throws {
+        let store = context.store
+        let policy = context.policy
+        let type = policy.type(request.type)
+        let person = try RecipientSnapshot.load(request.user, from: store)
+        let verdict = ParamsVerdict(
+            request.params, deepLink: request.deepLink, of: request.type, under: policy)
+        // Gate 0 comes first and would say what the recipient was told and when it is quiet where they are. Who may
+        // not send this at all is not to learn either.
+        let isAdmitted = policy.admits(attested, params: verdict.fact)
+        let material = Self.material(
+            request, as: attested, of: type, to: person, send: try context.identifiers.newSendID(),
+            at: context.now)
+        let events =
+            isAdmitted
+            ? person?.eventTags(
+                type, request.params, of: attested.caller, on: request.channel, under: policy) ?? [:] : [:]
+        let (fallback, replaced) = try store.fallback(
+            for: request.fallbackFor, of: attested.caller, to: person?.subject.id)
+        let repetition = try person.map { person in
+            try store.repetition(
+                of: events, in: attested, to: person.subject.id, by: material.send,
+                replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
+        }
+        var composer = SendComposer(
+            context, person: person, material: material, verdict: verdict, fallback: fallback,
+            repetition: repetition ?? .first, due: context.now)
+        self.person = person
+        self.material = material
+        self.verdict = verdict
+        self.events = events
+        self.replaced = replaced
+        let (found, missing) = Self.destinations(of: person, for: request)
+        for destination in found {
+            // Eight in the morning comes at another moment to each device.
+            if isAdmitted, let type, let person {
+                composer.due = person.due(type, at: destination, from: context.now, under: policy)
+            }
+            var draft = try composer.decide(for: destination)
+            draft.event = events[request.channel]
+            drafts.append(draft)
+        }
+        if drafts.isEmpty { drafts = [try composer.decide(without: missing)] }
+    }
+
+    /// What the send says, without whom it is for.
+    private static func material(
+        _ request: SendRequest, as attested: AttestedRequest, of type: NotificationType?,
+        to person: RecipientSnapshot?, send: SendID, at now: Instant
+    ) -> SendMaterial {
+        var material = SendMaterial(
+            send: send, request: attested, of: type, ttlSeconds: request.ttlSeconds, sentAt: now)
+        material.params = request.params
+        material.deepLink = request.deepLink
+        material.locale = request.locale
+        let collapse = type.flatMap {
+            SendMaterial.collapseText(
+                of: request.collapseKey, request.params, for: $0, by: attested.caller)
+        }
+        material.collapse = collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }
+        return material
+    }
+
+    /// In the order of the destinations' own names, which breaks ties in the overall answer.
+    private static func destinations(
+        of person: RecipientSnapshot?, for request: SendRequest
+    ) -> (found: [Destination], missing: DestinationFact) {
+        guard let person else { return ([], .noneRegistered) }
+        if let id = request.destination {
+            guard let one = person.destination(id, on: request.channel) else { return ([], .unknown) }
+            return ([one], .unknown)
+        }
+        let all = person.destinations(on: request.channel)
+        if all.isEmpty, request.channel == .push, !person.devices.isEmpty { return ([], .inactive) }
+        return (
+            all.sorted { $0.id.text.utf8.lexicographicallyPrecedes($1.id.text.utf8) }, .noneRegistered
+        )
+    }
+}

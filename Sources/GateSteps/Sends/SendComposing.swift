@@ -1,0 +1,306 @@
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import KeyLifecycle
+import PayloadSealing
+package import RecipientModel
+import SealedFormat
+import SendPlanning
+import WireProtocol
+
+/// Facts, payload and decision for one send at each of its destinations.
+///
+/// Used when a send comes in, when a deferred one becomes due, and when one is only to be explained.
+struct SendComposer {
+    let loading: FactsLoading
+    let policy: CompiledPolicy
+    let identifiers: any IdentifierDrawing
+    package let person: RecipientSnapshot?
+    let material: SendMaterial
+    package let verdict: ParamsVerdict
+    let fallback: FallbackFact
+    let repetition: RepetitionFact
+    /// When it wants to go out: later than ``now`` for a type with a time of its own.
+    package var due: Instant
+    let now: Instant
+    let unsubscribeURL: String
+    /// Whether the send was decided before and is looked at again.
+    var isAgain = false
+
+    init(
+        _ context: DecidingContext, person: RecipientSnapshot?, material: SendMaterial,
+        verdict: ParamsVerdict, fallback: FallbackFact, repetition: RepetitionFact, due: Instant
+    ) {
+        loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
+        policy = context.policy
+        identifiers = context.identifiers
+        unsubscribeURL = context.unsubscribeURL
+        now = context.now
+        self.person = person
+        self.material = material
+        self.verdict = verdict
+        self.fallback = fallback
+        self.repetition = repetition
+        self.due = due
+    }
+
+    private func common(_ material: SendMaterial) -> FactsLoading.Common {
+        FactsLoading.Common(
+            request: material.request, expiry: material.expiresAt, due: due, params: verdict.fact,
+            fallback: fallback, repetition: repetition, decidedBefore: isAgain ? material.send : nil)
+    }
+
+    /// Nobody of this name, or nothing to send to: one decision without a destination.
+    func decide(without missing: DestinationFact) throws -> DeliveryDraft {
+        let facts = try loading.facts(common(material), person: person, without: missing)
+        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        return DeliveryDraft(
+            destination: nil, facts: facts, encodedFacts: EncodedFacts(facts), decision: decision, plan: nil,
+            message: nil, material: material, key: nil)
+    }
+
+    /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
+    func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
+        guard let person else { preconditionFailure("a destination without a person") }
+        var material = material
+        // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
+        if !isAgain { material.countLife(from: due) }
+        var facts = try loading.facts(common(material), person: person, destination: destination)
+        if let departure = policy.waitsUntil(material.request, given: facts) {
+            material.countLife(from: departure)
+            facts.expiry = material.expiresAt
+        }
+        var key: DeviceKeyRecord?
+        if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
+            key = person.state.sealingKey(of: device.tag).record
+        }
+        // What cannot be said has no size, and what its sender may not send is not composed; the gate that says why comes
+        // before the gate that weighs it.
+        let content =
+            policy.admits(material.request, params: verdict.fact)
+            ? try? SendContent(
+                material, recipientLocale: person.record.locale,
+                utcOffsetSeconds: LocalTime.offsetSeconds(
+                    at: now, zones: destination.timeZones(account: person.record.timeZone)),
+                under: policy) : nil
+        let message = try message ?? identifiers.newMessageID()
+        let plan = ContentPlan(
+            material, saying: content ?? nil, to: try destination.profile(key: key), as: message,
+            ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
+            unsubscribeLink: unsubscribeLink(for: message), facts: &facts, under: policy)
+        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        return DeliveryDraft(
+            destination: destination, facts: facts, encodedFacts: EncodedFacts(facts), decision: decision,
+            plan: plan.delivery(for: decision), message: decision.outcome.isPromise ? message : nil,
+            material: material, key: key)
+    }
+
+    /// The one-tap way out that S1 asks for inside every marketing and social push.
+    private func unsubscribeLink(for message: MessageID) -> String? {
+        guard let category = policy.type(material.request.type)?.category,
+            policy.category(category).hasUnsubscribeLink
+        else { return nil }
+        return unsubscribeURL + message.uuidText
+    }
+}
+
+/// One destination of a send, decided and composed, not yet written anywhere.
+package struct DeliveryDraft {
+    package var destination: Destination?
+    package let facts: Facts
+    let encodedFacts: EncodedFacts
+    package var decision: Decision
+    /// Set exactly when it goes now.
+    var plan: DeliveryPlan?
+    /// Set when it goes now or later.
+    package var message: MessageID?
+    var material: SendMaterial
+    package var key: DeviceKeyRecord?
+    /// What it tells, for a type that is told once.
+    var event: Tag?
+
+    var record: SendEntry.DeliveryRecord {
+        SendEntry.DeliveryRecord(
+            destination: destination?.tag, message: message, facts: facts, decision: decision,
+            key: plan?.key, byteCount: plan?.byteCount)
+    }
+}
+
+extension [DeliveryDraft] {
+    /// What the caller calls the destinations of a send; entries and events know their tags only.
+    var destinationNames: [Tag: String] {
+        reduce(into: [:]) { names, draft in
+            if let destination = draft.destination { names[destination.tag] = destination.id.text }
+        }
+    }
+}
+
+extension StepContext {
+    /// Writes one promise into the outbox: ready now, sealed by the time of the commit, or held.
+    ///
+    /// - Parameter waiting: The row it takes the place of, which needs no room of its own and comes back should
+    ///   sealing fail.
+    /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
+    @discardableResult
+    func enqueue(
+        _ draft: DeliveryDraft, of person: RecipientSnapshot, insteadOf waiting: OutboxRecord? = nil,
+        at now: Instant
+    ) throws -> Bool {
+        guard let message = draft.message, let destination = draft.destination,
+            let type = policy.type(draft.material.request.type)
+        else { return false }
+        if waiting == nil, draft.material.request.caller != .gateway {
+            try requireOutboxRoom(
+                for: draft.material.request.caller, to: person.subject.id,
+                isSecurity: type.category == .security)
+        }
+        var row = OutboxRecord(
+            message: message, send: draft.material.send, subject: person.subject.id,
+            destination: destination.tag, request: draft.material.request, category: type.category,
+            tier: type.tier, state: .ready, form: draft.decision.form,
+            interruption: draft.decision.interruption, key: nil, headers: Array("{}".utf8), body: [],
+            facts: draft.encodedFacts.bytes, event: draft.event, decidedAt: now,
+            notBefore: now, expiresAt: draft.material.expiresAt)
+        guard let plan = draft.plan else {
+            // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
+            // policy, the key and the words of that day.
+            row.body = draft.material.bytes
+            if draft.decision.outcome == .digest {
+                row.state = .gathered
+                row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)
+                // It lives on in the summary, whose own time begins when it is due.
+                row.expiresAt = max(row.expiresAt, row.notBefore.advanced(bySeconds: type.ttlSeconds))
+                if let waiting { row.decidedAt = waiting.decidedAt }
+            } else {
+                row.state = .held
+                row.notBefore = draft.decision.notBefore ?? now
+            }
+            return try enqueue(row, delivery: nil, sealing: nil)
+        }
+        row.headers = plan.headerBytes
+        row.key = plan.key
+        let delivery = Delivery(
+            row, to: destination, headers: plan.headers, composedAt: draft.facts.now ?? now, at: now)
+        guard let order = plan.order, let key = draft.key else {
+            row.body = try plan.filled(with: nil)
+            return try enqueue(row, delivery: delivery, sealing: nil)
+        }
+        let envelope = PendingEnvelope(
+            plan: plan, order: order,
+            recipient: DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite))
+        return try enqueue(row, delivery: delivery, sealing: envelope, insteadOf: waiting)
+    }
+
+    /// A message that waited, decided and composed as if it had just come in.
+    ///
+    /// - Parameter due: When it wants to go out; later than `now` for one that is looked at before its time.
+    /// - Returns: `nil` when its destination is gone.
+    func composeAgain(
+        _ row: OutboxRecord, person: RecipientSnapshot, due: Instant? = nil, at now: Instant
+    ) throws -> DeliveryDraft? {
+        guard case .object(let object) = try CanonicalJSON.read(row.body) else {
+            throw row.damaged("a held message is not an object")
+        }
+        guard let destination = person.destination(tagged: row.destination, on: row.request.channel) else {
+            return nil
+        }
+        var material = try SendMaterial(json: object)
+        // What waits lives as long as its row does: quiet hours that moved and a summary moved the row's end.
+        material.expiresAt = row.expiresAt
+        guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
+            throw row.damaged("the recorded facts are not an object")
+        }
+        var composer = SendComposer(
+            deciding(at: now), person: person, material: material,
+            verdict: ParamsVerdict(
+                material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
+            fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
+            repetition: try view.repetition(of: row.event, to: row.subject, besides: row.send),
+            due: due ?? now)
+        composer.isAgain = true
+        var draft = try composer.decide(for: destination, as: row.message)
+        draft.event = row.event
+        return draft
+    }
+
+    /// A deferred message whose time has come.
+    func composeHeld(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+        guard let draft = try composeAgain(row, person: person, at: now) else {
+            return try withdraw(row, because: .destinationRemoved, at: now)
+        }
+        try settle(row, as: draft, of: person, at: now)
+    }
+
+    /// Records what was decided about a waiting message whose time has come, and puts it in its place.
+    func settle(
+        _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
+    ) throws {
+        try remove(row)
+        guard draft.decision.outcome.isPromise else {
+            try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
+            try view.appendEvent(
+                EventRecord(.withdrawn, of: row, at: now, reason: draft.decision.reason.rawValue))
+            return try cameToNothing(row, at: now)
+        }
+        // What could not be sealed has gone nowhere, and waits on: nothing was decided about it.
+        guard try enqueue(draft, of: person, insteadOf: row, at: now) else { return }
+        try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
+        if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {
+            try view.countForward(
+                of: row.subject, type: row.request.type, category: category, at: now, send: row.send)
+        }
+    }
+
+    // MARK: Room
+
+    /// Refuses a send before it is decided when nobody could keep what it leads to.
+    package func requireRoom(isSecurity: Bool) throws {
+        let headroom = try view.headroom()
+        guard headroom.publishLag <= limits.publishLagMillisecondsMax else {
+            throw EngineFailure.trailBehind(milliseconds: headroom.publishLag)
+        }
+        let needed = limits.freeDiskByteCountMin
+        let floor = isSecurity ? needed * Int64(limits.securitySharePercent) / 100 : needed
+        guard try headroom.freeByteCount.get() >= floor else {
+            throw EngineFailure.unavailable("less than \(floor) bytes of disk are left")
+        }
+    }
+
+    /// The last share of the outbox is open to the security category only.
+    private func requireOutboxRoom(
+        for caller: CallerName, to subject: SubjectID, isSecurity: Bool
+    ) throws {
+        let depth = try view.outboxDepth()
+        guard depth.rowCount < limits.part(of: limits.outboxRowCountMax, isSecurity: isSecurity),
+            depth.byteCount < limits.part(of: limits.outboxByteCountMax, isSecurity: isSecurity),
+            isSecurity
+                || depth.rowCountByCaller[caller, default: 0] < limits.outboxRowCountPerCallerMax
+        else { throw EngineFailure.outboxFull }
+        // Rounded up: of what may wait for one person in all, the share is not less than its percentage.
+        let rest = 100 - limits.securitySharePercent
+        let personMax = (limits.outboxRowCountPerPersonMax * 100 + rest - 1) / rest
+        let personShare = isSecurity ? personMax : limits.outboxRowCountPerPersonMax
+        // Counted once for everybody who asks in a batch, so as far as security may go; and only where so many wait at
+        // all.
+        guard
+            try depth.rowCount < personShare || view.outboxCount(of: subject, limit: personMax) < personShare
+        else { throw EngineFailure.outboxFullForRecipient }
+    }
+}
+
+extension Destination {
+    /// The destination as far as composing and sealing need to know it.
+    func profile(key: DeviceKeyRecord?) throws -> DestinationProfile {
+        switch self {
+        case .address(let address):
+            return DestinationProfile(tag: address.tag, kind: address.channel == .sms ? .phone : .mailbox)
+        case .device(let device):
+            let sealing = try key.map {
+                DestinationProfile.SealingKey(id: $0.key, suite: try $0.sealingSuite)
+            }
+            return DestinationProfile(
+                tag: device.tag,
+                kind: .device(device.id, platform: device.platform, app: device.app, key: sealing))
+        }
+    }
+}

@@ -1,0 +1,233 @@
+import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+import OpenSSLCrypto
+import RecipientModel
+package import SendPlanning
+package import WireProtocol
+
+/// One send, from an attested request to a recorded decision and, where it may, messages on their way.
+package struct SendStep: Sendable {
+    package let request: SendRequest
+    package let attested: AttestedRequest
+    package let peer: SendEntry.PeerEvidence
+    /// See ``IndexKey``; 16 bytes.
+    package let idHash: [UInt8]
+    /// Of everything but the id; 32 bytes.
+    package let contentMAC: [UInt8]
+    /// Whether the last share of room is open to it.
+    package let isSecurity: Bool
+
+    package init(
+        request: SendRequest, attested: AttestedRequest, peer: SendEntry.PeerEvidence, idHash: [UInt8],
+        contentMAC: [UInt8], isSecurity: Bool
+    ) {
+        self.request = request
+        self.attested = attested
+        self.peer = peer
+        self.idHash = idHash
+        self.contentMAC = contentMAC
+        self.isSecurity = isSecurity
+    }
+
+    package var asks: [Ask] {
+        [
+            .request(RequestKey(caller: attested.caller, idHash: idHash)), .user(request.user), .headroom,
+            .outboxDepth,
+        ]
+    }
+
+    package enum Outcome {
+        case decided(Citing<SendAnswer>)
+        /// The same id with the same content was decided before: nothing is sent twice.
+        case decidedBefore(SendRecord)
+    }
+
+    package func run(in step: StepContext) throws -> Outcome {
+        if let earlier = try step.view.send(caller: attested.caller, idHash: idHash) {
+            guard HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) else {
+                throw StepRefusal(
+                    .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
+            }
+            return .decidedBefore(earlier)
+        }
+        try step.requireRoom(isSecurity: isSecurity)
+        return .decided(try decide(in: step).answer)
+    }
+
+    /// What was decided, and everything that follows from it.
+    package struct Decided {
+        package let considered: ConsideredSend
+        package let answer: Citing<SendAnswer>
+    }
+
+    /// Decides and does what the decision says: the whole step of a send that is neither a repeat nor kept out. To
+    /// explain a send is to run this and to drop its change.
+    package func decide(in step: StepContext) throws -> Decided {
+        let now = try step.now()
+        let policy = step.policy
+        try step.requireForwards(to: request.user, for: attested, at: now)
+        let considered = try ConsideredSend(request, as: attested, in: step.deciding(at: now))
+        let (person, material, drafts) = (considered.person, considered.material, considered.drafts)
+        let type = policy.type(request.type)
+
+        let duty = type.flatMap { type in
+            type.mandatory == nil ? nil : person?.duty(type, request.params)
+        }
+        let isUnreached = isUnreached(drafts)
+        let owed =
+            try type.map {
+                try step.owed(
+                    after: drafts, of: $0, duty: duty, to: person?.subject.id,
+                    isInOrder: isUnreached || drafts.contains { $0.decision.outcome.isPromise })
+            } ?? []
+        let entry = SendEntry(
+            send: material.send, subject: person?.subject.id, caller: attested.caller, peer: peer,
+            request: recordedRequest(considered, isRegistered: type != nil, under: policy),
+            paramsVerdict: considered.verdict.recorded(for: request.type, under: policy),
+            deliveries: drafts.map(\.record), policy: policy.digest, tzdata: LocalTime.dataVersion,
+            replaces: considered.replaced, owed: owed)
+        let trail = try step.record(at: now) { index, time in
+            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
+        }
+        let record = SendRecord(
+            id: material.send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
+            subject: person?.subject.id, type: request.type, category: type?.category,
+            channel: request.channel, receivedAt: now, entryIndex: trail.index, requestID: request.id.text,
+            destinationNames: drafts.destinationNames)
+        try step.view.insertSend(record)
+        if let person, let event = considered.events[request.channel], entry.overall.outcome.isPromise {
+            try step.view.putTold(
+                ToldRecord(event: event, send: material.send, at: now), to: person.subject.id)
+        }
+        if let type, let duty, let person, entry.overall.outcome.isPromise {
+            try step.settleDuty(
+                duty, of: type, towards: person.subject.id, owing: !owed.isEmpty, send: material.send,
+                caller: attested.caller, at: now)
+        }
+        if let type, !entry.overall.outcome.isPromise, isUnreached, !owed.isEmpty {
+            try step.raiseUnreached(
+                type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
+        }
+        if let person { try release(drafts, of: person, entry: entry, in: step, at: now) }
+        let violations = considered.verdict.answered
+        let hint = entry.overall.reason == .typeDisabled ? type?.disabledHint : nil
+        return Decided(considered: considered) { places in
+            SendAnswer(
+                entry, of: record, trail: places[trail], isReplayed: false, violations: violations, hint: hint
+            )
+        }
+    }
+
+    /// The first answer again.
+    ///
+    /// - Parameters:
+    ///   - bytes: Of the entry that records it.
+    ///   - trail: Where that is.
+    package func answerAgain(
+        _ earlier: SendRecord, entry bytes: [UInt8], at trail: TrailReference, under policy: CompiledPolicy
+    ) throws -> SendAnswer {
+        let entry = try earlier.entry(in: bytes)
+        return SendAnswer(
+            entry, of: earlier, trail: trail, isReplayed: true,
+            violations: violations(in: entry, under: policy),
+            hint: entry.overall.reason == .typeDisabled ? policy.type(request.type)?.disabledHint : nil)
+    }
+
+    /// What was wrong with the params, in the words of the first answer as long as the same bundle is in
+    /// force; after that the entry still says where, and not what it should have been.
+    private func violations(in entry: SendEntry, under policy: CompiledPolicy) -> [Violation] {
+        guard entry.overall.reason == .invalidParams else { return [] }
+        guard entry.policy == policy.digest else {
+            return entry.paramsVerdict.map {
+                Violation(.body($0), "did not fit the type at the time")
+            }
+        }
+        return ParamsVerdict(
+            request.params, deepLink: request.deepLink, of: request.type, under: policy
+        ).answered
+    }
+
+    /// Whether the send was in order, and it is for want of a way to the recipient that nobody gets it.
+    private func isUnreached(_ drafts: [DeliveryDraft]) -> Bool {
+        drafts.allSatisfy { draft in
+            draft.decision.reason == .expiresBeforeDue
+                || (draft.decision.decidingGate ?? .expiry) >= .destination
+        }
+    }
+
+    /// Only what a registry or the gateway itself named is written as it is.
+    private func recordedRequest(
+        _ considered: ConsideredSend, isRegistered: Bool, under policy: CompiledPolicy
+    ) -> SendEntry.RecordedRequest {
+        let person = considered.person
+        func tag(_ kind: TagKind, _ text: String?) -> Tag? {
+            text.flatMap { text in person?.subject.tag(kind, text) }
+        }
+        return SendEntry.RecordedRequest(
+            type: isRegistered ? request.type : nil,
+            typeTag: isRegistered ? nil : tag(.type, request.type.text),
+            typeByteCount: isRegistered ? nil : request.type.text.utf8.count,
+            channel: request.channel, critical: request.critical,
+            idTag: tag(.request, request.id.text),
+            destinationTag: request.destination.flatMap { id in
+                person?.destination(id, on: request.channel)?.tag ?? tag(.device, id.text)
+            },
+            eventTags: considered.events,
+            fallbackFor: considered.replaced == nil ? nil : request.fallbackFor,
+            ttlSeconds: request.ttlSeconds,
+            collapseTag: tag(.collapseKey, request.collapseKey),
+            deepLinkTag: tag(.deepLink, request.deepLink),
+            locale: policy.registeredLocale(for: request.locale))
+    }
+
+    /// Puts what may go into the outbox and counts it once, however many devices it goes to.
+    private func release(
+        _ drafts: [DeliveryDraft], of person: RecipientSnapshot, entry: SendEntry, in step: StepContext,
+        at now: Instant
+    ) throws {
+        for draft in drafts { try step.enqueue(draft, of: person, at: now) }
+        if entry.overall.outcome == .forward, let category = step.policy.type(request.type)?.category {
+            try step.view.countForward(
+                of: person.subject.id, type: request.type, category: category, at: now, send: entry.send)
+        }
+    }
+}
+
+extension StepContext {
+    /// Has the forwards loaded that a cap counts, so that the step begins again here and not after all is composed.
+    fileprivate func requireForwards(to user: UserID, for request: AttestedRequest, at now: Instant) throws {
+        guard let needs = policy.needs(for: request), let subject = try view.subject(of: user)?.id,
+            let window = [needs.typeWindowSeconds, needs.categoryWindowSeconds].compactMap(\.self).max()
+        else { return }
+        try view.require(.forwards(subject, since: now.advanced(bySeconds: -window)))
+    }
+}
+
+extension SendAnswer {
+    /// The same answer, the first time and every time after.
+    ///
+    /// - Parameter violations: Of the params; listed when they are what the send was refused for.
+    package init(
+        _ entry: SendEntry, of send: SendRecord, trail: TrailReference, isReplayed: Bool,
+        violations: [Violation] = [], hint: String? = nil
+    ) {
+        let hides = entry.deliveries.contains { SendAnswer.refusedBeforeRecipient($0.decision.trace) }
+        self.init(
+            id: RequestID(send.requestID), sendID: entry.send, policy: entry.policy,
+            deliveries: entry.deliveries.map { record in
+                Delivery(
+                    destination: record.destination.map { send.name(of: $0) },
+                    decision: record.decision, messageID: record.message, keyID: record.key)
+            }, hidesRecipient: hides, trail: trail, isReplayed: isReplayed,
+            violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint,
+            owed: entry.owed)
+    }
+}
+
+extension ParamsVerdict {
+    /// For the producer, seen from the body of the send.
+    fileprivate var answered: [Violation] {
+        violations.map { Violation(.body($0.pointer), $0.message) }
+    }
+}

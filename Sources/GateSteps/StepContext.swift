@@ -1,0 +1,177 @@
+import AuditTrail
+package import CompliancePolicy
+package import GateVocabulary
+import OpenSSLCrypto
+import PayloadSealing
+package import SendPlanning
+import WireProtocol
+
+/// What a step works with: a view of what is stored, the policy in force, the moment, and nothing else.
+///
+/// A step reads and changes through ``view``. It reaches no store, clock, random source, logger or socket; what it needs
+/// and has not got it throws as ``MissingFacts``, and it begins again once that is loaded. Everything it did is in
+/// ``StepView/change``, which is dropped when it throws.
+package final class StepContext {
+    package let view: StepView
+    package let policy: CompiledPolicy
+    let moment: Moment
+    package let settings: StepSettings
+    let identifiers: IdentifierPool
+
+    var limits: EngineLimits { settings.limits }
+
+    package init(
+        _ state: BatchState, moment: Moment, policy: CompiledPolicy, settings: StepSettings,
+        identifiers: IdentifierPool
+    ) {
+        view = StepView(state)
+        self.moment = moment
+        self.policy = policy
+        self.settings = settings
+        self.identifiers = identifiers
+    }
+
+    /// The time for one step's facts. Never before the newest entry.
+    ///
+    /// - Throws: What ``ClockGuard/time(_:after:recordedAt:)`` throws.
+    package func now() throws -> Instant { try moment.time.get() }
+
+    /// The index the next recorded entry will have.
+    package var upcomingIndex: UInt64 { view.upcomingIndex }
+
+    /// Says that there is something for the publisher or the relay to do.
+    func announce() { view.affect { $0.hasNews = true } }
+
+    package func provedTheWay() { view.affect { $0.provesTheWay = true } }
+
+    /// What somebody must look at; told once the step is durable.
+    func alarm(_ text: String) { view.affect { $0.alarms.append(text) } }
+
+    /// Writes one entry.
+    ///
+    /// - Parameter encode: Gives the canonical bytes for an index and a time. It may be called again, with those that
+    ///   the store gives.
+    @discardableResult
+    package func record(
+        at time: Instant, _ encode: @escaping (_ index: UInt64, _ time: Instant) throws -> [UInt8]
+    ) throws -> EntryReference {
+        let index = view.upcomingIndex
+        view.append(try NewEntry(at: time, expectedIndex: index, encode))
+        try view.setNewestEntryClock(moment.reading)
+        view.affect {
+            $0.hasNews = true
+            $0.provesTheWay = true
+        }
+        return .new(index)
+    }
+
+    /// An entry that was recorded before, as an answer cites it.
+    func reference(toEntry index: UInt64) throws -> EntryReference {
+        index >= view.firstIndex
+            ? .new(index) : .recorded(index: index, leaf: TreeHash.leaf(try view.entry(index)).bytes)
+    }
+
+    // MARK: Messages
+
+    /// Puts a message in the outbox.
+    ///
+    /// - Parameters:
+    ///   - delivery: What the relay would be given, without the body; `nil` for one that cannot go now.
+    ///   - envelope: What the body is sealed in, meanwhile.
+    ///   - waiting: The row it takes the place of.
+    /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
+    func enqueue(
+        _ record: OutboxRecord, delivery: Delivery?, sealing envelope: PendingEnvelope?,
+        insteadOf waiting: OutboxRecord? = nil
+    ) throws -> Bool {
+        if let envelope {
+            if let reason = moment.sealingFailure {
+                // What waits was promised already and is not the caller's to ask for again.
+                guard let waiting else { throw EngineFailure.sealingFailed(reason) }
+                let later = try puttingOff(waiting, because: "it could not be sealed: \(reason)")
+                try insert(later, offering: nil)
+                return false
+            }
+            view.affect { $0.envelopes.append(envelope) }
+        }
+        try insert(record, offering: delivery)
+        return true
+    }
+
+    /// Writes a new row. What can go at once, and is not behind others, goes to the relay from memory: its row is born
+    /// as one that was tried.
+    func insert(_ record: OutboxRecord, offering delivery: Delivery?) throws {
+        let lane = DeliveryLane(of: record.category)
+        // None goes past one that waits its turn.
+        let isNext = view.due(in: lane).map { $0 > record.decidedAt } ?? true
+        guard var delivery, isNext, view.offerRoom(in: lane) > 0 else {
+            waits(in: lane, until: record.notBefore)
+            return try view.insertOutbox(record)
+        }
+        var record = record
+        record.attemptCount = 1
+        record.attemptedAt = record.decidedAt
+        try view.insertOutbox(record)
+        delivery.body = record.body
+        offer(
+            MessageOffer(
+                delivery: delivery, lane: lane, tier: record.tier, caller: record.request.caller,
+                decidedAt: record.decidedAt))
+    }
+
+    /// Gives a message to the relay once the batch is durable.
+    package func offer(_ offer: MessageOffer) { view.affect { $0.offers.append(offer) } }
+
+    /// Replaces a row that goes on waiting.
+    func update(_ row: OutboxRecord) throws {
+        try view.updateOutbox(row)
+        waits(in: DeliveryLane(of: row.category), until: row.notBefore)
+    }
+
+    /// Moves a row's time without reading it.
+    func postpone(_ message: MessageID, in lane: DeliveryLane, until: Instant) throws {
+        try view.postponeOutbox(message, until: until)
+        waits(in: lane, until: until)
+    }
+
+    package func waits(in lane: DeliveryLane, until: Instant) {
+        view.affect { $0.due[lane] = min($0.due[lane] ?? until, until) }
+    }
+
+    /// A waiting row as it may be decided about: one that was offered, and that the relay has not taken yet, waits in the
+    /// store again.
+    func callBack(_ row: OutboxRecord) throws -> OutboxRecord {
+        guard row.attemptedAt != nil, !row.mayHaveArrived, try view.recall(row.message) else { return row }
+        var row = row
+        row.attemptedAt = nil
+        row.attemptCount = 0
+        // One that cannot be read can only be withdrawn, which needs no more than its id.
+        if !row.isDamaged { try update(row) }
+        return row
+    }
+
+    /// Takes a row out for good. One that is offered, which is born as tried, does not go either.
+    func remove(_ row: OutboxRecord) throws {
+        if row.attemptedAt != nil { _ = try view.recall(row.message) }
+        try view.removeOutbox(row.message)
+    }
+}
+
+/// What is the same for every step of a gateway.
+package struct StepSettings: Sendable {
+    package var limits: EngineLimits
+    package var index: IndexKey
+    /// Where a one-tap unsubscribe lands; the message id is appended.
+    package var unsubscribeURL: String
+    /// The process that entries of the gateway's own sends name.
+    package var process: SendEntry.PeerEvidence
+
+    package init(
+        limits: EngineLimits, index: IndexKey, unsubscribeURL: String, process: SendEntry.PeerEvidence
+    ) {
+        self.limits = limits
+        self.index = index
+        self.unsubscribeURL = unsubscribeURL
+        self.process = process
+    }
+}

@@ -1,0 +1,410 @@
+package import GateVocabulary
+package import RecipientModel
+
+/// What a step may look at, and what it has done so far.
+///
+/// Reads find what this step wrote, then what the steps before it wrote, then what was loaded. What none of them has
+/// throws ``MissingFacts``: a step reaches nothing but through here, and knows nothing of where it comes from.
+package final class StepView: RecordReading {
+    let state: BatchState
+    package private(set) var change = Change()
+
+    package init(_ state: BatchState) { self.state = state }
+
+    private func known<Value>(_ value: BatchState.Known<Value>?, _ ask: Ask) throws -> Value {
+        guard let value else { throw MissingFacts(ask) }
+        return try value.get()
+    }
+
+    /// Throws ``MissingFacts`` for what nobody has loaded.
+    func require(_ ask: Ask) throws {
+        guard state.knows(ask) else { throw MissingFacts(ask) }
+    }
+
+    // MARK: People
+
+    package func subject(of user: UserID) throws -> Subject? {
+        if let made = change.newSubjects.last(where: { $0.user == user }) { return made.subject }
+        let subject = try known(state.users[user], .user(user))
+        return subject.flatMap { change.erased.contains($0.id) ? nil : $0 }
+    }
+
+    package func subject(_ id: SubjectID) throws -> Subject? {
+        if change.erased.contains(id) { return nil }
+        if let made = change.newSubjects.first(where: { $0.subject.id == id }) { return made.subject }
+        return try known(state.subjects[id], .subject(id))
+    }
+
+    package func state(of subject: SubjectID) throws -> RecipientState? {
+        if change.erased.contains(subject) { return nil }
+        if let changed = change.states[subject] { return changed }
+        if change.newSubjects.contains(where: { $0.subject.id == subject }) { return nil }
+        return try known(state.states[subject], .state(subject))
+    }
+
+    /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
+    package func device(withToken identity: String) throws -> DeviceRecord? {
+        let stored = try known(state.tokens[identity], .token(identity))
+        let own = change.states.pairs.last { pair in pair.value.hasActiveDevice(withToken: identity) }?.key
+        for holder in [own, state.addedTokens[identity], stored] {
+            guard let holder, let state = try self.state(of: holder) else { continue }
+            if let device = state.devices.first(where: { $0.isActive && $0.tokenIdentity == identity }) {
+                return device
+            }
+        }
+        return nil
+    }
+
+    package func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
+        if let own = change.states.pairs.lazy.compactMap({ $0.value.key(key) }).first { return own }
+        guard let holder = try state.addedKeys[key] ?? known(state.keys[key], .key(key)) else { return nil }
+        return try state(of: holder)?.key(key)
+    }
+
+    package func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
+        if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
+        var events: [ConsentEvent] = []
+        // Somebody new has no ledger to load.
+        if try self.state(of: subject) != nil || state.consents[subject] != nil {
+            events = try known(state.consents[subject], .consents(subject))
+        }
+        events += state.addedConsents[subject, default: []]
+        return events + change.consents.filter { $0.subject == subject }
+    }
+
+    /// Makes a pseudonym and a key for a user who has none.
+    package func makeSubject(for user: UserID) throws -> Subject {
+        guard let subject = state.newSubjects[user] else { throw MissingFacts(.newSubject(user)) }
+        add(subject, for: user)
+        return subject
+    }
+
+    /// Gives a user a pseudonym and a key of the caller's choice.
+    package func add(_ subject: Subject, for user: UserID) { change.newSubjects.append((user, subject)) }
+
+    /// Replaces what is held of a person, and what devices and keys are found by.
+    package func put(_ state: RecipientState) throws { change.states.set(state.subject, to: state) }
+
+    /// Changes what is held of a person, beginning with nothing; a consent and a choice enter their ledgers besides, where
+    /// nothing is ever changed.
+    package func apply(_ change: PersonChange, to subject: SubjectID) throws {
+        var state = try state(of: subject) ?? RecipientState(subject)
+        switch change {
+        case .consent(let event):
+            let earlier = event.withdraws == nil ? [] : try consentEvents(of: subject)
+            self.change.consents.append(state.apply(event, after: earlier))
+        case .preference(let choice):
+            state.apply(change)
+            self.change.choices.append((choice, state.choiceCount))
+        default: state.apply(change)
+        }
+        try put(state)
+    }
+
+    /// Removes everything held of a person, and marks the mapping for destruction: the last that its step does about them.
+    package func eraseSubject(_ subject: SubjectID) throws { change.erased.append(subject) }
+
+    // MARK: Sends
+
+    package func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
+        if let own = change.sends.first(where: { $0.caller == caller && $0.idHash == idHash }) { return own }
+        let key = RequestKey(caller: caller, idHash: idHash)
+        return try unlessErased(known(state.requests[key], .request(key)))
+    }
+
+    package func send(_ id: SendID) throws -> SendRecord? {
+        if let own = change.sends.first(where: { $0.id == id }) { return own }
+        return try unlessErased(known(state.sends[id], .send(id)))
+    }
+
+    private func unlessErased(_ send: SendRecord?) -> SendRecord? {
+        send.flatMap { send in
+            send.subject.map { change.erased.contains($0) || state.erased.contains($0) } == true ? nil : send
+        }
+    }
+
+    package func insertSend(_ record: SendRecord) throws { change.sends.append(record) }
+
+    package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+        let own = change.forwards.lazy.filter { $0.subject == subject }.map(\.record)
+        var records = Array(own.reversed())
+        records += state.addedForwards[subject, default: []].reversed()
+        if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
+        if try self.state(of: subject) != nil {
+            let ask = Ask.forwards(subject, since: since)
+            let loaded = try known(state.forwards[subject], ask)
+            guard loaded.since <= since else { throw MissingFacts(ask) }
+            records += loaded.records
+        }
+        // A send counts once, from its first forward: the last of its records here.
+        var seen: Set<SendID> = []
+        records = records.reversed().filter { $0.send.map { seen.insert($0).inserted } ?? true }.reversed()
+        return Array(records.filter { $0.at >= since }.prefix(limit))
+    }
+
+    /// A send counts once, at its first forward, however many destinations it has.
+    package func countForward(
+        of subject: SubjectID, type: TypeID, category: Category, at now: Instant, send: SendID
+    ) throws {
+        let isCounted =
+            change.forwards.contains { $0.record.send == send }
+            || state.addedForwards[subject]?.contains { $0.send == send } == true
+        guard !isCounted else { return }
+        change.forwards.append((subject, ForwardRecord(at: now, type: type, category: category, send: send)))
+    }
+
+    package func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
+        let key = EventKey(event, of: subject)
+        if let own = change.told[key] { return own }
+        return try known(state.told[key], .told(key))
+    }
+
+    /// Replaces what was on record about the same event.
+    package func putTold(_ record: ToldRecord, to subject: SubjectID) throws {
+        change.told.set(EventKey(record.event, of: subject), to: record)
+    }
+
+    package func removeTold(_ event: Tag, to subject: SubjectID) throws {
+        change.told.set(EventKey(event, of: subject), to: nil)
+    }
+
+    package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {
+        let key = EventKey(duty, of: subject)
+        var own: DutyRecord??
+        for write in change.duties {
+            switch write {
+            case .put(let record) where record.key == key: own = .some(record)
+            case .remove(key): own = .some(nil)
+            case .removeOf(let send, subject):
+                let current = try own ?? known(state.duties[key], .duty(key))
+                if current?.send == send { own = .some(nil) }
+            case .put, .remove, .removeOf: break
+            }
+        }
+        return try own ?? known(state.duties[key], .duty(key))
+    }
+
+    /// Replaces what was on record about the same duty.
+    package func putDuty(_ record: DutyRecord) throws { change.duties.append(.put(record)) }
+
+    package func removeDuty(_ duty: Tag, of subject: SubjectID) throws {
+        change.duties.append(.remove(EventKey(duty, of: subject)))
+    }
+
+    /// Forgets the duties that stand on record by a send.
+    package func removeDuties(of send: SendID, to subject: SubjectID) throws {
+        change.duties.append(.removeOf(send, subject))
+    }
+
+    package func events(of send: SendID) throws -> [EventRecord] {
+        try known(state.eventsOfSend[send], .eventsOfSend(send)) + state.addedEvents[send, default: []]
+            + change.events.filter { $0.send == send }
+    }
+
+    package func appendEvent(_ event: EventRecord) throws { change.events.append(event) }
+
+    // MARK: Messages
+
+    package func outbox(_ message: MessageID) throws -> OutboxRecord? {
+        if let own = ownMessage(message) { return own }
+        return try ownAttempt(known(state.messages[message], .message(message)))
+    }
+
+    /// The same without what is sealed of it (``OutboxRecord/headers``, ``OutboxRecord/body``, ``OutboxRecord/facts``,
+    /// ``OutboxRecord/event``), which is not opened: for one that is done.
+    package func outboxHead(_ message: MessageID) throws -> OutboxRecord? {
+        if let own = ownMessage(message) { return own }
+        if let whole = state.messages[message] { return try ownAttempt(whole.get()) }
+        return try ownAttempt(known(state.messageHeads[message], .messageHead(message)))
+    }
+
+    /// The row as this step wrote it; `nil` where it did not, or only a part of it.
+    private func ownMessage(_ message: MessageID) -> OutboxRecord?? {
+        var found: OutboxRecord??
+        for index in change.messages.indices where change.messages[index].message == message {
+            switch change.messages[index] {
+            case .insert(let record), .update(let record): found = .some(record)
+            case .remove: found = .some(nil)
+            case .attempt(_, let moment):
+                found??.attemptCount += 1
+                found??.attemptedAt = moment
+            case .postpone(_, let moment): found??.notBefore = moment
+            }
+        }
+        return found
+    }
+
+    private func ownAttempt(_ record: OutboxRecord?) -> OutboxRecord? {
+        guard var record else { return nil }
+        for index in change.messages.indices where change.messages[index].message == record.message {
+            switch change.messages[index] {
+            case .attempt(_, let moment):
+                record.attemptCount += 1
+                record.attemptedAt = moment
+            case .postpone(_, let moment): record.notBefore = moment
+            case .insert, .update, .remove: break
+            }
+        }
+        return record
+    }
+
+    /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
+    /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
+    /// ``GateStore/damagedRows``.
+    package func outbox(of send: SendID) throws -> [OutboxRecord] {
+        // A send of this very batch has nothing in the store.
+        let isNew = change.sends.contains { $0.id == send } || state.isNew(send)
+        let stored = isNew ? [] : try known(state.messagesOfSend[send], .messagesOfSend(send))
+        return try outbox(stored + state.addedMessagesOfSend[send, default: []]) { $0.send == send }
+    }
+
+    /// Rows of this person that wait.
+    package func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
+        let stored = try known(state.messagesOfPerson[subject], .messagesOfPerson(subject))
+        return try outbox(stored + state.addedMessagesOfPerson[subject, default: []]) {
+            $0.subject == subject
+        }
+    }
+
+    private func outbox(
+        _ ids: [MessageID], where isWanted: (OutboxRecord) -> Bool
+    ) throws -> [OutboxRecord] {
+        var rows: [OutboxRecord] = []
+        var seen: Set<MessageID> = []
+        for message in ids where seen.insert(message).inserted {
+            if let row = try outbox(message) { rows.append(row) }
+        }
+        for write in change.messages {
+            guard case .insert(let record) = write, isWanted(record), seen.insert(record.message).inserted
+            else { continue }
+            if let row = try outbox(record.message) { rows.append(row) }
+        }
+        return rows
+    }
+
+    /// How many rows of this person wait, counted no further than `limit`; those that this batch takes out still count.
+    package func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
+        let stored = try known(state.messageCounts[subject], .messageCount(subject, limit: limit))
+        let own = change.messages.count { write in
+            if case .insert(let record) = write { record.subject == subject } else { false }
+        }
+        return stored + state.addedMessagesOfPerson[subject, default: []].count + own
+    }
+
+    /// What waits in all; what this batch takes out still counts.
+    package func outboxDepth() throws -> OutboxDepth {
+        guard var depth = state.depth else { throw MissingFacts(.outboxDepth) }
+        depth += state.addedDepth
+        for write in change.messages {
+            if case .insert(let record) = write { depth.count(record) }
+        }
+        return depth
+    }
+
+    package func insertOutbox(_ record: OutboxRecord) throws { change.messages.append(.insert(record)) }
+    /// Replaces the row with the same message id. One that is ``OutboxRecord/isDamaged`` is refused: its content
+    /// would be replaced by nothing.
+    package func updateOutbox(_ record: OutboxRecord) throws { change.messages.append(.update(record)) }
+    /// Marks that a hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
+    package func markAttempt(_ message: MessageID, at now: Instant) throws {
+        change.messages.append(.attempt(message, at: now))
+    }
+    /// Moves a row's time without opening it, which also works for one that is damaged.
+    package func postponeOutbox(_ message: MessageID, until: Instant) throws {
+        change.messages.append(.postpone(message, until: until))
+    }
+    package func removeOutbox(_ message: MessageID) throws { change.messages.append(.remove(message)) }
+
+    // MARK: Trail
+
+    /// The index of the batch's first entry, unless others' come before it.
+    var firstIndex: UInt64 { state.tail?.entryCount ?? 0 }
+    /// Number of entries so far, which is the index of the next.
+    package var upcomingIndex: UInt64 { state.entryCount + UInt64(change.entries.count) }
+    package func newestEntryTime() throws -> Instant? { change.entries.last?.time ?? state.newestTime }
+    package func newestEntryClock() throws -> ClockReading? { change.clock ?? state.newestClock }
+    package func publishedSize() throws -> UInt64 { change.publishedSize ?? state.publishedSize }
+
+    package func append(_ entry: NewEntry) { change.entries.append(entry) }
+    /// Remembers what the clocks show, beside the newest entry.
+    package func setNewestEntryClock(_ reading: ClockReading) throws { change.clock = reading }
+    /// Records how far the tree is durable.
+    package func setPublishedSize(_ size: UInt64) throws { change.publishedSize = size }
+
+    package func setting(_ name: String) throws -> String? {
+        if let own = change.settings[name] { return own }
+        return try known(state.settings[name], .setting(name))
+    }
+    package func setSetting(_ name: String, to value: String?) throws { change.settings.set(name, to: value) }
+
+    /// Deletes idempotency keys, events, counters and told events older than their retention; the receipt says how many
+    /// rows went.
+    package func prune(before: Instant) throws { change.prunedBefore = before }
+
+    // MARK: Effects
+
+    func affect(_ body: (inout StepEffects) -> Void) { body(&change.effects) }
+
+    /// When the next row of a lane is due, at the latest; `nil` when none waits.
+    package func due(in lane: DeliveryLane) -> Instant? {
+        guard let before = state.due[lane] else { return change.effects.due[lane] }
+        return change.effects.due[lane].map { min($0, before) } ?? before
+    }
+
+    /// How many more messages of a lane may be offered.
+    package func offerRoom(in lane: DeliveryLane) -> Int {
+        let (before, own) = (state.offers, change.effects.offers)
+        // By their places, because an offer is large.
+        let offered =
+            before.indices.count { before[$0].lane == lane } + own.indices.count { own[$0].lane == lane }
+        return state.offerRoom[lane, default: 0] - offered
+    }
+
+    /// Takes back a message that was offered to the relay.
+    ///
+    /// - Returns: Whether the relay has not taken it yet: then it never gets it from memory any more.
+    func recall(_ message: MessageID) throws -> Bool {
+        if let index = change.effects.offers.firstIndex(where: { $0.delivery.message == message }) {
+            change.effects.offers.remove(at: index)
+            return true
+        }
+        if change.effects.recalled.contains(message) { return false }
+        let isOffered = state.offers.contains { $0.delivery.message == message }
+        if !isOffered {
+            guard let isRecalled = state.recalls[message] else { throw MissingFacts(.recall(message)) }
+            guard isRecalled, !state.recalled.contains(message) else { return false }
+        }
+        change.effects.recalled.insert(message)
+        return true
+    }
+
+    /// The bytes of an entry that was recorded before this batch.
+    func entry(_ index: UInt64) throws -> [UInt8] {
+        try known(state.publishedEntries[index], .entry(index))
+    }
+
+    func challenge(_ order: ChallengeOrder) throws -> SealedChallenge {
+        guard let challenge = state.challenges[order] else { throw MissingFacts(.challenge(order)) }
+        return challenge
+    }
+
+    package func headroom() throws -> Headroom {
+        guard let headroom = state.headroom else { throw MissingFacts(.headroom) }
+        return headroom
+    }
+}
+
+extension RecipientState {
+    fileprivate func hasActiveDevice(withToken identity: String) -> Bool {
+        devices.contains { $0.isActive && $0.tokenIdentity == identity }
+    }
+}
+
+extension OutboxDepth {
+    static func += (left: inout OutboxDepth, right: OutboxDepth) {
+        left.rowCount += right.rowCount
+        left.securityRowCount += right.securityRowCount
+        left.byteCount += right.byteCount
+        left.rowCountByCaller.merge(right.rowCountByCaller, uniquingKeysWith: +)
+    }
+}

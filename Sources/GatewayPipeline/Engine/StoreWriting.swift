@@ -1,0 +1,44 @@
+package import GateSteps
+
+extension GateStore {
+    /// Runs one step and commits it: for what is not the engine's, while no engine runs.
+    ///
+    /// - Parameter body: May run more than once.
+    /// - Throws: What `body` or the store does; nothing happened then.
+    @discardableResult
+    package func write<Result>(_ body: (StepView) throws -> Result) throws -> Result {
+        try committing(body).result
+    }
+
+    /// The same, with what the store says of the commit.
+    package func committing<Result>(
+        _ body: (StepView) throws -> Result
+    ) throws -> (result: Result, receipt: CommitReceipt) {
+        while true {
+            let state = BatchState()
+            try load([], into: state)
+            let (view, result) = try step(body, over: state)
+            switch try commit([view.change], against: state) {
+            case .done(let receipt): return (result, receipt)
+            case .refused(_, let error): throw error
+            case .conflict, .stale: break
+            }
+        }
+    }
+
+    /// Runs a step until everything that it looks at is loaded.
+    package func step<Result>(
+        _ body: (StepView) throws -> Result, over state: BatchState
+    ) throws -> (view: StepView, result: Result) {
+        while true {
+            let view = StepView(state)
+            do {
+                return (view, try body(view))
+            } catch let missing as MissingFacts {
+                try load(missing.asks, into: state)
+                // What only an engine answers is not asked of a store.
+                guard missing.asks.allSatisfy(state.knows) else { throw missing }
+            }
+        }
+    }
+}

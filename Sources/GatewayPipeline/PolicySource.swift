@@ -1,0 +1,54 @@
+package import CompliancePolicy
+import GateSteps
+package import GateVocabulary
+
+/// Where the next bundle comes from, and what it must pass. Every path that puts one in force goes through here:
+/// start, signal and `POST /v1/policy/activate`.
+package struct PolicySource: Sendable {
+    package struct Loaded: Sendable {
+        package var policy: CompiledPolicy
+        /// Of the pages as they lie in the folder: what a reviewer sees. Differs from the policy's own digest in
+        /// development only, where a page is added.
+        package var reviewedDigest: PolicyDigest
+
+        package init(policy: CompiledPolicy, reviewedDigest: PolicyDigest) {
+            self.policy = policy
+            self.reviewedDigest = reviewedDigest
+        }
+    }
+
+    /// A bundle that was asked for and is not in force.
+    package struct Refusal: Sendable {
+        package var problems: [PolicyProblem]
+
+        package init(_ error: any Error) {
+            self.init("it cannot be loaded: \(error)")
+            if let found = error as? PolicyProblems { problems = found.problems }
+        }
+
+        /// For what is wrong elsewhere than in the bundle.
+        init(_ message: String) {
+            problems = [PolicyProblem(file: "bundle.yaml", message: message)]
+        }
+    }
+
+    /// Reads and checks the configured bundle, its signature where one is required.
+    package var load: @Sendable () throws -> Loaded
+    /// Whether a version must be higher than every one before it.
+    package var versionsOnlyRise: Bool
+    /// Told of every bundle that was refused, for log and readiness.
+    package var refused: @Sendable (Refusal) -> Void
+    /// Told when a bundle passed: there is nothing to complain of any more.
+    package var accepted: @Sendable (CompiledPolicy) -> Void
+
+    package init(
+        load: @escaping @Sendable () throws -> Loaded, versionsOnlyRise: Bool,
+        refused: @escaping @Sendable (Refusal) -> Void = { _ in },
+        accepted: @escaping @Sendable (CompiledPolicy) -> Void = { _ in }
+    ) {
+        self.load = load
+        self.versionsOnlyRise = versionsOnlyRise
+        self.refused = refused
+        self.accepted = accepted
+    }
+}

@@ -1,0 +1,162 @@
+package import GateSteps
+package import GateVocabulary
+package import RecipientModel
+
+/// Looking things up, on one consistent snapshot.
+package protocol StoreReading: RecordReading {
+    // MARK: People
+
+    /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
+    func device(withToken identity: String) throws -> DeviceRecord?
+    func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
+    /// Every transition of a preference, oldest first.
+    func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
+
+    // MARK: Sends
+
+    func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
+    /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
+    /// Damaged rows are left out, as they are of events.
+    func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
+    /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
+    func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord]
+    /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
+    /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
+    /// ``GateStore/damagedRows``.
+    func outbox(of send: SendID) throws -> [OutboxRecord]
+    func outbox(_ message: MessageID) throws -> OutboxRecord?
+    /// The same without what is sealed of it (``OutboxRecord/headers``, ``OutboxRecord/body``, ``OutboxRecord/facts``,
+    /// ``OutboxRecord/event``), which is not opened: for one that is done.
+    func outboxHead(_ message: MessageID) throws -> OutboxRecord?
+    /// Rows of this person that wait.
+    func outbox(of subject: SubjectID) throws -> [OutboxRecord]
+    /// How many rows of this person wait, counted no further than `limit`.
+    func outboxCount(of subject: SubjectID, limit: Int) throws -> Int
+    /// Messages of a lane whose time has come, by tier, then fairly over callers, then by age: at most `limit`,
+    /// none of `excluding`. Opens none of them, so that one that is damaged hides no other.
+    func dueOutbox(
+        at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
+    ) throws -> [MessageID]
+    /// When the next row of a lane becomes due, `excluding` left out; `nil` when none waits.
+    func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant?
+    func outboxDepth() throws -> OutboxDepth
+    /// Outcomes of a caller's own sends after a cursor, oldest first.
+    func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord]
+    /// What became of one send, oldest first.
+    func events(of send: SendID) throws -> [EventRecord]
+
+    // MARK: Trail
+
+    /// Number of entries ever written; the next entry's index.
+    func entryCount() throws -> UInt64
+    /// Entries from an index on, at most `limit`; only those still held.
+    func entries(from index: UInt64, limit: Int) throws -> [StoredEntry]
+    func entry(_ index: UInt64) throws -> StoredEntry?
+    /// Size of the tree the publisher has made durable.
+    func publishedSize() throws -> UInt64
+    /// Time of the newest entry.
+    func newestEntryTime() throws -> Instant?
+    /// What the clocks showed when it was recorded; `nil` when that is not known.
+    func newestEntryClock() throws -> ClockReading?
+}
+
+extension StoreReading {
+    /// Runs a step until everything that it looks at is loaded.
+    ///
+    /// - Throws: What `body` does; ``MissingFacts`` for what only an engine answers.
+    func step<Result>(over state: BatchState, _ body: () throws -> Result) throws -> Result {
+        while true {
+            do {
+                return try body()
+            } catch let missing as MissingFacts {
+                try answer(missing.asks, into: state)
+                guard missing.asks.allSatisfy(state.knows) else { throw missing }
+            }
+        }
+    }
+
+    /// Answers what can be answered by looking things up, one by one. What is known already, as loaded or as changed,
+    /// stays.
+    ///
+    /// - Throws: What stops every look-up; a row that cannot be read is an answer.
+    package func answer(_ asks: [Ask], into state: BatchState) throws {
+        for ask in asks where !state.knows(ask) { try answer(ask, into: state) }
+    }
+
+    private func answer(_ ask: Ask, into state: BatchState) throws {
+        switch ask {
+        case .user(let user):
+            let subject = try outcome { try self.subject(of: user) }
+            state.users[user] = subject
+            guard case .success(let found?) = subject else { return }
+            if state.subjects[found.id] == nil { state.subjects[found.id] = .success(found) }
+            try answer([.state(found.id)], into: state)
+        case .subject(let subject): state.subjects[subject] = try outcome { try self.subject(subject) }
+        case .state(let subject): state.states[subject] = try outcome { try self.state(of: subject) }
+        case .token(let identity):
+            let holder = try outcome { try device(withToken: identity)?.subject }
+            state.tokens[identity] = holder
+            if case .success(let subject?) = holder { try answer([.state(subject)], into: state) }
+        case .key(let key):
+            let holder = try outcome { try deviceKey(key)?.subject }
+            state.keys[key] = holder
+            if case .success(let subject?) = holder { try answer([.state(subject)], into: state) }
+        case .consents(let subject): state.consents[subject] = try outcome { try consentEvents(of: subject) }
+        case .forwards(let subject, let since):
+            state.forwards[subject] = try outcome {
+                LoadedForwards(
+                    since: since,
+                    records: try forwards(of: subject, since: since, limit: LoadedForwards.countMax))
+            }
+        case .request(let key):
+            let found = try outcome { try send(caller: key.caller, idHash: key.idHash) }
+            state.requests[key] = found
+            if case .success(let send?) = found, state.sends[send.id] == nil { state.sends[send.id] = found }
+        case .send(let send): state.sends[send] = try outcome { try self.send(send) }
+        case .told(let key): state.told[key] = try outcome { try told(key.event, to: key.subject) }
+        case .duty(let key):
+            state.duties[key] = try outcome { try duty(key.event, of: key.subject) }
+                .map { $0.flatMap { state.endedDuties[key.subject]?.contains($0.send) == true ? nil : $0 } }
+        case .message(let message): state.messages[message] = try outcome { try outbox(message) }
+        case .messageHead(let message):
+            state.messageHeads[message] = try outcome { try outboxHead(message) }
+        case .messagesOfSend(let send):
+            state.messagesOfSend[send] = try messages(try outcome { try outbox(of: send) }, into: state)
+        case .messagesOfPerson(let subject):
+            state.messagesOfPerson[subject] = try messages(
+                try outcome { try outbox(of: subject) }, into: state)
+        case .messageCount(let subject, let limit):
+            state.messageCounts[subject] = try outcome { try outboxCount(of: subject, limit: limit) }
+        case .eventsOfSend(let send): state.eventsOfSend[send] = try outcome { try events(of: send) }
+        case .setting(let name): state.settings[name] = try outcome { try setting(name) }
+        case .outboxDepth: state.depth = try outboxDepth()
+        case .entry, .recall, .newSubject, .challenge, .identifiers, .headroom: break
+        }
+    }
+
+    private func messages(
+        _ rows: BatchState.Known<[OutboxRecord]>, into state: BatchState
+    ) throws -> BatchState.Known<[MessageID]> {
+        rows.map { rows in
+            for row in rows where state.messages[row.message] == nil {
+                state.messages[row.message] = .success(row)
+            }
+            return rows.map(\.message)
+        }
+    }
+
+    private func outcome<Value>(_ look: () throws -> Value) throws -> BatchState.Known<Value> {
+        do {
+            return .success(try look())
+        } catch let error as StoreError where error.damage != nil {
+            return .failure(error)
+        }
+    }
+
+    /// Where the trail ends.
+    package func trailTail() throws -> TrailTail {
+        TrailTail(
+            entryCount: try entryCount(), publishedSize: try publishedSize(),
+            newestTime: try newestEntryTime(), newestClock: try newestEntryClock())
+    }
+}

@@ -1,0 +1,322 @@
+import AuditTrail
+package import GateVocabulary
+package import OpenSSLCrypto
+
+/// A person as the trail knows them, and the key that makes their tags.
+package struct Subject: Sendable {
+    package var id: SubjectID
+    /// K_s: destroying it makes every tag of this person meaningless.
+    package var tagKey: SecretBytes
+
+    package static let tagKeyByteCount = 32
+
+    package init(id: SubjectID, tagKey: SecretBytes) {
+        self.id = id
+        self.tagKey = tagKey
+    }
+}
+
+/// What is registered of a person.
+package struct RecipientRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    package var region: RegionObservation?
+    package var age: AgeFact?
+    package var locale: String?
+    /// IANA zone name.
+    package var timeZone: String?
+    package var privacy: PrivacyLevel
+    package var pushEnabled: Bool
+    package var quietHours: QuietHours?
+    package var registeredAt: Instant
+    package var updatedAt: Instant
+
+    package init(
+        subject: SubjectID, region: RegionObservation?, age: AgeFact?, locale: String?, timeZone: String?,
+        privacy: PrivacyLevel, pushEnabled: Bool, quietHours: QuietHours?, registeredAt: Instant,
+        updatedAt: Instant
+    ) {
+        self.subject = subject
+        self.region = region
+        self.age = age
+        self.locale = locale
+        self.timeZone = timeZone
+        self.privacy = privacy
+        self.pushEnabled = pushEnabled
+        self.quietHours = quietHours
+        self.registeredAt = registeredAt
+        self.updatedAt = updatedAt
+    }
+}
+
+/// Local wall-clock times; equal means off, start after end means across midnight.
+package struct QuietHours: Hashable, Sendable {
+    /// Minutes after local midnight, 0 to 1439.
+    package var startMinute: Int
+    package var endMinute: Int
+
+    package init(startMinute: Int, endMinute: Int) {
+        self.startMinute = startMinute
+        self.endMinute = endMinute
+    }
+}
+
+package struct DeviceRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    /// tag("device", id): the key of the row.
+    package var tag: Tag
+    package var id: DestinationID
+    package var platform: Platform
+    /// The app's bundle id or package name.
+    package var app: String
+    /// The push service's token. Resolved at hand-over, never copied into another row.
+    package var token: String
+    package var region: RegionObservation?
+    package var timeZone: String?
+    package var osPermission: OSPermission
+    package var criticalAlerts: Bool
+    package var isActive: Bool
+    package var seenAt: Instant
+
+    /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, an FCM token is
+    /// compared as it is.
+    package var tokenIdentity: String { platform == .ios ? token.lowercased() : token }
+
+    package init(
+        subject: SubjectID, tag: Tag, id: DestinationID, platform: Platform, app: String, token: String,
+        region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,
+        isActive: Bool, seenAt: Instant
+    ) {
+        self.subject = subject
+        self.tag = tag
+        self.id = id
+        self.platform = platform
+        self.app = app
+        self.token = token
+        self.region = region
+        self.timeZone = timeZone
+        self.osPermission = osPermission
+        self.criticalAlerts = criticalAlerts
+        self.isActive = isActive
+        self.seenAt = seenAt
+    }
+}
+
+package struct AddressRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    /// tag("address", channel ‖ 0x00 ‖ value in lower case): the key of the row. A number or mailbox is itself,
+    /// whatever it is called.
+    package var tag: Tag
+    package var id: DestinationID
+    /// `sms` or `email`.
+    package var channel: Channel
+    /// E.164 number or e-mail address.
+    package var value: String
+    /// Where a number belongs; see ``GateVocabulary/NumberPrefix``. `nil` for a mailbox.
+    package let numberPrefix: String?
+    package var verifiedAt: Instant?
+    package var updatedAt: Instant
+
+    /// - Parameter numberPrefix: That of the value, unless the value is not known.
+    package init(
+        subject: SubjectID, tag: Tag, id: DestinationID, channel: Channel, value: String,
+        numberPrefix: String? = nil, verifiedAt: Instant?, updatedAt: Instant
+    ) {
+        self.numberPrefix = numberPrefix ?? (channel == .sms ? NumberPrefix.of(value) : nil)
+        self.subject = subject
+        self.tag = tag
+        self.id = id
+        self.channel = channel
+        self.value = value
+        self.verifiedAt = verifiedAt
+        self.updatedAt = updatedAt
+    }
+}
+
+/// One public key of one device and what became of it.
+package struct DeviceKeyRecord: Hashable, Sendable {
+    package var key: KeyID
+    package var subject: SubjectID
+    package var device: Tag
+    /// `P256_SHA256_AES256GCM` or `X25519_SHA256_CHACHA20POLY1305`.
+    package var suite: String
+    /// 65 bytes for P-256 (uncompressed point), 32 for X25519.
+    package var publicKey: [UInt8]
+    /// NIST SP 800-57 state by name: `pre_activation active suspended deactivated compromised destroyed`.
+    package var state: String
+    /// While possession is unproved: what the proof must equal, and until when. Kept encrypted.
+    package var challenge: PendingChallenge?
+    package var createdAt: Instant
+    package var changedAt: Instant
+
+    package struct PendingChallenge: Hashable, Sendable {
+        /// HMAC-SHA256(nonce, "sendgate/possession/v1\0" ‖ info): 32 bytes. The nonce itself is not kept.
+        package var expectedProof: [UInt8]
+        /// What the device's earlier active key must answer, when there is one.
+        package var expectedOldKeyProof: [UInt8]?
+        package var oldKey: KeyID?
+        package var expiresAt: Instant
+        /// Wrong proofs still forgiven; the challenge is void at 0.
+        package var triesLeft: Int
+
+        /// A phone that mixed up two challenges may answer again; guessing 32 bytes is hopeless either way.
+        package static let tryCountMax = 5
+
+        package init(
+            expectedProof: [UInt8], expectedOldKeyProof: [UInt8]?, oldKey: KeyID?, expiresAt: Instant,
+            triesLeft: Int = tryCountMax
+        ) {
+            self.expectedProof = expectedProof
+            self.expectedOldKeyProof = expectedOldKeyProof
+            self.oldKey = oldKey
+            self.expiresAt = expiresAt
+            self.triesLeft = triesLeft
+        }
+    }
+
+    package init(
+        key: KeyID, subject: SubjectID, device: Tag, suite: String, publicKey: [UInt8], state: String,
+        challenge: PendingChallenge?, createdAt: Instant, changedAt: Instant
+    ) {
+        self.key = key
+        self.subject = subject
+        self.device = device
+        self.suite = suite
+        self.publicKey = publicKey
+        self.state = state
+        self.challenge = challenge
+        self.createdAt = createdAt
+        self.changedAt = changedAt
+    }
+}
+
+/// One event of the consent ledger (ISO/IEC TS 27560; GDPR Art. 7(1)).
+package struct ConsentEvent: Hashable, Sendable {
+    package enum State: String, CaseIterable, Sendable, Hashable {
+        case given
+        case refused
+        case withdrawn
+        /// The notice was shown: evidence, and no word of the person's.
+        case shown
+    }
+    /// Position in the ledger, from 1; 0 before it is appended.
+    package var sequence: Int64
+    package var subject: SubjectID
+    /// The caller's id for this record, kept encrypted; its tag is the key.
+    package var id: String
+    package var idTag: Tag
+    package var purpose: Purpose
+    package var channel: Channel
+    /// The tag of the number or mailbox for SMS and e-mail; `nil` for push, and for a withdrawal of the whole channel.
+    package var address: Tag?
+    package var state: State
+    /// When the person spoke.
+    package var eventTime: Instant
+    /// When the gate heard of it.
+    package var receivedAt: Instant
+    package var method: ConsentMethod
+    /// The caller that reported it.
+    package var source: CallerName
+    package var jurisdiction: String?
+    package var notice: NoticeReference?
+    package var expiresAt: Instant?
+    /// For a withdrawal: the record it withdraws; `nil` where none was given.
+    package var withdraws: Tag?
+    /// SHA-256 over the canonical form of the previous record of this subject, hex; empty for the first.
+    package var previousHash: String
+    /// The entry that records it.
+    package var entryIndex: UInt64
+
+    /// How old an event may be without `consents.import`: 24 hours, in milliseconds.
+    package static let freshMilliseconds: Int64 = 86_400_000
+
+    package struct NoticeReference: Hashable, Sendable {
+        package var id: String
+        package var version: String
+        /// SHA-256 of the text shown, 64 lower-case hexadecimal digits.
+        package var sha256: String
+        package var language: String
+
+        package init(id: String, version: String, sha256: String, language: String) {
+            self.id = id
+            self.version = version
+            self.sha256 = sha256
+            self.language = language
+        }
+    }
+
+    package init(
+        sequence: Int64 = 0, subject: SubjectID, id: String, idTag: Tag, purpose: Purpose, channel: Channel,
+        address: Tag?, state: State, eventTime: Instant, receivedAt: Instant, method: ConsentMethod,
+        source: CallerName, jurisdiction: String?, notice: NoticeReference?, expiresAt: Instant?,
+        withdraws: Tag?, previousHash: String, entryIndex: UInt64 = 0
+    ) {
+        self.sequence = sequence
+        self.subject = subject
+        self.id = id
+        self.idTag = idTag
+        self.purpose = purpose
+        self.channel = channel
+        self.address = address
+        self.state = state
+        self.eventTime = eventTime
+        self.receivedAt = receivedAt
+        self.method = method
+        self.source = source
+        self.jurisdiction = jurisdiction
+        self.notice = notice
+        self.expiresAt = expiresAt
+        self.withdraws = withdraws
+        self.previousHash = previousHash
+        self.entryIndex = entryIndex
+    }
+}
+
+/// One transition of one preference.
+package struct PreferenceRecord: Hashable, Sendable {
+    package var subject: SubjectID
+    /// A category's name, or the id of a type that is `mutable_alone`.
+    package var scope: String
+    package var channel: Channel
+    /// `nil` for the account, else the destination's tag.
+    package var destination: Tag?
+    package var state: PreferenceState
+    package var source: PreferenceSource
+    package var at: Instant
+    /// The caller that reported it.
+    package var caller: CallerName
+
+    package init(
+        subject: SubjectID, scope: String, channel: Channel, destination: Tag?, state: PreferenceState,
+        source: PreferenceSource, at: Instant, caller: CallerName
+    ) {
+        self.subject = subject
+        self.scope = scope
+        self.channel = channel
+        self.destination = destination
+        self.state = state
+        self.source = source
+        self.at = at
+        self.caller = caller
+    }
+}
+
+/// The operating system's permission prompt was shown; it must never be shown twice.
+package struct PermissionPrompt: Hashable, Sendable {
+    package var subject: SubjectID
+    package var device: Tag
+    package var shownAt: Instant
+    /// `nil` when not known yet.
+    package var answer: Answer?
+
+    package enum Answer: String, CaseIterable, Sendable, Hashable {
+        case granted
+        case denied
+    }
+
+    package init(subject: SubjectID, device: Tag, shownAt: Instant, answer: Answer?) {
+        self.subject = subject
+        self.device = device
+        self.shownAt = shownAt
+        self.answer = answer
+    }
+}

@@ -1,0 +1,160 @@
+package import GateVocabulary
+
+/// One person as one value: all that a step may look at, and nothing that only grows.
+///
+/// The consent ledger and the history of choices are append-only beside it; of each the state has what it comes to
+/// (``words``, ``preferences``) and its length.
+package struct RecipientState: Hashable, Sendable {
+    package let subject: SubjectID
+    /// `nil` for a pseudonym that was made and not registered yet.
+    package private(set) var record: RecipientRecord?
+    /// By tag; at most 20 by what the pipeline accepts.
+    package private(set) var devices: [DeviceRecord] = []
+    /// By tag; at most 20 by what the pipeline accepts.
+    package private(set) var addresses: [AddressRecord] = []
+    /// Of every device ever registered, in the order of their registration.
+    package private(set) var keys: [DeviceKeyRecord] = []
+    /// What the consent ledger comes to.
+    package private(set) var words = ConsentWords()
+    /// The newest transition of every preference ever set.
+    package private(set) var preferences: [PreferenceRecord] = []
+    package private(set) var prompts: [PermissionPrompt] = []
+    /// Events in the consent ledger.
+    package private(set) var consentCount: Int64 = 0
+    /// Transitions in the history of choices.
+    package private(set) var choiceCount: Int64 = 0
+
+    package init(_ subject: SubjectID) { self.subject = subject }
+
+    /// As it was written before.
+    package init(
+        _ subject: SubjectID, record: RecipientRecord?, devices: [DeviceRecord], addresses: [AddressRecord],
+        keys: [DeviceKeyRecord], words: ConsentWords, preferences: [PreferenceRecord],
+        prompts: [PermissionPrompt], consentCount: Int64, choiceCount: Int64
+    ) {
+        self.subject = subject
+        self.record = record
+        self.devices = devices
+        self.addresses = addresses
+        self.keys = keys
+        self.words = words
+        self.preferences = preferences
+        self.prompts = prompts
+        self.consentCount = consentCount
+        self.choiceCount = choiceCount
+    }
+
+    // MARK: Changes
+
+    /// Applies one change: the only way a state becomes another.
+    ///
+    /// - Parameter change: With private values where a step made it; without them where an entry was read back.
+    package mutating func apply(_ change: PersonChange) {
+        switch change {
+        case .recipient(var record, _):
+            record.registeredAt = self.record?.registeredAt ?? record.registeredAt
+            self.record = record
+        case .device(let device, _): Self.put(device, in: &devices, by: \.tag)
+        case .deviceRemoved(let tag): devices.removeAll { $0.tag == tag }
+        case .deviceDeactivated(let tag, _):
+            edit(tag) { device in
+                device.isActive = false
+                device.token = ""
+            }
+        case .address(let address, _, let replaced):
+            if let replaced { addresses.removeAll { $0.tag == replaced } }
+            Self.put(address, in: &addresses, by: \.tag)
+        case .addressRemoved(let tag): addresses.removeAll { $0.tag == tag }
+        case .permissionPrompt(let prompt, _):
+            prompts.replace(prompt) { $0.device == prompt.device }
+            guard let answer = prompt.answer else { return }
+            edit(prompt.device) { $0.osPermission = answer == .granted ? .granted : .denied }
+        case .deviceKey(var key, _):
+            key.createdAt = self.key(key.key)?.createdAt ?? key.createdAt
+            keys.replace(key) { $0.key == key.key }
+        case .deviceKeyForgotten(let key): keys.removeAll { $0.key == key.key }
+        case .consent(let event):
+            apply(event, after: [])
+        case .preference(let choice):
+            // The one that arrives last is in force, whatever its time says.
+            choiceCount += 1
+            preferences.removeAll { $0.isSameChoice(as: choice) }
+            preferences.append(choice)
+        }
+    }
+
+    /// Applies the next event of the consent ledger.
+    ///
+    /// - Parameter ledger: The events before it; needed only for a withdrawal that names one of them
+    ///   (``ConsentLedger/moment(of:in:)``).
+    /// - Returns: The event with its position.
+    @discardableResult
+    package mutating func apply(_ event: ConsentEvent, after ledger: [ConsentEvent]) -> ConsentEvent {
+        consentCount += 1
+        words.hear(event, at: consentCount, moment: ConsentLedger.moment(of: event, in: ledger))
+        var event = event
+        event.sequence = consentCount
+        return event
+    }
+
+    private static func put<Record>(
+        _ record: Record, in records: inout [Record], by key: KeyPath<Record, Tag>
+    ) {
+        let index = records.firstIndex { $0[keyPath: key] >= record[keyPath: key] } ?? records.endIndex
+        if index < records.endIndex, records[index][keyPath: key] == record[keyPath: key] {
+            records[index] = record
+        } else {
+            records.insert(record, at: index)
+        }
+    }
+
+    private mutating func edit(_ device: Tag, _ change: (inout DeviceRecord) -> Void) {
+        if let index = devices.firstIndex(where: { $0.tag == device }) { change(&devices[index]) }
+    }
+
+    // MARK: Keys
+
+    package func key(_ id: KeyID) -> DeviceKeyRecord? { keys.first { $0.key == id } }
+
+    /// Keys of a device, newest first, in whatever state.
+    package func keys(of device: Tag) -> [DeviceKeyRecord] {
+        keys.filter { $0.device == device }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
+    }
+
+    // MARK: Evidence
+
+    /// The same state as the trail alone tells it: without tokens, numbers, names, public keys and open challenges.
+    package var evidence: RecipientState {
+        var state = self
+        state.record?.locale = nil
+        for index in state.devices.indices {
+            state.devices[index].id = DestinationID("")
+            state.devices[index].app = ""
+            state.devices[index].token = ""
+        }
+        for index in state.addresses.indices {
+            state.addresses[index].id = DestinationID("")
+            state.addresses[index].value = ""
+            if state.addresses[index].verifiedAt != nil { state.addresses[index].verifiedAt = .longAgo }
+        }
+        for index in state.keys.indices {
+            state.keys[index].publicKey = []
+            state.keys[index].challenge = nil
+        }
+        return state
+    }
+}
+
+extension Array {
+    /// Puts an element in the place of the one that it replaces, or at the end.
+    fileprivate mutating func replace(_ element: Element, where isReplaced: (Element) -> Bool) {
+        if let index = firstIndex(where: isReplaced) { self[index] = element } else { append(element) }
+    }
+}
+
+extension PreferenceRecord {
+    /// Whether both are choices about the same thing, so that the later one replaces the earlier.
+    fileprivate func isSameChoice(as other: PreferenceRecord) -> Bool {
+        scope == other.scope && channel == other.channel && destination == other.destination
+    }
+}

@@ -1,0 +1,40 @@
+package import GateVocabulary
+import OpenSSLCrypto
+
+extension Subject {
+    /// What stands in the trail for a text somebody chose (handbook, "Audit format"):
+    /// HMAC-SHA256(K_s, "sendgate/tag/v1\0" ‖ kind ‖ 0x00 ‖ text), first 16 bytes.
+    package func tag(_ kind: TagKind, _ text: String) -> Tag {
+        var message: [UInt8] = []
+        message.reserveCapacity(32 + text.utf8.count)
+        message.append(contentsOf: "sendgate/tag/v1\0".utf8)
+        message.append(contentsOf: kind.rawValue.utf8)
+        message.append(0)
+        message.append(contentsOf: text.utf8)
+        return HMACKey.code(of: message, under: tagKey).withUnsafeBytes { code in
+            Tag(
+                high: UInt64(bigEndian: code.loadUnaligned(as: UInt64.self)),
+                low: UInt64(bigEndian: code.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+        }
+    }
+}
+
+extension Subject {
+    /// What stands for a phone number or a mailbox: consents, choices and objections are about it, whatever the owner
+    /// calls it. A mailbox is the same one in capitals.
+    package func addressTag(_ channel: Channel, _ value: String) -> Tag {
+        tag(.address, "\(channel.rawValue)\0\(value.lowercased())")
+    }
+}
+
+/// What a tag stands for; equal texts of different kinds have different tags.
+package enum TagKind: String, Sendable {
+    case request
+    case device
+    case address
+    case collapseKey = "collapse_key"
+    case deepLink = "deep_link"
+    case consent
+    case event
+    case type
+}
