@@ -917,6 +917,9 @@ extension TestBundle {
         .blind("own_request", TestType.help),
         .blind("withheld", TestType.promo),
         Mutant("privacy is always full", TestType.statement) { facts, _, _ in facts.privacy = .full },
+        Mutant("privacy is full unless it is hidden", TestType.statement) { facts, _, _ in
+            if facts.privacy != .hidden { facts.privacy = .full }
+        },
         Mutant("nothing is quiet", TestType.payment) { _, behaviour, _ in behaviour.quietHours = .pass },
         Mutant("security waits", TestType.login) { _, behaviour, _ in behaviour.quietHours = .defer },
         Mutant("nothing overflows", TestType.payment) { _, behaviour, _ in behaviour.overflow = .allow },
