@@ -917,9 +917,6 @@ extension TestBundle {
         .blind("own_request", TestType.help),
         .blind("withheld", TestType.promo),
         Mutant("privacy is always full", TestType.statement) { facts, _, _ in facts.privacy = .full },
-        Mutant("privacy is full unless it is hidden", TestType.statement) { facts, _, _ in
-            if facts.privacy != .hidden { facts.privacy = .full }
-        },
         Mutant("nothing is quiet", TestType.payment) { _, behaviour, _ in behaviour.quietHours = .pass },
         Mutant("security waits", TestType.login) { _, behaviour, _ in behaviour.quietHours = .defer },
         Mutant("nothing overflows", TestType.payment) { _, behaviour, _ in behaviour.overflow = .allow },
@@ -964,6 +961,20 @@ extension TestBundle {
             }
         }
         #expect(survivors.withLock { $0 } == [], "no statute is broken")
+    }
+
+    /// The form alone: a gate that takes another choice for the reader's breaks the statute about sizes as well.
+    @Test(arguments: BundleProof.Grain.allCases)
+    func `a text that shows more than its reader chose is refuted`(grain: BundleProof.Grain) throws {
+        let proof = BundleProof(of: try TestBundle.lawful.compile(), grain: grain) {
+            facts, territory, behaviour in
+            var decision = decide(given: facts, in: territory, under: behaviour)
+            if decision.outcome.isPromise, behaviour.body == .full, facts.privacy == .generic {
+                decision.form = .full
+            }
+            return decision
+        }
+        #expect(!proof.run(of: [TestType.statement]).refutations.isEmpty, "no statute is broken")
     }
 
     @Test(arguments: Gate.allCases, BundleProof.Grain.allCases)
