@@ -177,9 +177,6 @@ package final class CompiledPolicy: Sendable {
         map.territory(of: facts, under: behaviour)
     }
 
-    /// The strictest law of the account's region and of every device region; unknown or old is `gdpr`.
-    package func regime(for facts: Facts) -> Regime { map.regime(of: facts) }
-
     // MARK: What others read
 
     /// What a person may switch off by itself, by name.

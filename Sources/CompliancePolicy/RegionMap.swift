@@ -157,19 +157,6 @@ struct RegionMap: Sendable {
         isFresh(place, now) ? law(place.code) : 0
     }
 
-    /// The strictest law of all places; ``Regime/gdpr`` when one is unknown.
-    func regime(of facts: Facts) -> Regime {
-        guard let account = facts.accountRegion, let devices = facts.deviceRegions else { return .gdpr }
-        var strictest = knownLaw(account, facts.now)
-        var isKnown = strictest != 0
-        for device in devices {
-            let there = knownLaw(device, facts.now)
-            if there == 0 { isKnown = false }
-            strictest = max(strictest, there)
-        }
-        return isKnown ? regime(strictest) : .gdpr
-    }
-
     func territory(of facts: Facts, under behaviour: Behaviour) -> Territory {
         // These three and not the facts: a loop over a part of a struct copies the whole of it.
         territory(facts.accountRegion, facts.deviceRegions, at: facts.now, under: behaviour)

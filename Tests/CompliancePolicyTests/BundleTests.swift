@@ -71,6 +71,7 @@ extension BadLine {
         BadLine("categories.yaml", ["security", "switch_off"], "anyone", "very hard to turn off"),
         BadLine("categories.yaml", ["security", "quiet_hours"], "defer", "bypasses entirely"),
         BadLine("categories.yaml", ["security", "overflow"], "drop", "no cap silences a warning"),
+        BadLine("categories.yaml", ["security", "overflow"], "digest", "no cap silences a warning"),
         BadLine("categories.yaml", ["security", "minors"], "refuse", "to be protected"),
         BadLine("categories.yaml", ["social", "law"], nil, "lacks `law`"),
         BadLine("categories.yaml", ["social", "reviewed"], 2026, "must be a date"),

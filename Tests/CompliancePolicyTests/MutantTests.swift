@@ -963,6 +963,20 @@ extension TestBundle {
         #expect(survivors.withLock { $0 } == [], "no statute is broken")
     }
 
+    /// The form alone: a gate that takes another choice for the reader's breaks the statute about sizes as well.
+    @Test(arguments: BundleProof.Grain.allCases)
+    func `a text that shows more than its reader chose is refuted`(grain: BundleProof.Grain) throws {
+        let proof = BundleProof(of: try TestBundle.lawful.compile(), grain: grain) {
+            facts, territory, behaviour in
+            var decision = decide(given: facts, in: territory, under: behaviour)
+            if decision.outcome.isPromise, behaviour.body == .full, facts.privacy == .generic {
+                decision.form = .full
+            }
+            return decision
+        }
+        #expect(!proof.run(of: [TestType.statement]).refutations.isEmpty, "no statute is broken")
+    }
+
     @Test(arguments: Gate.allCases, BundleProof.Grain.allCases)
     func `a gate that never objects is refuted`(gate: Gate, grain: BundleProof.Grain) throws {
         let policy = try TestBundle.lawful.compile()

@@ -335,6 +335,10 @@ extension GateRow {
 
     init() throws { policy = try TestBundle.minimal.compile() }
 
+    private func territory(of facts: Facts) -> Territory {
+        policy.territory(of: facts, under: policy.behaviour(for: .of(TestType.promo)))
+    }
+
     @Test(arguments: [
         ("NO", "NO", Regime.gdpr), ("GB", "US", .ukGDPR), ("JE", "GB", .ukGDPR), ("BR", "BR", .other),
         ("US-CA", "US", .gdprLike), ("US", "US-CA", .gdprLike), ("US-NY", "US", .other), ("US", "DE", .gdpr),
@@ -344,7 +348,7 @@ extension GateRow {
             $0.accountRegion = .of(account)
             $0.deviceRegions = [.of(device, .device)]
         }
-        #expect(policy.regime(for: facts) == regime)
+        #expect(territory(of: facts).regime == regime)
     }
 
     struct Whereabouts: Sendable, CustomTestStringConvertible {
@@ -387,7 +391,7 @@ extension GateRow {
             $0.accountRegion = row.account
             $0.deviceRegions = row.devices
         }
-        let territory = policy.territory(of: facts, under: policy.behaviour(for: .of(TestType.promo)))
+        let territory = territory(of: facts)
         #expect(territory.regime == row.regime)
         #expect(territory.isKnown == row.isKnown)
         #expect(territory.isStrictForWantOfRegion == row.isStrictForWantOfRegion)
@@ -413,7 +417,7 @@ extension GateRow {
             $0.accountRegion = .of("BR", .ip, at: "2026-03-02T12:00:05Z")
             $0.deviceRegions = []
         }
-        #expect(policy.regime(for: facts) == .other)
+        #expect(territory(of: facts).regime == .other)
     }
 
     @Test func `an observation from the beginning of time does not trap`() {
@@ -421,6 +425,6 @@ extension GateRow {
             $0.accountRegion = RegionObservation(
                 code: RegionCode("BR")!, source: .ip, observedAt: Instant(milliseconds: .min))
         }
-        #expect(policy.regime(for: facts) == .gdpr)
+        #expect(territory(of: facts).regime == .gdpr)
     }
 }

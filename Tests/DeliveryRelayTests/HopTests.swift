@@ -186,6 +186,27 @@ extension Delivery {
         }
         #expect(try Data(contentsOf: URL(filePath: "\(folder)/other")).isEmpty)
     }
+
+    @Test func `of a line that has no room nothing stays`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "hop-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        // A file without blocks, longer than any other of this process, which may then grow by ten bytes.
+        let path = "\(folder)/sent"
+        let byteCount = 1 << 40
+        try Data().write(to: URL(filePath: path))
+        try #require(truncate(path, byteCount) == 0)
+        var before = rlimit()
+        try #require(getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &before) == 0)
+        defer { setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &before) }
+        var limit = rlimit(rlim_cur: rlim_t(byteCount + 10), rlim_max: before.rlim_max)
+        try #require(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
+        #expect(
+            await FileHop(path: path).deliver(.sample()) == .notWritten("only 10 bytes were written"))
+        var status = stat()
+        try #require(stat(path, &status) == 0)
+        #expect(status.st_size == byteCount)
+    }
 }
 
 /// When one message is tried again.

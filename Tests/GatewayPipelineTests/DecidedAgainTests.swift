@@ -170,6 +170,8 @@ import WireProtocol
                 .offer: "push_disabled", .sealed: "push_disabled", .generic: "push_disabled",
                 .deferred: "push_disabled", .gathered: "push_disabled",
             ], recipient(["push_enabled": false])),
+        // What is composed has no size in another form, and what is sealed or constant has no other.
+        Change("nothing on the screen", [.offer: "fact_missing"], recipient(["privacy": "hidden"])),
         Change("a minor", [.offer: "minor"], recipient(["age": "minor"])),
         Change("an age nobody knows", [.offer: "fact_missing"], recipient(["age": .null])),
         Change("a region where the consent was not given", [:], recipient(["region": "US"])),
@@ -403,6 +405,25 @@ import WireProtocol
                 }
             }
         }
+    }
+
+    @Test func `what the hop turned away is decided again without the device that was removed meanwhile`()
+        async throws
+    {
+        let (gate, sends) = try await gate(with: .offer)
+        let delivery = try #require(try await gate.claim().first)
+        let count = try gate.entries().count
+        try #require(try await gate.call("product", "DELETE", "\(Self.person)/devices/d_1").status == 200)
+        // Its turn comes when what was decided is more than a minute old.
+        try await gate.gateway.report(
+            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil),
+            retryAt: gate.clock.now().advanced(bySeconds: 61))
+        gate.clock.advance(seconds: 62)
+        #expect(try await fate(of: sends, in: gate, .offer) == "no_destination")
+        let again = try gate.entries().dropFirst(count).map { try CanonicalJSON.read($0.bytes) }
+            .filter { $0["kind"]?.stringValue == "redecision" }
+        #expect(again.map { $0["facts"]?["destination"]?.stringValue } == ["unknown"], "\(again)")
+        #expect(again.map { $0["decision"]?["reason"]?.stringValue } == ["no_destination"])
     }
 
     @Test(arguments: Message.allCases)

@@ -159,6 +159,22 @@ import Testing
         #expect(noticed == changing)
     }
 
+    @Test func `what was deferred counts in the trail from when it was due`() async throws {
+        let gate = try GatewayHarness(at: "2026-11-21T22:00:00Z", caps: DecidedAgainTests.oneAnHour)
+        try await gate.register("u_1", quiet: ["start": "21:00", "end": "08:00"])
+        for (number, outcome) in ["defer", "digest"].enumerated() {
+            let reply = try await gate.call(
+                "payments", "POST", "/v1/sends", DecidedAgainTests.transfer(number, to: "u_1"))
+            #expect(reply["outcome"] == outcome, "\(reply.json)")
+            guard number == 0 else { break }
+            gate.clock.advance(seconds: 9 * 3600)
+            _ = try await gate.claim()
+        }
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 100) }.map(\.bytes)
+        let differences = try Self.fold(entries, gate.policy).differences
+        #expect(differences.isEmpty, "\(differences)")
+    }
+
     @Test func `a claim that does not follow is named by its place`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

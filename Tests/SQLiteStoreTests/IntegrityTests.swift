@@ -133,6 +133,51 @@ import Testing
         #expect(Set(store.damagedRows.map(\.table)) == ["send", "outbox"])
     }
 
+    @Test func `a row that is missing is known besides one that is altered, and by itself`() throws {
+        for isBesides in [true, false] {
+            let folder = try TemporaryFolder()
+            let store = try openStore(folder.state)
+            try store.write { transaction in
+                for name in ["a", "b", "c"] { try transaction.setSetting(name, to: "1") }
+            }
+            store.close()
+            let alter = "UPDATE setting SET value = '2' WHERE name = 'a'; "
+            try tamper(folder.state + "/gate.db") {
+                try $0.script((isBesides ? alter : "") + "DELETE FROM setting WHERE name = 'b'")
+            }
+            let reopened = try openStore(folder.state)
+            // A row that was named says more than the table it is in.
+            #expect(reopened.damagedRows.map(\.row) == [isBesides ? "a" : nil])
+            #expect(
+                reopened.damagedRows.first?.what
+                    == (isBesides ? RowSums.wrongCode : "1 of its rows are missing"))
+            #expect(throws: StoreError.self) { try reopened.read { try $0.setting("b") } }
+            #expect(try reopened.acceptDamage().map(\.row) == (isBesides ? [nil, "a"] : [nil]))
+            #expect(try reopened.read { try $0.setting("b") } == nil)
+        }
+    }
+
+    @Test func `a statement that fails after its first row counts nothing`() throws {
+        let folder = try TemporaryFolder()
+        try populate(folder)
+        let connection = try Connection(
+            path: folder.state + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
+            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, index: .test())
+        let insert = StatementText("setting", "INSERT INTO setting VALUES ('a', '1'), ('b', '2'), ('a', '3')")
+        let other = StatementText("setting", "INSERT INTO setting VALUES ('c', '4')")
+        try connection.exclusively {
+            try connection.keepSums(of: Schema.gate.shapes(heldAgainst: connection, index: .test()))
+            try connection.writing {
+                #expect(throws: StoreConflict.self) { try connection.change(insert) }
+                try connection.change(other)
+            }
+        }
+        connection.close()
+        let store = try openStore(folder.state)
+        #expect(store.damagedRows.isEmpty, "\(store.damagedRows)")
+        #expect(try store.read { try $0.setting("c") } == "4")
+    }
+
     @Test func `every table is authenticated by every column it has`() throws {
         for schema in [Schema.gate, Schema.subjects] {
             let connection = try Connection(

@@ -119,6 +119,8 @@ import Testing
             #expect(try connection.pragma("PRAGMA secure_delete") == "1")
             #expect(try connection.pragma("PRAGMA temp_store") == "2")
             #expect(try connection.pragma("PRAGMA trusted_schema") == "0")
+            // A quoted name of no column is an error and no text (sqlite.org/quirks.html, section 8).
+            #expect(throws: StoreError.self) { try connection.pragma("SELECT \"nobody\"") }
         }
     }
 
@@ -435,6 +437,16 @@ import Testing
         }
         #expect("\(error!)".contains("in `\(file)`, `\(table)` row \(row) is damaged"))
         #expect(error!.hint.contains("backup"))
+    }
+
+    @Test func `a tail that has more published than recorded is refused by its own row`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        _ = try store.write { try $0.putCanaries(1) }
+        store.close()
+        try rewrite(folder.state, "UPDATE tail SET published_size = entry_count + 1")
+        let error = #expect(throws: StoreError.self) { try openStore(folder.state) }
+        #expect(error?.damage?.table == "tail" && error?.damage?.row == "1", "\(error as Any)")
     }
 
     @Test func `a wrong key's text names the row that says so`() throws {

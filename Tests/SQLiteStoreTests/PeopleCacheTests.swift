@@ -73,6 +73,27 @@ import Testing
         #expect(try store.write { try $0.devices(of: .sample(3)).first?.token } == Canary.token)
     }
 
+    @Test func `a second change in one commit is held against the first`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { _ = try $0.putCanaries(1) }
+        var record = try #require(try store.read { try $0.recipient(.sample(1)) })
+        let state = BatchState()
+        try store.load([], into: state)
+        // There and back: the second is no change to what the file has.
+        let changes = try ["sv", Canary.locale].map { locale in
+            record.locale = locale
+            let change = try store.step({ try $0.putRecipient(record) }, over: state).view.change
+            state.apply(change)
+            return change
+        }
+        guard case .done = try store.commit(changes, against: state) else {
+            Issue.record("it was not committed")
+            return
+        }
+        #expect(try locales(store) == [Canary.locale, Canary.locale])
+    }
+
     @Test func `who was erased is not found in it, in the same transaction or a later one`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.state)

@@ -11,7 +11,7 @@ extension EndToEnd {
             // A tracer that may not attach ends at once, and this test with it: it is never skipped.
             try gate.start(wrapper: [
                 "/usr/bin/strace", "-f", "-y", "-s", "8192", "-o", trace, "-e",
-                "trace=write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync", "--",
+                "trace=write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync,renameat,renameat2", "--",
             ])
             try gate.registerSomebody()
             let client = try gate.connect()
@@ -38,6 +38,27 @@ extension EndToEnd {
                     isSynced,
                     "answered at line \(answer.begin), written at \(entry.end) and not synced between")
             }
+            try expectSyncedBeforeNamed(calls)
+        }
+
+        /// Each file of the trail is written under a name that nobody reads, synced, and then renamed.
+        private func expectSyncedBeforeNamed(_ calls: [SystemCall]) throws {
+            let written = /write\(\d+<(.*\/\.writing\/\d+)>/
+            let synced = /f(?:data)?sync\(\d+<(.*\/\.writing\/\d+)>/
+            let renamed = /renameat2?\(\d+<(.*?)>, "(\.writing\/\d+)"/
+            var unsynced: Set<Substring> = []
+            var count = 0
+            for call in calls {
+                if let path = call.text.prefixMatch(of: written)?.1 {
+                    unsynced.insert(path)
+                } else if call.isSync, let path = call.text.prefixMatch(of: synced)?.1 {
+                    unsynced.remove(path)
+                } else if let (_, folder, name) = call.text.prefixMatch(of: renamed)?.output {
+                    count += 1
+                    #expect(!unsynced.contains("\(folder)/\(name)"), "\(call.text)")
+                }
+            }
+            #expect(count > 2, "only \(count) files of the trail got a name")
         }
 
         /// One call of `strace -f -y`, put together where another thread interrupted it.

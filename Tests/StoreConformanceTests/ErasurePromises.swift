@@ -81,6 +81,26 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `an erasure takes along the events whose send is gone already`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        func left() throws -> [SubjectID?] {
+            try opened.read { try $0.events(of: CallerName("payments"), after: 0, limit: 9).map(\.subject) }
+        }
+        try opened.write { (transaction) throws in
+            for number in 1...2 {
+                let subject = try transaction.register("u_\(number)", number)
+                try transaction.insertSend(.sample(number, subject: subject, at: .sample(10)))
+                try transaction.appendEvent(.sample(number, subject: subject, at: .sample(20)))
+            }
+        }
+        while try opened.prune(before: .sample(15)) > 0 {}
+        #expect(try opened.read { try $0.send(.sample(1)) } == nil)
+        #expect(try left() == [.sample(1), .sample(2)])
+        try opened.write { try $0.eraseSubject(.sample(1)) }
+        #expect(try left() == [.sample(2)])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `an erasure that was interrupted is finished by the next start`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try twoPeople(opened)
