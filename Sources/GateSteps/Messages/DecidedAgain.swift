@@ -93,6 +93,19 @@ struct DecidedAgain {
     }
 }
 
+extension Decision {
+    /// Whether a message that was promised still goes, now or later.
+    ///
+    /// - Parameter form: Of a message that is composed, which goes in this form or not at all; `nil` for one that is not.
+    func stands(forMessageOf form: BodyForm?) -> Bool {
+        switch outcome {
+        case .forward, .digest: form == nil || form == self.form
+        case .defer: true
+        case .suppress, .reject: false
+        }
+    }
+}
+
 extension RecipientSnapshot {
     /// The destination of a row that waits; `nil` when it was removed meanwhile.
     package func destination(tagged tag: Tag, on channel: Channel) -> Destination? {

@@ -87,16 +87,3 @@ struct SendFold {
     /// Sends stay: they are a pseudonym's that nobody has any more.
     mutating func forget(_ subject: SubjectID) { told[subject] = nil }
 }
-
-extension Decision {
-    /// Whether a message that was promised still goes, now or later.
-    ///
-    /// - Parameter form: Of a message that is composed, which goes in this form or not at all; `nil` for one that is not.
-    func stands(forMessageOf form: BodyForm?) -> Bool {
-        switch outcome {
-        case .forward, .digest: form == nil || form == self.form
-        case .defer: true
-        case .suppress, .reject: false
-        }
-    }
-}
