@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import OpenSSLCrypto
 
 /// The one binary. A command parses, calls a module and prints; everything it knows is in a module.
 @main
@@ -21,6 +22,7 @@ struct Sendgate: AsyncParsableCommand {
     static func main() async {
         // A reader that went away is an error of one write, not the end of a gateway.
         signal(SIGPIPE, SIG_IGN)
+        OpenSSLLibrary.outliveExit()
         ProcessMemory.keepOutOfFiles()
         Foundation.exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
     }
