@@ -115,7 +115,7 @@ let package = Package(
         module(
             "SQLiteStore",
             [
-                "AuditTrail", "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
+                "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
                 "RecipientModel",
             ]),
         module("TrailDirectory", ["AuditTrail", "GateVocabulary", "OpenSSLCrypto"]),

@@ -69,6 +69,29 @@ package final class BatchState {
 
     package init() {}
 
+    /// Makes room for what a batch begins with, so that no table is laid out anew while it fills.
+    package func reserve(_ asks: [Ask]) {
+        var (people, sends, heads) = (0, 0, 0)
+        for ask in asks {
+            switch ask {
+            case .user: people += 1
+            case .request: sends += 1
+            case .messageHead: heads += 1
+            default: break
+            }
+        }
+        users.reserveCapacity(people)
+        subjects.reserveCapacity(people)
+        states.reserveCapacity(people)
+        requests.reserveCapacity(sends)
+        self.sends.reserveCapacity(sends)
+        messages.reserveCapacity(sends + heads)
+        messageHeads.reserveCapacity(heads)
+        addedMessagesOfSend.reserveCapacity(sends)
+        addedMessagesOfPerson.reserveCapacity(sends)
+        addedForwards.reserveCapacity(sends)
+    }
+
     /// Where the trail ends in the store.
     package func begin(at tail: TrailTail) {
         guard self.tail == nil else { return }
@@ -147,7 +170,7 @@ package final class BatchState {
 
     private func apply(_ write: Change.MessageWrite) {
         switch write {
-        case .insert(let record):
+        case .insert(let record), .offer(let record):
             messages[record.message] = .success(record)
             addedMessagesOfSend[record.send, default: []].append(record.message)
             addedMessagesOfPerson[record.subject, default: []].append(record.message)

@@ -45,6 +45,9 @@ package struct Change {
     /// A write to one row of the outbox.
     package enum MessageWrite {
         case insert(OutboxRecord)
+        /// A new one that goes to the relay from memory. It is due only once it is written to again, or the store is opened
+        /// anew.
+        case offer(OutboxRecord)
         /// All of the row, which could be read.
         case update(OutboxRecord)
         /// A hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
@@ -54,10 +57,18 @@ package struct Change {
         case remove(MessageID)
 
         /// Which row it is about.
-        var message: MessageID {
+        package var message: MessageID {
             switch self {
-            case .insert(let record), .update(let record): record.message
+            case .insert(let record), .offer(let record), .update(let record): record.message
             case .attempt(let message, _), .postpone(let message, _), .remove(let message): message
+            }
+        }
+
+        /// The row that it adds.
+        var added: OutboxRecord? {
+            switch self {
+            case .insert(let record), .offer(let record): record
+            case .update, .attempt, .postpone, .remove: nil
             }
         }
     }
@@ -70,6 +81,10 @@ package struct Change {
                 guard let body = bodies[record.message] else { continue }
                 record.body = body
                 messages[index] = .insert(record)
+            case .offer(var record) where record.body.isEmpty:
+                guard let body = bodies[record.message] else { continue }
+                record.body = body
+                messages[index] = .offer(record)
             case .update(var record) where record.body.isEmpty:
                 guard let body = bodies[record.message] else { continue }
                 record.body = body

@@ -111,7 +111,7 @@ package final class StepContext {
         var record = record
         record.attemptCount = 1
         record.attemptedAt = record.decidedAt
-        try view.insertOutbox(record)
+        try view.offerOutbox(record)
         delivery.body = record.body
         offer(
             MessageOffer(

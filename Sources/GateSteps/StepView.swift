@@ -8,6 +8,8 @@ package import RecipientModel
 package final class StepView: RecordReading {
     let state: BatchState
     package private(set) var change = Change()
+    /// Which message each of ``Change/messages`` is about: a group of results looks along them for each.
+    private var written: [MessageID] = []
 
     package init(_ state: BatchState) { self.state = state }
 
@@ -221,9 +223,9 @@ package final class StepView: RecordReading {
     /// The row as this step wrote it; `nil` where it did not, or only a part of it.
     private func ownMessage(_ message: MessageID) -> OutboxRecord?? {
         var found: OutboxRecord??
-        for index in change.messages.indices where change.messages[index].message == message {
+        for index in written.indices where written[index] == message {
             switch change.messages[index] {
-            case .insert(let record), .update(let record): found = .some(record)
+            case .insert(let record), .offer(let record), .update(let record): found = .some(record)
             case .remove: found = .some(nil)
             case .attempt(_, let moment):
                 found??.attemptCount += 1
@@ -236,13 +238,13 @@ package final class StepView: RecordReading {
 
     private func ownAttempt(_ record: OutboxRecord?) -> OutboxRecord? {
         guard var record else { return nil }
-        for index in change.messages.indices where change.messages[index].message == record.message {
+        for index in written.indices where written[index] == record.message {
             switch change.messages[index] {
             case .attempt(_, let moment):
                 record.attemptCount += 1
                 record.attemptedAt = moment
             case .postpone(_, let moment): record.notBefore = moment
-            case .insert, .update, .remove: break
+            case .insert, .offer, .update, .remove: break
             }
         }
         return record
@@ -275,7 +277,7 @@ package final class StepView: RecordReading {
             if let row = try outbox(message) { rows.append(row) }
         }
         for write in change.messages {
-            guard case .insert(let record) = write, isWanted(record), seen.insert(record.message).inserted
+            guard let record = write.added, isWanted(record), seen.insert(record.message).inserted
             else { continue }
             if let row = try outbox(record.message) { rows.append(row) }
         }
@@ -285,9 +287,7 @@ package final class StepView: RecordReading {
     /// How many rows of this person wait, counted no further than `limit`; those that this batch takes out still count.
     package func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
         let stored = try known(state.messageCounts[subject], .messageCount(subject, limit: limit))
-        let own = change.messages.count { write in
-            if case .insert(let record) = write { record.subject == subject } else { false }
-        }
+        let own = change.messages.count { $0.added?.subject == subject }
         return stored + state.addedMessagesOfPerson[subject, default: []].count + own
     }
 
@@ -296,24 +296,31 @@ package final class StepView: RecordReading {
         guard var depth = state.depth else { throw MissingFacts(.outboxDepth) }
         depth += state.addedDepth
         for write in change.messages {
-            if case .insert(let record) = write { depth.count(record) }
+            if let record = write.added { depth.count(record) }
         }
         return depth
     }
 
-    package func insertOutbox(_ record: OutboxRecord) throws { change.messages.append(.insert(record)) }
+    private func write(_ write: Change.MessageWrite) {
+        written.append(write.message)
+        change.messages.append(write)
+    }
+
+    package func insertOutbox(_ record: OutboxRecord) throws { write(.insert(record)) }
+    /// Adds a row that goes to the relay from memory.
+    package func offerOutbox(_ record: OutboxRecord) throws { write(.offer(record)) }
     /// Replaces the row with the same message id. One that is ``OutboxRecord/isDamaged`` is refused: its content
     /// would be replaced by nothing.
-    package func updateOutbox(_ record: OutboxRecord) throws { change.messages.append(.update(record)) }
+    package func updateOutbox(_ record: OutboxRecord) throws { write(.update(record)) }
     /// Marks that a hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
     package func markAttempt(_ message: MessageID, at now: Instant) throws {
-        change.messages.append(.attempt(message, at: now))
+        write(.attempt(message, at: now))
     }
     /// Moves a row's time without opening it, which also works for one that is damaged.
     package func postponeOutbox(_ message: MessageID, until: Instant) throws {
-        change.messages.append(.postpone(message, until: until))
+        write(.postpone(message, until: until))
     }
-    package func removeOutbox(_ message: MessageID) throws { change.messages.append(.remove(message)) }
+    package func removeOutbox(_ message: MessageID) throws { write(.remove(message)) }
 
     // MARK: Trail
 

@@ -19,19 +19,23 @@ extension GateReading {
 
     final func outbox(_ message: MessageID) throws -> OutboxRecord? {
         try gate.first(Self.byMessage, { $0.add(message) }) { try outboxRecord(from: &$0) }
+            ?? offered(message)
     }
 
     final func outboxHead(_ message: MessageID) throws -> OutboxRecord? {
         try knownOutboxHead(message)
             ?? gate.first(Self.byMessage, { $0.add(message) }) { try outboxHead(from: &$0) }
+            ?? offeredHead(message)
     }
 
     final func outbox(of send: SendID) throws -> [OutboxRecord] {
         try gate.everyReadable(Self.bySend, { $0.add(send) }) { try outboxRecord(from: &$0) }
+            + offered(of: send)
     }
 
     final func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
         try gate.everyReadable(Self.bySubject, { $0.add(subject) }) { try outboxRecord(from: &$0) }
+            + offered(of: subject)
     }
 
     final func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
@@ -41,17 +45,28 @@ extension GateReading {
                 $0.add(subject)
                 $0.add(Int64(limit))
             }, read: { Int($0.integer()) })
-        return count ?? 0
+        return try min((count ?? 0) + offeredCount(of: subject), limit)
     }
 
     private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
-        var record = try outboxHead(from: &row)
+        try outboxRecord(try outboxHead(from: &row), from: &row)
+    }
+
+    /// - Parameters:
+    ///   - head: What stands in clear.
+    ///   - row: Read up to what is sealed.
+    final func outboxRecord(_ head: OutboxRecord, from row: inout StoredRow) throws -> OutboxRecord {
+        var record = head
         // What stands in clear is enough to take a message out that nobody can read any more.
         let content = try gate.readable(&row) { row in
-            guard !record.isDamaged else { throw StoreError.damaged(table: "outbox", RowSums.wrongCode) }
-            return try OutboxRecord.Content(
-                sealedFields: try open(
-                    row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
+            guard !record.isDamaged else { throw StoreError.damaged(table: row.table, RowSums.wrongCode) }
+            do {
+                return try OutboxRecord.Content(
+                    sealedFields: try open(
+                        row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
+            } catch StoreError.damaged(_, nil, let what) {
+                throw StoreError.damaged(table: row.table, what)
+            }
         }
         guard let content else {
             record.isDamaged = true
@@ -211,7 +226,7 @@ extension GateReading {
 
     final func outboxDepth() throws -> OutboxDepth {
         var depth = OutboxDepth(rowCount: 0, securityRowCount: 0, byteCount: 0, rowCountByCaller: [:])
-        for count in try currentTally().counts where count.rowCount > 0 {
+        for count in try currentTally().counts + offeredTally().counts where count.rowCount > 0 {
             depth.rowCount += Int(count.rowCount)
             if Rank.all(in: .security).contains(count.rank) { depth.securityRowCount += Int(count.rowCount) }
             depth.byteCount += count.byteCount

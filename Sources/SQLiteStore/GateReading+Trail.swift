@@ -1,13 +1,15 @@
-import AuditTrail
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import OpenSSLCrypto
 
 extension GateReading {
-    private static let entryColumns = "number, time, bytes, leaf"
+    // From the row on that has the first that is wanted, if any has.
     private static let entriesFrom = StatementText(
-        "entry", "SELECT \(entryColumns) FROM entry WHERE number >= ? ORDER BY number LIMIT ?")
+        "entry",
+        """
+        SELECT number, \(Schema.entry.isAltered), count, bytes FROM entry
+        WHERE number >= ifnull((SELECT max(number) FROM entry WHERE number <= ?), 0) ORDER BY number
+        """)
     private static let setting = StatementText(
         Schema.setting.name, "SELECT name, \(Schema.setting.isAltered), value FROM setting WHERE name = ?")
 
@@ -18,20 +20,21 @@ extension GateReading {
 
     final func entries(from index: UInt64, limit: Int) throws -> [StoredEntry] {
         // SQLite's integers end at 2⁶³−1, and so does the trail.
-        guard let number = Int64(exactly: index) else { return [] }
-        return try gate.every(Self.entriesFrom) {
-            $0.add(number)
-            $0.add(Int64(max(limit, 0)))
-        } read: { row in
-            let entry = StoredEntry(
-                index: UInt64(try row.count()), time: try row.instant(), bytes: row.byteArray(),
-                leaf: row.byteArray())
+        guard let number = Int64(exactly: index), limit > 0 else { return [] }
+        var entries: [StoredEntry] = []
+        try gate.scan(Self.entriesFrom, { $0.add(number) }) { row in
+            let first = try row.count()
             // Whoever reads other bytes would answer, or publish, what was never recorded.
-            guard TreeHash.leaf(entry.bytes).bytes == entry.leaf else {
-                throw StoreError.damaged(table: "entry", "its bytes are not those that its leaf hash is of")
+            guard !row.flag() else { throw StoreError.damaged(table: "entry", RowSums.wrongCode) }
+            let count = try row.count()
+            guard first + count > number else { return true }
+            for entry in try EntrySegment.entries(row.byteArray(), from: UInt64(first), count: Int(count))
+            where entry.index >= index && entries.count < limit {
+                entries.append(entry)
             }
-            return entry
+            return entries.count < limit
         }
+        return entries
     }
 
     final func entry(_ index: UInt64) throws -> StoredEntry? {

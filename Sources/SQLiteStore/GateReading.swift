@@ -47,6 +47,12 @@ class GateReading: StoreReading {
     func currentTail() throws -> Tail { try Tail(from: gate) }
     func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { nil }
     func currentTally() throws -> Tally { try Tally(from: gate) }
+    func offeredTally() throws -> Tally {
+        try everyOffered().reduce(into: Tally()) { tally, offered in
+            let row = offered.row
+            tally.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
+        }
+    }
 
     // MARK: Who is who
 

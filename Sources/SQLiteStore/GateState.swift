@@ -61,9 +61,10 @@ struct Tail: Equatable {
     private static let newestNumbers = StatementText(
         "tail",
         """
-        SELECT 1, (SELECT max(number) FROM entry), (SELECT time FROM entry ORDER BY number DESC LIMIT 1),
+        SELECT 1, (SELECT max(number) FROM entry), (SELECT count FROM entry ORDER BY number DESC LIMIT 1),
+            (SELECT time FROM entry ORDER BY number DESC LIMIT 1),
             (SELECT max(number) FROM send), (SELECT max(cursor) FROM event),
-            (SELECT max(number) FROM outbox), (SELECT max(number) FROM person)
+            (SELECT max(number) FROM outbox), (SELECT max(number) FROM offered), (SELECT max(number) FROM person)
         """)
 
     /// Holds each series against the newest row there is of it. Of the entries those of the bundle that is filling are
@@ -74,15 +75,17 @@ struct Tail: Equatable {
     mutating func reconcile(with gate: Connection, _ damages: DamageLog) throws {
         let series: [(table: String, number: WritableKeyPath<Tail, Int64>)] = [
             ("send", \.sendNumber), ("event", \.eventCursor), ("outbox", \.outboxNumber),
-            ("person", \.personNumber),
+            ("offered", \.outboxNumber), ("person", \.personNumber),
         ]
         let newest = try gate.first(Self.newestNumbers) { row in
             _ = row.integer()
-            let entry = (number: row.optionalInteger(), time: row.optionalInteger())
+            let entry = (
+                number: row.optionalInteger(), count: row.optionalInteger() ?? 0, time: row.optionalInteger()
+            )
             return (entry: entry, rows: series.map { _ in row.optionalInteger() ?? 0 })
         }
         guard let newest else { return }
-        let end = newest.entry.number.map { $0 &+ 1 } ?? Int64(clamping: publishedSize)
+        let end = newest.entry.number.map { $0 &+ newest.entry.count } ?? Int64(clamping: publishedSize)
         guard Int64(clamping: entryCount) == end else {
             throw StoreError.damaged(
                 table: "tail", row: "1",
@@ -90,7 +93,8 @@ struct Tail: Equatable {
         }
         guard newest.entry.time == nil || newest.entry.time == newestEntryTime?.milliseconds else {
             throw StoreError.damaged(
-                table: "tail", row: "1", "it says another time than the newest row of `entry`, \(end - 1)")
+                table: "tail", row: "1",
+                "it says another time than the newest row of `entry`, \(newest.entry.number ?? 0)")
         }
         for (series, row) in zip(series, newest.rows) where row > self[keyPath: series.number] {
             guard row <= (series.table == "person" ? GateReading.personMax : StoredRow.countMax) else {
@@ -109,7 +113,11 @@ struct Tail: Equatable {
     }
 
     private static let unpublished = StatementText(
-        "entry", "SELECT number, \(Schema.entry.isAltered) FROM entry WHERE number >= ? ORDER BY number")
+        "entry",
+        """
+        SELECT number, \(Schema.entry.isAltered), count FROM entry
+        WHERE number >= ifnull((SELECT max(number) FROM entry WHERE number <= ?), 0) ORDER BY number
+        """)
 
     /// Every entry that the trail's directory does not have yet must be there as it was written. What is missing could never
     /// be published, and so nothing after it either.
@@ -119,12 +127,12 @@ struct Tail: Equatable {
         }
         var next = Int64(clamping: publishedSize)
         let rows = try gate.every(Self.unpublished, { $0.add(next) }) { row in
-            (number: row.integer(), isAltered: row.flag())
-        }
+            (number: row.integer(), isAltered: row.flag(), end: row.integer())
+        }.map { row in (number: row.number, isAltered: row.isAltered, end: row.number &+ row.end) }
         for row in rows {
-            guard row.number == next else { break }
-            guard !row.isAltered else { throw damaged(next, RowSums.wrongCode) }
-            next += 1
+            guard next < Int64(clamping: entryCount), row.number <= next else { break }
+            guard !row.isAltered else { throw damaged(row.number, RowSums.wrongCode) }
+            next = max(next, row.end)
         }
         guard next == Int64(clamping: entryCount) else {
             throw damaged(next, "it is missing, and was not published yet")
@@ -282,9 +290,18 @@ final class Words {
     private static let newest = StatementText("word", "SELECT coalesce(max(id), 0) FROM word")
     private static let insert = StatementText("word", "INSERT INTO word (id, text) VALUES (?, ?)")
 
+    /// The few names that nearly every row has, which are found quicker along a list than by a hash.
+    private var frequent: [(text: String, number: Int64)] = []
+    private static let frequentCountMax = 8
+
     /// `nil` for a name that was never written.
     func number(of text: String, in gate: Connection) throws -> Int64? {
-        if let known = numbers[text] { return known }
+        if let place = frequent.firstIndex(where: { $0.text == text }) { return frequent[place].number }
+        if let known = numbers[text] {
+            if frequent.count == Self.frequentCountMax { frequent.removeLast() }
+            frequent.insert((text, known), at: 0)
+            return known
+        }
         guard let found = try gate.first(Self.findNumber, { $0.add(text) }, read: { $0.integer() }) else {
             return nil
         }
@@ -322,6 +339,7 @@ final class Words {
         for text in uncommitted {
             if let number = numbers.removeValue(forKey: text) { texts[number] = nil }
         }
+        if !uncommitted.isEmpty { frequent = [] }
         uncommitted = []
     }
 

@@ -8,8 +8,8 @@ extension GateTransaction {
         """
         INSERT INTO outbox (message, send, subject, destination, rank, caller, type, channel, critical, category,
             tier, state, form, interruption, key, decided_at, not_before, expires_at, attempt_count,
-            attempted_at, byte_count, sealed, number)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            attempted_at, byte_count, is_damaged, sealed, number)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """)
     private static let update = StatementText(
         "outbox",
@@ -17,7 +17,7 @@ extension GateTransaction {
         UPDATE outbox SET message = ?, send = ?, subject = ?, destination = ?, rank = ?, caller = ?, type = ?,
             channel = ?, critical = ?, category = ?, tier = ?, state = ?, form = ?, interruption = ?, key = ?,
             decided_at = ?, not_before = ?, expires_at = ?, attempt_count = ?, attempted_at = ?,
-            byte_count = ?, sealed = ?, is_damaged = 0
+            byte_count = ?, is_damaged = ?, sealed = ?
         WHERE number = ?
         """)
     private static let weight = StatementText(
@@ -34,14 +34,12 @@ extension GateTransaction {
     private static let remove = StatementText(
         "outbox", "DELETE FROM outbox WHERE message = ? RETURNING rank, caller, byte_count")
 
-    private static let removeNumber = StatementText("outbox", "DELETE FROM outbox WHERE number = ?")
-
     func insertOutbox(_ record: OutboxRecord) throws {
+        try requireNew(record.message)
         let number = tail.outboxNumber + 1
-        let row = try write(record, number: number, with: Self.insert)
+        let (row, sealed) = try stored(record, number: number)
+        try insert(row, sealed: sealed, isDamaged: false)
         tail.outboxNumber = number
-        // What is offered comes back with its result.
-        if record.attemptedAt != nil { keep(row) }
     }
 
     func updateOutbox(_ record: OutboxRecord) throws {
@@ -49,63 +47,73 @@ extension GateTransaction {
             throw StoreConflict(
                 table: "outbox", message: "message \(record.message) cannot be read, so not be rewritten")
         }
+        try queueOffered(record.message)
         let known = try gate.first(Self.weight, { $0.add(record.message) }) { row in
             (number: row.integer(), rank: row.integer(), caller: row.integer(), byteCount: row.byteCount())
         }
         guard let known else {
             throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
         }
-        forgetOutbox(record.message)
-        try write(record, number: known.number, with: Self.update)
+        let (row, sealed) = try stored(record, number: known.number)
+        try write(row, sealed: sealed, isDamaged: false, with: Self.update)
         tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
 
-    /// Writes the row and counts it as one more.
-    @discardableResult
-    private func write(
-        _ record: OutboxRecord, number: Int64, with statement: StatementText
-    ) throws -> StoredOutbox {
+    /// A message as its row will have it, and what is sealed of it.
+    func stored(_ record: OutboxRecord, number: Int64) throws -> (row: StoredMessage, sealed: [UInt8]) {
         let content = OutboxRecord.Content(
             headers: record.headers, body: record.body, facts: record.facts, event: record.event,
             mayHaveArrived: record.mayHaveArrived, isCancelled: record.isCancelled)
         let sealed = try seal(
             content.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
-        let caller = try words.makeNumber(of: record.request.caller.text, in: gate)
-        let type = try words.makeNumber(of: record.request.type.text, in: gate)
-        let rank = Rank.of(record.category, record.tier)
+        let row = StoredMessage(
+            record, number: number, sendNumber: sendNumbers[record.send],
+            caller: try words.makeNumber(of: record.request.caller.text, in: gate),
+            type: try words.makeNumber(of: record.request.type.text, in: gate),
+            byteCount: Int64(content.byteCount))
+        return (row, sealed)
+    }
+
+    func insert(_ row: StoredMessage, sealed: [UInt8], isDamaged: Bool) throws {
+        try write(row, sealed: sealed, isDamaged: isDamaged, with: Self.insert)
+    }
+
+    /// Writes the row and counts it as one more.
+    private func write(
+        _ row: StoredMessage, sealed: [UInt8], isDamaged: Bool, with statement: StatementText
+    ) throws {
+        let head = row.head
         try gate.change(statement) {
-            $0.add(record.message)
-            $0.add(record.send)
-            $0.add(record.subject)
-            $0.add(record.destination)
-            $0.add(rank)
-            $0.add(caller)
-            $0.add(type)
-            $0.add(record.request.channel)
-            $0.add(record.request.critical)
-            $0.add(record.category)
-            $0.add(record.tier)
-            $0.add(record.state)
-            $0.add(record.form)
-            $0.add(record.interruption)
-            $0.add(record.key)
-            $0.add(record.decidedAt)
-            $0.add(record.notBefore)
-            $0.add(record.expiresAt)
-            $0.add(Int64(record.attemptCount))
-            $0.add(record.attemptedAt)
-            $0.add(Int64(content.byteCount))
+            $0.add(head.message)
+            $0.add(head.send)
+            $0.add(head.subject)
+            $0.add(head.destination)
+            $0.add(row.rank)
+            $0.add(row.caller)
+            $0.add(row.type)
+            $0.add(head.request.channel)
+            $0.add(head.request.critical)
+            $0.add(head.category)
+            $0.add(head.tier)
+            $0.add(head.state)
+            $0.add(head.form)
+            $0.add(head.interruption)
+            $0.add(head.key)
+            $0.add(head.decidedAt)
+            $0.add(head.notBefore)
+            $0.add(head.expiresAt)
+            $0.add(Int64(head.attemptCount))
+            $0.add(head.attemptedAt)
+            $0.add(row.byteCount)
+            $0.add(isDamaged)
             $0.add(sealed)
-            $0.add(number)
+            $0.add(row.number)
         }
-        tally.add(rank: rank, caller: caller, rows: 1, bytes: Int64(content.byteCount))
-        return StoredOutbox(
-            number: number, sendNumber: sendNumbers[record.send], rank: rank, caller: caller,
-            byteCount: Int64(content.byteCount), head: record.head)
+        tally.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
     }
 
     func markAttempt(_ message: MessageID, at: Instant) throws {
-        forgetOutbox(message)
+        try queueOffered(message)
         let count = try gate.change(Self.mark) {
             $0.add(at)
             $0.add(message)
@@ -117,7 +125,7 @@ extension GateTransaction {
     }
 
     func postponeOutbox(_ message: MessageID, until: Instant) throws {
-        forgetOutbox(message)
+        try queueOffered(message, damage: .known)
         let count = try gate.change(Self.postpone) {
             $0.add(until)
             $0.add(message)
@@ -128,14 +136,8 @@ extension GateTransaction {
     }
 
     func removeOutbox(_ message: MessageID) throws {
-        guard let known = keptOutbox(message) else {
-            return try removeOutboxRows(Self.remove) { $0.add(message) }
-        }
-        forgetOutbox(message)
-        sendNumbers[known.head.send] = known.sendNumber ?? sendNumbers[known.head.send]
-        // As by its id: a row that is not there is in no tally, and the integrity check names it.
-        guard try gate.change(Self.removeNumber, { $0.add(known.number) }) == 1 else { return }
-        tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
+        guard try !removeOffered(message) else { return }
+        try removeOutboxRows(Self.remove) { $0.add(message) }
     }
 
     /// Runs a `DELETE … RETURNING rank, caller, byte_count` and takes its rows off the tally.

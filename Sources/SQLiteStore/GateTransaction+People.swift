@@ -160,7 +160,7 @@ extension GateTransaction {
 
     /// Opens nothing: a row that no longer authenticates must not keep anybody from being forgotten.
     func eraseSubject(_ subject: SubjectID) throws {
-        forgetOutbox()
+        try removeOffered(of: subject)
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }
         if let person = try person(subject) {
             // Events are found through sends, and both through the person's history, so it goes after them.

@@ -241,7 +241,7 @@ extension GateTransaction {
         }
         // Numbers that are kept may be those of sends that are gone.
         sendNumbers = [:]
-        forgetOutbox()
+        writer.offered.forgetSendNumbers()
         return count
     }
 

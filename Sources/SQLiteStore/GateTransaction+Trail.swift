@@ -4,7 +4,7 @@ import GatewayPipeline
 
 extension GateTransaction {
     private static let insertEntry = StatementText(
-        "entry", "INSERT INTO entry (number, time, leaf, bytes) VALUES (?, ?, ?, ?)")
+        "entry", "INSERT INTO entry (number, count, time, bytes) VALUES (?, ?, ?, ?)")
     private static let deleteEntries = StatementText("entry", "DELETE FROM entry WHERE number < ?")
     private static let putSetting = StatementText(
         "setting", "INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
@@ -15,16 +15,24 @@ extension GateTransaction {
     static let bundleEntryCount: UInt64 = 256
 
     func append(_ entry: StoredEntry) throws {
-        try gate.change(Self.insertEntry) {
-            $0.add(Int64(bitPattern: entry.index))
-            $0.add(entry.time)
-            $0.add(entry.leaf)
-            $0.add(entry.bytes)
-        }
+        segment.append(entry)
+        if (entry.index + 1).isMultiple(of: EntrySegment.countMax) { try writeSegment() }
         tail.entryCount += 1
         // Times rise by the engine's word; where they do not, an operator has accepted the clock.
         if let newest = tail.newestEntryTime, entry.time < newest { try addTimeStep() }
         tail.newestEntryTime = entry.time
+    }
+
+    /// Writes the entries since the last row of them.
+    func writeSegment() throws {
+        guard let last = segment.newestTime else { return }
+        try gate.change(Self.insertEntry) {
+            $0.add(Int64(bitPattern: segment.first))
+            $0.add(segment.count)
+            $0.add(last)
+            $0.add(segment.bytes)
+        }
+        segment.removeAll()
     }
 
     /// Lets go of the entries whose full bundle the tree now holds durably; those of the bundle that is still
@@ -35,6 +43,7 @@ extension GateTransaction {
                 table: "tail",
                 message: "published size \(size) is not between \(tail.publishedSize) and \(tail.entryCount)")
         }
+        try writeSegment()
         let keptFrom = size / Self.bundleEntryCount * Self.bundleEntryCount
         if keptFrom > tail.publishedSize / Self.bundleEntryCount * Self.bundleEntryCount {
             try gate.change(Self.deleteEntries) { $0.add(Int64(bitPattern: keptFrom)) }

@@ -7,12 +7,13 @@ import RecipientModel
 /// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
-    // @unchecked is sound because `words`, `tail`, `tally`, `cache` and `coveredSealCount` are touched only inside `connection`'s queue.
+    // @unchecked is sound because `words`, `tail`, `tally`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
     let words = Words()
     var tail = Tail()
     var tally = Tally()
     var cache: PeopleCache
+    var offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
 
@@ -54,9 +55,13 @@ final class GateTransaction: GateReading {
     /// What was read, for the cache, once it is known that it was committed.
     private var read: [SubjectID: StoredPerson] = [:]
     private var readSubjects: [UserID: Subject] = [:]
-    /// Messages that this transaction has written as offered.
-    private var offered: [StoredOutbox] = []
+    /// What the writer knew of offered messages that this transaction has changed, to go back to.
+    private var offeredBefore: [(message: MessageID, row: StoredMessage?)] = []
+    /// Numbers of rows that this transaction deletes at its end.
+    var endedOffers: [Int64] = []
     private var writesMappings = false
+    /// Entries that no row has yet.
+    var segment = EntrySegment()
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
@@ -197,6 +202,7 @@ final class GateTransaction: GateReading {
         for write in change.messages {
             switch write {
             case .insert(let record): try insertOutbox(record)
+            case .offer(let record): try offer(record)
             case .update(let record): try updateOutbox(record)
             case .attempt(let message, let moment): try markAttempt(message, at: moment)
             case .postpone(let message, let moment): try postponeOutbox(message, until: moment)
@@ -218,23 +224,12 @@ final class GateTransaction: GateReading {
 
     // MARK: Messages
 
-    override func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { keptOutbox(message)?.head }
+    override func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { writer.offered[message]?.head }
+    override func offeredTally() throws -> Tally { writer.offered.tally }
 
-    /// A message as it was written when it was offered.
-    func keptOutbox(_ message: MessageID) -> StoredOutbox? {
-        offered.first { $0.head.message == message } ?? writer.cache.offered[message]
-    }
-
-    func keep(_ row: StoredOutbox) { offered.append(row) }
-
-    /// Call before a row is changed or deleted, of everybody where it is not known which.
-    func forgetOutbox(_ message: MessageID? = nil) {
-        guard let message else {
-            offered = []
-            return writer.cache.offered.removeAll()
-        }
-        offered.removeAll { $0.head.message == message }
-        writer.cache.offered[message] = nil
+    func setOffered(_ message: MessageID, to row: StoredMessage?) {
+        offeredBefore.append((message, writer.offered[message]))
+        writer.offered[message] = row
     }
 
     /// Writes what was kept in memory and commits: subjects first, then the gate.
@@ -242,6 +237,8 @@ final class GateTransaction: GateReading {
     /// Durable after the first commit: new mappings, which refer to nothing. After the second: everything.
     /// On an error the caller rolls back.
     func commit() throws {
+        try writeSegment()
+        try deleteEndedOffers()
         try writeStates(changed.values.map { ($0.person, $0.fields) })
         let sealCount = try coverSeals()
         try tally.writeChanges(to: gate, since: writer.tally)
@@ -256,7 +253,7 @@ final class GateTransaction: GateReading {
         writer.tail = tail
         writer.tally = tally
         keepRead()
-        for row in offered { writer.cache.offered[row.head.message] = row }
+        offeredBefore = []
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
         writer.coveredSealCount = sealCount
     }
@@ -296,6 +293,8 @@ final class GateTransaction: GateReading {
         }
         gate.rollBack()
         words.rollBack()
+        for (message, row) in offeredBefore.reversed() { writer.offered[message] = row }
+        offeredBefore = []
     }
 
     private func endMappings() {

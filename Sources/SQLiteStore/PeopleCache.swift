@@ -49,36 +49,13 @@ struct StoredPerson {
     var state: RecipientState
 }
 
-/// A message in the outbox as its row has it, without what is sealed of it.
-struct StoredOutbox {
-    let number: Int64
-    let sendNumber: Int64?
-    let rank: Int64
-    let caller: Int64
-    let byteCount: Int64
-    let head: OutboxRecord
-}
-
-extension OutboxRecord {
-    /// The record as it is read without what is sealed of it.
-    var head: OutboxRecord {
-        var head = self
-        (head.headers, head.body, head.facts, head.event) = ([], [], [], nil)
-        (head.mayHaveArrived, head.isCancelled) = (attemptCount > 0, false)
-        return head
-    }
-}
-
-/// People and offered messages as the last commit left them, so that a send to somebody who had one lately reads and opens no row
-/// of theirs, and what the hop took is not read again to be deleted.
+/// People as the last commit left them, so that a send to somebody who had one lately reads and opens no row of theirs.
 ///
 /// Coherent because there is one writer, which reads and changes it inside its transactions alone.
 struct PeopleCache {
     var people: RecentValues<SubjectID, StoredPerson>
     /// Who is who. Fewer, because each holds a key in locked memory.
     var subjects: RecentValues<UserID, Subject>
-    /// Messages that were written as tried.
-    var offered = RecentValues<MessageID, StoredOutbox>(countMax: 1_024)
 
     init(countMax: Int) {
         people = RecentValues(countMax: countMax)

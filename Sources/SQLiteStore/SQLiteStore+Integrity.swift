@@ -8,7 +8,7 @@ extension SQLiteStore {
     static let requiredTables: Set<String> = ["word", "key_check"]
     /// Tables of a few rows each, which are held against their sums at every start.
     static let smallTables: Set<String> = [
-        "word", "key_check", "setting", "erasure", "outbox_tally", "damage",
+        "word", "key_check", "setting", "erasure", "offered", "outbox_tally", "damage",
     ]
 
     // MARK: At the start

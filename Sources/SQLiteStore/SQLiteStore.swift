@@ -131,6 +131,30 @@ package final class SQLiteStore: GateStore {
                 try settle(walk, of: file)
             }
         }
+        try queueOffered()
+    }
+
+    /// What an earlier process offered and never heard of waits again.
+    private func queueOffered() throws {
+        try writer.connection.exclusively {
+            guard !writer.connection.isEmpty(Schema.offered.name) else { return }
+            try subjectsForWriting.exclusively {
+                try writer.connection.begin(writing: true)
+                let transaction = transaction()
+                defer { transaction.close() }
+                do {
+                    try transaction.queueOfferedOfEarlierProcess()
+                    try transaction.commit()
+                } catch let conflict as StoreConflict {
+                    // Rows of `outbox` that are damaged are in the way: a start that stops would help nobody.
+                    transaction.rollBack()
+                    damages.note(StoredDamage(table: "offered", row: nil, what: conflict.message))
+                } catch {
+                    transaction.rollBack()
+                    throw error
+                }
+            }
+        }
     }
 
     /// `subjects.db` is made first and filled first, so a `gate.db` with anything in it has never been without it.

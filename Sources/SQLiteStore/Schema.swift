@@ -159,8 +159,8 @@ extension Schema {
     static let entry = AuthenticatedTable(
         "entry",
         [
-            "number": "INTEGER PRIMARY KEY", "time": "INTEGER NOT NULL", "leaf": "BLOB NOT NULL",
-            "bytes": "BLOB NOT NULL",
+            "number": "INTEGER PRIMARY KEY", "count": "INTEGER NOT NULL CHECK (count > 0)",
+            "time": "INTEGER NOT NULL", "bytes": "BLOB NOT NULL",
         ])
     static let send = AuthenticatedTable(
         "send",
@@ -205,6 +205,13 @@ extension Schema {
             // Set when a row that was not as it had been written is put off: the code is right again then.
             "is_damaged": "INTEGER NOT NULL DEFAULT 0 CHECK (is_damaged IN (0, 1))",
             "sealed": "BLOB NOT NULL",
+        ])
+
+    static let offered = AuthenticatedTable(
+        "offered",
+        [
+            "number": "INTEGER PRIMARY KEY", "message": "BLOB NOT NULL", "send": "BLOB NOT NULL",
+            "subject": "BLOB NOT NULL", "head": "BLOB NOT NULL", "sealed": "BLOB NOT NULL",
         ])
 
     static let erasure = AuthenticatedTable("erasure", ["subject": "BLOB NOT NULL"], key: "subject")
@@ -315,7 +322,10 @@ extension Schema {
                 CREATE INDEX outbox_due ON outbox (rank, caller, not_before, number, message);
 
                 """,
-                // What waits, kept with every change, so that back-pressure never counts rows.
+                // What went to the relay from memory: not looked for by anything but its number, and gone with its result.
+                // What has to wait after all goes on in `outbox`, under the same number. Some two hundred rows at most.
+                offered.text,
+                // What waits in `outbox`, kept with every change, so that back-pressure never counts rows.
                 table(
                     "outbox_tally",
                     [
@@ -325,6 +335,7 @@ extension Schema {
                         "byte_count": "INTEGER NOT NULL CHECK (byte_count >= 0)",
                     ], key: "rank, caller"),
 
+                // Entries that one commit wrote: the index of the first, how many, the newest's time, and ``EntrySegment``.
                 entry.text,
                 // One row: where each series stands, whatever of it has been deleted since; how often `subjects.db` was
                 // changed; and what the clocks showed when the newest entry was recorded.

@@ -196,6 +196,13 @@ import Testing
         for delivery in try await gate.claim().prefix(3) {
             try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
         }
+        // And some are under way from memory.
+        await gate.gateway.hop(isUsable: true)
+        for user in ["u_1", "u_2"] {
+            let sent = try await gate.call(
+                "payments", "POST", "/v1/sends", GatewayHarness.remittance("o-\(user)", to: user))
+            try #require(sent.status == 202, "\(sent.json)")
+        }
         gate.store.close()
         return gate
     }
@@ -314,9 +321,11 @@ import Testing
                 let found = try Self.findings(path, as: base)
                 #expect(found.contains { $0.contains("`\(table.name)`") }, "\(table.name): \(edit): \(found)")
                 // It stays named until somebody accepts it, unless it was put right.
+                // What was offered waits in the outbox from the next start on, as damage.
+                let names = table.name == "offered" ? ["`offered`", "`outbox`"] : ["`\(table.name)`"]
                 let again = try Self.findings(path, as: base)
                 #expect(
-                    again.contains { $0.contains("`\(table.name)`") }
+                    again.contains { line in names.contains { line.contains($0) } }
                         || found.contains { $0.contains("put right") || $0.contains("it counts") },
                     "\(table.name): \(edit): first \(found), then \(again)")
             }

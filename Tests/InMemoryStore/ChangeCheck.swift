@@ -80,7 +80,7 @@ struct ChangeCheck {
     private mutating func take(_ write: Change.MessageWrite) throws(RefusedChange) {
         let (message, isNew): (MessageID, Bool)
         switch write {
-        case .insert(let record): (message, isNew) = (record.message, true)
+        case .insert(let record), .offer(let record): (message, isNew) = (record.message, true)
         case .update(let record): (message, isNew) = (record.message, false)
         case .attempt(let id, _), .postpone(let id, _): (message, isNew) = (id, false)
         case .remove(let id):

@@ -33,7 +33,11 @@ package final class InMemoryStore: GateStore {
     ) {
         self.contents = Mutex(contents)
         self.disturb = disturb
+        reopen()
     }
+
+    /// As a new process finds it.
+    package func reopen() { contents.withLock { $0.offered = [] } }
 
     /// What is committed; a store opened over it goes on from there.
     package var committed: StoreContents { contents.withLock { $0 } }

@@ -20,6 +20,8 @@ package struct StoreContents: Sendable {
     var duties: [EventKey: DutyRecord] = [:]
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
+    /// Those that this process gave to its relay, and that wait for nothing else.
+    var offered: Set<MessageID> = []
     var eventRecords: [EventRecord] = []
     private var deviceOfToken: [String: (subject: SubjectID, tag: Tag)] = [:]
     private var eventsOfSend: [SendID: [EventRecord]] = [:]
@@ -134,8 +136,10 @@ package struct StoreContents: Sendable {
     }
 
     private mutating func write(_ write: Change.MessageWrite) {
+        offered.remove(write.message)
         switch write {
-        case .insert(let record):
+        case .insert(let record), .offer(let record):
+            if case .offer = write { offered.insert(record.message) }
             outbox[record.message] = record
             outboxNumbers[record.message] = nextNumber()
         case .update(let record): outbox[record.message] = record
@@ -276,6 +280,7 @@ extension StoreContents: StoreReading {
         for tier in Tier.allCases {
             let rows = outbox.values.filter {
                 isIn(lane, $0) && $0.tier == tier && $0.notBefore <= now && !excluding.contains($0.message)
+                    && !offered.contains($0.message)
             }
             var queues = Dictionary(grouping: rows, by: \.request.caller).mapValues { rows in
                 rows.sorted { ($0.notBefore, age($0)) < ($1.notBefore, age($1)) }[...]
@@ -294,7 +299,9 @@ extension StoreContents: StoreReading {
     }
 
     package func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant? {
-        outbox.values.filter { isIn(lane, $0) && !excluding.contains($0.message) }.map(\.notBefore).min()
+        outbox.values.filter {
+            isIn(lane, $0) && !excluding.contains($0.message) && !offered.contains($0.message)
+        }.map(\.notBefore).min()
     }
 
     package func outboxDepth() throws -> OutboxDepth {

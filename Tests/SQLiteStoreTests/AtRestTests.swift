@@ -13,7 +13,10 @@ import Testing
     @Test func `nothing personal is readable in any file, open or closed`() throws {
         let folder = try TemporaryFolder()
         var store: SQLiteStore? = try openStore(folder.state)
-        try store?.write { _ = try $0.putCanaries() }
+        try store?.write {
+            _ = try $0.putCanaries()
+            try $0.offerOutbox(.canary(11, of: 1))
+        }
         func expectUnreadable() throws {
             for canary in Canary.all {
                 #expect(try files(in: folder.state, containing: Array(canary.utf8)) == [], "\(canary)")
@@ -255,6 +258,7 @@ import Testing
             for number in people {
                 try store.write { transaction in
                     let subject = try transaction.putCanaries(number)
+                    try transaction.offerOutbox(.canary(10 + number, of: number))
                     try transaction.putPermissionPrompt(
                         PermissionPrompt(
                             subject: subject, device: .sample(1), shownAt: .sample, answer: .granted))

@@ -64,6 +64,10 @@ import Testing
                 { _ = try ConsentEvent(sealedFields: $0, subject: .sample(1), sequence: 1) }
             ),
             (
+                Self.segment.bytes,
+                { _ = try EntrySegment.entries($0, from: 5, count: 3) }
+            ),
+            (
                 PreferenceRecord.full.sealedFields,
                 { _ = try PreferenceRecord(sealedFields: $0, subject: .sample(1)) }
             ),
@@ -85,6 +89,11 @@ import Testing
                 expectValueOrDamage(bytes) { try decoder.read(bytes) }
             }
         }
+    }
+
+    private static let segment = (5..<8).reduce(into: EntrySegment()) { segment, index in
+        segment.append(
+            StoredEntry(index: UInt64(index), time: .sample, bytes: Array("{\"n\":\(index)}".utf8)))
     }
 
     // MARK: Columns
@@ -130,6 +139,7 @@ import Testing
                     categorySince: Instant(milliseconds: 0), besides: send)
             }, { _ = try $0.forwards(of: subject, since: Instant(milliseconds: 0), limit: 9) },
             { _ = try $0.told(.sample(9), to: subject) }, { _ = try $0.outbox(message) },
+            { _ = try $0.outbox(MessageID.sample(10 + number)) },
             { _ = try $0.outbox(of: send) }, { _ = try $0.outbox(of: subject) },
             { _ = try $0.outboxCount(of: subject, limit: 9) },
             { _ = try $0.dueOutbox(at: .sample, limit: 9, lane: .general, excluding: []) },
@@ -175,6 +185,7 @@ import Testing
         try openStore(path).write { transaction in
             for number in 1...2 {
                 let subject = try transaction.putCanaries(number)
+                try transaction.offerOutbox(.canary(10 + number, of: number))
                 try transaction.countForward(
                     of: subject, type: TypeID("t"), category: .transactional, at: .sample,
                     send: .sample(number))
@@ -246,27 +257,36 @@ import Testing
         #expect(putCount > columns.count, "only \(putCount) values could be put")
     }
 
-    /// The newest entry is what the tail is held against, published or not.
-    @Test(arguments: [0, 2, 4])
+    /// The newest entries are what the tail is held against, published or not.
+    @Test(arguments: [0, 2, 3, 6])
     func `an entry that is not published yet stops the start when it is not as it was written, and no other`(
         publishedSize: UInt64
     ) throws {
         let folder = try TemporaryFolder()
-        try openStore(folder.state).write { transaction in
-            for number in 0..<4 {
-                try transaction.appendEntry(
-                    StoredEntry(index: UInt64(number), time: .sample, bytes: Array("{\"n\":\(number)}".utf8)))
+        let store = try openStore(folder.state)
+        let firsts = [0, 2, 4]
+        for first in firsts {
+            try store.write { transaction in
+                for number in [first, first + 1] {
+                    try transaction.appendEntry(
+                        StoredEntry(
+                            index: UInt64(number), time: .sample, bytes: Array("{\"n\":\(number)}".utf8)))
+                }
             }
-            try transaction.setPublishedSize(publishedSize)
         }
-        for number in 0..<4 {
+        try store.write { try $0.setPublishedSize(publishedSize) }
+        store.close()
+        for first in firsts {
+            let isPublished = first + 2 <= publishedSize
             for change in [
-                "UPDATE entry SET bytes = x'7b7d20'", "UPDATE entry SET leaf = zeroblob(32)",
+                "UPDATE entry SET bytes = x'7b7d20'", "UPDATE entry SET bytes = CAST(bytes || x'20' AS BLOB)",
+                "UPDATE entry SET count = 1", "UPDATE entry SET count = 3",
+                "UPDATE entry SET bytes = (SELECT bytes FROM entry ORDER BY number = \(first) LIMIT 1)",
                 "UPDATE entry SET time = time - 1", "DELETE FROM entry",
             ] {
                 let copy = try TemporaryFolder()
                 try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
-                try tamper(copy.state + "/gate.db") { try $0.script("\(change) WHERE number = \(number)") }
+                try tamper(copy.state + "/gate.db") { try $0.script("\(change) WHERE number = \(first)") }
                 var found: String?
                 do {
                     _ = try openStore(copy.state)
@@ -276,10 +296,13 @@ import Testing
                     found = error.damage.map { "\($0.table) \($0.row ?? "")" }
                 }
                 // The trail then ends elsewhere, or at another time, than it should.
-                let isOfTheTail = number == 3 && (change.hasPrefix("DELETE") || change.contains("time"))
+                let isOfTheTail = first == 4 && !change.contains("SET bytes")
+                // The row that cannot be believed, or the first entry that is missing.
+                let isGone = change.hasPrefix("DELETE")
+                let named = isGone ? max(first, Int(publishedSize)) : first
                 #expect(
-                    found == (isOfTheTail ? "tail 1" : number >= publishedSize ? "entry \(number)" : nil),
-                    "\(change) of \(number), \(publishedSize) published")
+                    found == (isOfTheTail ? "tail 1" : isPublished ? nil : "entry \(named)"),
+                    "\(change) of \(first), \(publishedSize) published")
             }
         }
     }
@@ -372,7 +395,7 @@ import Testing
             let due = try store.read {
                 try $0.dueOutbox(at: .sample, limit: 9, lane: .general, excluding: [])
             }
-            #expect(due.count == 2)
+            #expect(due.count == 4)
         }
     }
 

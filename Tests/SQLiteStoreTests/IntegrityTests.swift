@@ -178,6 +178,71 @@ import Testing
         #expect(try store.read { try $0.setting("c") } == "4")
     }
 
+    private static let editsOfOffered = [
+        "sealed = x'00'", "sealed = zeroblob(length(sealed))", "head = x'00'",
+        "head = zeroblob(length(head))",
+        "send = zeroblob(16)", "subject = zeroblob(16)", "message = zeroblob(16)", "mac = zeroblob(16)",
+    ]
+
+    @Test(arguments: editsOfOffered)
+    func `an offered message that is not as it was written is named, and goes no other way than it went`(
+        _ edit: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { transaction in
+            try transaction.putCanaries(1)
+            for number in 11...13 { try transaction.offerOutbox(.canary(number, of: 1)) }
+        }
+        try tamper(folder.state + "/gate.db") {
+            try $0.script("UPDATE offered SET \(edit) WHERE number < (SELECT max(number) FROM offered)")
+        }
+        // It gets no right code by being changed.
+        #expect(throws: (any Error).self) { try store.write { try $0.updateOutbox(.canary(11, of: 1)) } }
+        #expect(throws: (any Error).self) { try store.write { try $0.markAttempt(.sample(11), at: .sample) } }
+        try checkAll(store)
+        #expect(Set(store.damagedRows.map(\.table)) == ["offered"])
+        // Its result ends it; put off, it waits as what it is.
+        try store.write { try $0.removeOutbox(.sample(11)) }
+        try store.write { try $0.postponeOutbox(.sample(12), until: .sample) }
+        #expect(try store.read { try $0.outbox(MessageID.sample(11)) } == nil)
+        #expect(try store.read { try $0.outbox(MessageID.sample(12)) }?.isDamaged == true)
+        #expect(try store.read { try $0.outbox(MessageID.sample(13)) }?.isDamaged == false)
+        #expect(try store.write { try $0.outboxDepth().rowCount } == 3)
+        try store.write { try $0.eraseSubject(.sample(1)) }
+        #expect(try store.read { try $0.outboxDepth().rowCount } == 0)
+    }
+
+    @Test(arguments: editsOfOffered)
+    func `what an earlier process offered waits as it was written, or as damage`(_ edit: String) throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.state).write { transaction in
+            try transaction.putCanaries(1)
+            for number in 11...12 { try transaction.offerOutbox(.canary(number, of: 1)) }
+        }
+        try tamper(folder.state + "/gate.db") {
+            try $0.script("UPDATE offered SET \(edit) WHERE number = (SELECT min(number) FROM offered)")
+        }
+        var store = try openStore(folder.state)
+        #expect(store.damagedRows.contains { $0.table == "offered" })
+        let isLost = edit.hasPrefix("head")
+        let due = try store.read { store in
+            try store.dueOutbox(at: .sample, limit: 9, lane: .general, excluding: []).map {
+                try #require(try store.outbox($0))
+            }
+        }
+        #expect(due.count == (isLost ? 2 : 3) && due.contains { $0.message == .sample(12) })
+        #expect(due.count { $0.isDamaged } == (isLost ? 0 : 1))
+        store.close()
+        store = try openStore(folder.state)
+        #expect(store.damagedRows.contains { $0.table == (isLost ? "offered" : "outbox") })
+        // Who is erased leaves nothing there that nobody could read.
+        try store.write { try $0.eraseSubject(.sample(1)) }
+        store.close()
+        let left = try tamper(folder.state + "/gate.db") { try $0.pragma("SELECT count(*) FROM offered") }
+        #expect(left == "0")
+    }
+
     @Test func `every table is authenticated by every column it has`() throws {
         for schema in [Schema.gate, Schema.subjects] {
             let connection = try Connection(

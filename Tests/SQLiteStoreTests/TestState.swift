@@ -152,15 +152,7 @@ extension StepView {
                 contentMAC: [UInt8](repeating: 5, count: 32), subject: subject, type: TypeID(Canary.type),
                 category: .transactional, channel: .push, receivedAt: .sample, entryIndex: 0,
                 requestID: Canary.request, destinationNames: [.sample(1): Canary.device]))
-        try insertOutbox(
-            OutboxRecord(
-                message: .sample(number), send: .sample(number), subject: subject, destination: .sample(1),
-                request: AttestedRequest(
-                    caller: CallerName("payments"), type: TypeID("transaction.failed"), channel: .push,
-                    critical: false),
-                category: .transactional, tier: .important, state: .held, form: .full, interruption: .active,
-                key: nil, headers: Array(Canary.headers.utf8), body: Array(Canary.body.utf8),
-                facts: Array(Canary.facts.utf8), decidedAt: .sample, notBefore: .sample, expiresAt: .sample))
+        try insertOutbox(.canary(number, of: number))
         try appendEvent(
             EventRecord(
                 caller: CallerName("payments"), send: .sample(number), subject: subject, event: .failed,
@@ -168,6 +160,21 @@ extension StepView {
         try appendEntry(
             StoredEntry(index: upcomingIndex, time: .sample, bytes: Array("{}".utf8)))
         return subject
+    }
+}
+
+extension OutboxRecord {
+    /// A message of the send and the person of a number.
+    static func canary(_ message: Int, of number: Int) -> OutboxRecord {
+        OutboxRecord(
+            message: .sample(message), send: .sample(number), subject: .sample(number),
+            destination: .sample(1),
+            request: AttestedRequest(
+                caller: CallerName("payments"), type: TypeID("transaction.failed"), channel: .push,
+                critical: false),
+            category: .transactional, tier: .important, state: .held, form: .full, interruption: .active,
+            key: nil, headers: Array(Canary.headers.utf8), body: Array(Canary.body.utf8),
+            facts: Array(Canary.facts.utf8), decidedAt: .sample, notBefore: .sample, expiresAt: .sample)
     }
 }
 

@@ -17,6 +17,7 @@ import Testing
                     of: subject, type: TypeID("promo.offer"), category: .marketing, at: .sample(),
                     send: .sample(number))
                 try transaction.insertOutbox(.sample(number, send: .sample(number), subject: subject))
+                try transaction.offerOutbox(.sample(10 + number, send: .sample(number), subject: subject))
                 try transaction.appendEvent(.sample(number, subject: subject))
                 try transaction.putDuty(.sample(number, subject: subject))
                 try transaction.putTold(
@@ -47,13 +48,14 @@ import Testing
             #expect(try store.told(.sample(1), to: gone) == nil)
             #expect(try store.overdueDuties(at: .sample(9), limit: 9).map(\.subject) == [.sample(2)])
             #expect(try store.outbox(MessageID.sample(1)) == nil)
+            #expect(try store.outbox(MessageID.sample(11)) == nil)
             let counts = try store.forwardCounts(
                 of: gone, type: TypeID("promo.offer"), typeSince: .sample(-9), category: .marketing,
                 categorySince: .sample(-9), besides: nil)
             #expect(counts.type == 0 && counts.category == 0)
             let events = try store.events(of: CallerName("payments"), after: 0, limit: 9)
             #expect(events.map(\.subject) == [.sample(2)])
-            #expect(try store.outboxDepth().rowCount == 1)
+            #expect(try store.outboxDepth().rowCount == 2)
             // The other one is untouched.
             let kept = SubjectID.sample(2)
             #expect(try store.subject(of: UserID("u_2"))?.id == kept)
@@ -124,7 +126,7 @@ import Testing
         try opened.store.finishErasures()
         #expect(try opened.read { try $0.subject(of: UserID("u_1"))?.id } == .sample(1))
         #expect(try opened.read { try $0.recipient(.sample(1)) } == .sample(.sample(1)))
-        #expect(try opened.read { try $0.outboxDepth().rowCount } == 2)
+        #expect(try opened.read { try $0.outboxDepth().rowCount } == 4)
     }
 
     @Test(arguments: StoreUnderTest.all)

@@ -40,14 +40,99 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
-    func `a message id can be taken once`(_ kind: StoreUnderTest) throws {
+    func `a message that is offered is found by every way, and is due only where it waits after all`(
+        _ kind: StoreUnderTest
+    ) throws {
         let opened = try OpenStore(kind)
-        try opened.write { try $0.insertOutbox(.sample(1)) }
-        let again = try opened.commit([
-            { try $0.insertOutbox(.sample(2)) }, { try $0.insertOutbox(.sample(1)) },
-        ])
-        #expect(again.refusedChange == 1)
-        #expect(try opened.read { try $0.outboxDepth().rowCount } == 1)
+        var records = (1...6).map { OutboxRecord.sample($0, send: .sample($0), subject: .sample(1)) }
+        for index in records.indices {
+            records[index].body = [UInt8](repeating: UInt8(index), count: 10 * index)
+            (records[index].attemptCount, records[index].attemptedAt) = (1, .sample(3))
+        }
+        (records[1].key, records[1].event, records[1].mayHaveArrived) = (.sample(8), .sample(9), true)
+        try opened.write { step in for record in records { try step.offerOutbox(record) } }
+        #expect(try opened.read { try $0.outboxDepth() } == depth(of: records))
+        #expect(try opened.write { try $0.outboxDepth() } == depth(of: records))
+        #expect(try opened.read { try $0.outbox(of: SubjectID.sample(1)) } == records)
+        #expect(try opened.read { try $0.outboxCount(of: .sample(1), limit: 9) } == 6)
+        #expect(try opened.read { try $0.outboxCount(of: .sample(1), limit: 2) } == 2)
+        for record in records {
+            #expect(try opened.read { try $0.outbox(record.message) } == record)
+            #expect(try opened.write { try $0.outbox(record.message) } == record)
+            #expect(try opened.read { try $0.outbox(of: record.send) } == [record])
+            #expect(try opened.write { try $0.outboxHead(record.message) }?.expiresAt == record.expiresAt)
+        }
+        #expect(try due(opened, at: 999).isEmpty)
+        #expect(
+            try opened.read { store in
+                try DeliveryLane.allCases.compactMap { try store.nextOutboxDue(lane: $0, excluding: []) }
+            }.isEmpty)
+        // One has its result, and three wait: changed, marked as tried, put off.
+        try opened.write { try $0.removeOutbox(records[0].message) }
+        (records[1].notBefore, records[1].attemptedAt) = (.sample(20), nil)
+        try opened.write { try $0.updateOutbox(records[1]) }
+        try opened.write { try $0.markAttempt(records[2].message, at: .sample(21)) }
+        (records[2].attemptCount, records[2].attemptedAt) = (2, .sample(21))
+        try opened.write { try $0.postponeOutbox(records[3].message, until: .sample(22)) }
+        records[3].notBefore = .sample(22)
+        #expect(Set(try due(opened, at: 999)) == Set(records[1...3]))
+        #expect(Set(try opened.read { try $0.outbox(of: SubjectID.sample(1)) }) == Set(records[1...]))
+        #expect(try opened.write { try $0.outboxDepth() } == depth(of: records[1...]))
+        // What a process that ended had offered waits for the next one, as it was written.
+        try opened.reopen()
+        #expect(Set(try due(opened, at: 999)) == Set(records[1...]))
+        #expect(try opened.read { try $0.outboxDepth() } == depth(of: records[1...]))
+        #expect(try opened.write { try $0.outboxDepth() } == depth(of: records[1...]))
+        for record in records[1...] { try opened.write { try $0.removeOutbox(record.message) } }
+        #expect(try opened.read { try $0.outboxDepth().rowCount } == 0)
+    }
+
+    private func depth(of rows: some Collection<OutboxRecord>) -> OutboxDepth {
+        OutboxDepth(
+            rowCount: rows.count, securityRowCount: rows.count { $0.category == .security },
+            byteCount: rows.reduce(0) { $0 + Int64($1.headers.count + $1.body.count + $1.facts.count) },
+            rowCountByCaller: Dictionary(rows.map { ($0.request.caller, 1) }, uniquingKeysWith: +))
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `what undid its commit is offered as before`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var record = OutboxRecord.sample(1)
+        try opened.write { try $0.offerOutbox(record) }
+        let changes: [(StepView) throws -> Void] = [
+            { try $0.removeOutbox(.sample(1)) }, { try $0.updateOutbox(record) },
+            { try $0.postponeOutbox(.sample(1), until: .sample(9)) }, { try $0.eraseSubject(record.subject) },
+        ]
+        for change in changes {
+            #expect(
+                try opened.commit([{ try $0.offerOutbox(.sample(2)) }, change, { try $0.cannotBeWritten() }])
+                    .refusedChange == 2)
+            #expect(try opened.write { try $0.outbox(MessageID.sample(2)) } == nil)
+            #expect(try opened.write { try $0.outboxHead(.sample(1)) } != nil)
+            #expect(try due(opened, at: 999).isEmpty)
+            #expect(try opened.write { try $0.outboxDepth() } == depth(of: [record]))
+        }
+        record.notBefore = .sample(7)
+        try opened.write { try $0.updateOutbox(record) }
+        #expect(try due(opened, at: 999) == [record])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a message id can be taken once`(_ kind: StoreUnderTest) throws {
+        let ways: [(StepView, OutboxRecord) throws -> Void] = [
+            { try $0.insertOutbox($1) }, { try $0.offerOutbox($1) },
+        ]
+        for first in ways {
+            for second in ways {
+                let opened = try OpenStore(kind)
+                try opened.write { try first($0, .sample(1)) }
+                let again = try opened.commit([
+                    { try $0.insertOutbox(.sample(2)) }, { try second($0, .sample(1)) },
+                ])
+                #expect(again.refusedChange == 1)
+                #expect(try opened.read { try $0.outboxDepth().rowCount } == 1)
+            }
+        }
     }
 
     @Test(arguments: StoreUnderTest.all)
@@ -215,8 +300,9 @@ import Testing
         let opened = try OpenStore(kind)
         var generator = SeededNumbers(seed: 20_260_302)
         var waiting: [Int: OutboxRecord] = [:]
+        var offered: Set<Int> = []
         for round in 0..<30 {
-            let before = waiting
+            let before = (waiting, offered)
             let fails = round % 7 == 3
             var steps: [(StepView) throws -> Void] = []
             for _ in 0..<20 {
@@ -227,35 +313,39 @@ import Testing
                     tier: Tier.allCases[Int.random(in: 0..<4, using: &generator)],
                     body: [UInt8](repeating: 1, count: Int.random(in: 0..<200, using: &generator)))
                 switch Int.random(in: 0..<10, using: &generator) {
-                case 0..<5 where waiting[number] == nil:
+                case 0..<3 where waiting[number] == nil:
                     steps.append { try $0.insertOutbox(record) }
                     waiting[number] = record
+                case 3..<5 where waiting[number] == nil:
+                    steps.append { try $0.offerOutbox(record) }
+                    waiting[number] = record
+                    offered.insert(number)
                 case 5..<7 where waiting[number] != nil:
                     steps.append { try $0.updateOutbox(record) }
                     waiting[number] = record
+                    offered.remove(number)
                 case 8 where round % 10 == 9:
                     steps.append { try $0.eraseSubject(.sample(number % 5)) }
                     waiting = waiting.filter { $0.key % 5 != number % 5 }
+                    offered = offered.filter { $0 % 5 != number % 5 }
                 default:
                     steps.append { try $0.removeOutbox(.sample(number)) }
                     waiting[number] = nil
+                    offered.remove(number)
                 }
             }
             if fails { steps.append { try $0.cannotBeWritten() } }
             #expect(try opened.commit(steps).refusedChange == (fails ? 20 : nil))
-            if fails { waiting = before }
-            if round % 10 == 5 { try opened.reopen() }
-            let depth = try opened.read { try $0.outboxDepth() }
+            if fails { (waiting, offered) = before }
+            if round % 10 == 5 {
+                try opened.reopen()
+                offered = []
+            }
             let rows = waiting.values
-            #expect(depth.rowCount == rows.count)
-            #expect(depth.securityRowCount == rows.count { $0.category == .security })
+            #expect(try opened.read { try $0.outboxDepth() } == depth(of: rows))
+            #expect(try opened.write { try $0.outboxDepth() } == depth(of: rows))
             #expect(
-                depth.byteCount
-                    == rows.reduce(0) { $0 + Int64($1.headers.count + $1.body.count + $1.facts.count) })
-            #expect(
-                depth.rowCountByCaller
-                    == Dictionary(rows.map { ($0.request.caller, 1) }, uniquingKeysWith: +))
-            #expect(Set(try due(opened, at: 9)) == Set(rows))
+                Set(try due(opened, at: 9)) == Set(waiting.filter { !offered.contains($0.key) }.values))
         }
     }
 }

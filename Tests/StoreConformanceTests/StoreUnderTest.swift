@@ -24,7 +24,10 @@ struct StoreUnderTest: Sendable, CustomTestStringConvertible {
                 indexKey: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))))
         },
         StoreUnderTest(testDescription: "in memory") { place in
-            if let known = memories.withLock({ $0[place] }) { return known }
+            if let known = memories.withLock({ $0[place] }) {
+                known.reopen()
+                return known
+            }
             let made = InMemoryStore()
             memories.withLock { $0[place] = made }
             return made

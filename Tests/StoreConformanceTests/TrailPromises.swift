@@ -29,6 +29,39 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `entries are read from any index on, however many a commit wrote`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        var entries: [StoredEntry] = []
+        for count in [1, 7, 64, 1, 130, 3, 260] {
+            let new = (0..<count).map { number in
+                StoredEntry(
+                    index: UInt64(entries.count + number), time: .sample(Int64(entries.count)),
+                    bytes: [UInt8](repeating: UInt8(number & 0xFF), count: number * 37 % 500))
+            }
+            try opened.write { step in for entry in new { try step.appendEntry(entry) } }
+            entries += new
+        }
+        func expectHeld(from first: Int) throws {
+            try opened.read { (store) throws in
+                for index in stride(from: first, to: entries.count, by: 1) {
+                    #expect(try store.entry(UInt64(index)) == entries[index])
+                    for limit in [0, 1, 2, 70, 999] {
+                        #expect(
+                            try store.entries(from: UInt64(index), limit: limit)
+                                == Array(entries[index...].prefix(limit)))
+                    }
+                }
+                #expect(try store.entry(UInt64(entries.count)) == nil)
+                if first > 0 { #expect(try store.entry(UInt64(first - 1)) == nil) }
+            }
+        }
+        try expectHeld(from: 0)
+        try opened.write { try $0.setPublishedSize(300) }
+        try opened.reopen()
+        try expectHeld(from: 256)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `entries stay until their full bundle is durable elsewhere`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in

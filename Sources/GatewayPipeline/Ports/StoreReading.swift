@@ -33,11 +33,13 @@ package protocol StoreReading: RecordReading {
     /// How many rows of this person wait, counted no further than `limit`.
     func outboxCount(of subject: SubjectID, limit: Int) throws -> Int
     /// Messages of a lane whose time has come, by tier, then fairly over callers, then by age: at most `limit`,
-    /// none of `excluding`. Opens none of them, so that one that is damaged hides no other.
+    /// none of `excluding` and none that is offered (``Change/MessageWrite/offer(_:)``). Opens none of them, so that one
+    /// that is damaged hides no other.
     func dueOutbox(
         at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
     ) throws -> [MessageID]
-    /// When the next row of a lane becomes due, `excluding` left out; `nil` when none waits.
+    /// When the next row of a lane becomes due, those left out that ``dueOutbox(at:limit:lane:excluding:)`` leaves out;
+    /// `nil` when none waits.
     func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant?
     func outboxDepth() throws -> OutboxDepth
     /// Outcomes of a caller's own sends after a cursor, oldest first.
@@ -80,6 +82,7 @@ extension StoreReading {
     ///
     /// - Throws: What stops every look-up; a row that cannot be read is an answer.
     package func answer(_ asks: [Ask], into state: BatchState) throws {
+        if asks.count > 1 { state.reserve(asks) }
         for ask in asks where !state.knows(ask) { try answer(ask, into: state) }
     }
 
@@ -145,6 +148,8 @@ extension StoreReading {
         }
     }
 
+    /// Inlined, because the type of what it gives is looked up each time otherwise.
+    @inline(__always)
     private func outcome<Value>(_ look: () throws -> Value) throws -> BatchState.Known<Value> {
         do {
             return .success(try look())

@@ -1,0 +1,63 @@
+import GateSteps
+import GateVocabulary
+
+/// Consecutive entries of the trail that lie in one row of `entry`:
+///
+///     bytes = (i64 time ‖ leaf[32] ‖ u32 length ‖ entry) …     integers big-endian
+struct EntrySegment {
+    /// A row ends where a multiple of this does, so that none has entries of two bundles of 256, and that one entry is read
+    /// without many others.
+    static let countMax: UInt64 = 64
+    private static let headByteCount = 8 + leafByteCount + 4
+    private static let leafByteCount = 32
+
+    /// Index of the first.
+    private(set) var first: UInt64 = 0
+    private(set) var count: Int64 = 0
+    private(set) var bytes: [UInt8] = []
+    private(set) var newestTime: Instant?
+
+    mutating func append(_ entry: StoredEntry) {
+        precondition(entry.leaf.count == Self.leafByteCount, "a leaf hash has 32 bytes")
+        if count == 0 { first = entry.index }
+        count += 1
+        newestTime = entry.time
+        withUnsafeBytes(of: entry.time.milliseconds.bigEndian) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: entry.leaf)
+        withUnsafeBytes(of: UInt32(entry.bytes.count).bigEndian) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: entry.bytes)
+    }
+
+    mutating func removeAll() {
+        (count, newestTime) = (0, nil)
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// - Throws: `StoreError.damaged` where the bytes are not exactly so many entries.
+    static func entries(_ bytes: [UInt8], from first: UInt64, count: Int) throws -> [StoredEntry] {
+        func damaged() -> StoreError { .damaged(table: "entry", "its bytes are not \(count) entries") }
+        var entries: [StoredEntry] = []
+        var rest = bytes[...]
+        while entries.count < count {
+            guard rest.count >= headByteCount else { throw damaged() }
+            let (milliseconds, byteCount) = rest.withUnsafeBytes {
+                (
+                    Int64(bigEndian: $0.loadUnaligned(as: Int64.self)),
+                    Int(
+                        UInt32(
+                            bigEndian: $0.loadUnaligned(fromByteOffset: headByteCount - 4, as: UInt32.self)))
+                )
+            }
+            let leaf = rest.dropFirst(8).prefix(leafByteCount)
+            rest = rest.dropFirst(headByteCount)
+            guard rest.count >= byteCount, Instant.storable.contains(milliseconds) else { throw damaged() }
+            entries.append(
+                StoredEntry(
+                    index: first + UInt64(entries.count), time: Instant(milliseconds: milliseconds),
+                    bytes: Array(rest.prefix(byteCount)), leaf: Array(leaf)))
+            rest = rest.dropFirst(byteCount)
+        }
+        guard rest.isEmpty else { throw damaged() }
+        return entries
+    }
+}
