@@ -1,5 +1,4 @@
 package import GateVocabulary
-import SealedFormat
 
 /// One thing a step has to know before it can go on.
 package enum Ask: Hashable, Sendable {
@@ -51,7 +50,7 @@ package enum Ask: Hashable, Sendable {
 /// What tells one send of a caller's from another: their id for it, under the index key.
 package struct RequestKey: Hashable, Sendable {
     package var caller: CallerName
-    /// 16 bytes; see ``GateKeys``.
+    /// 16 bytes; see ``IndexKey``.
     package var idHash: [UInt8]
 
     package init(caller: CallerName, idHash: [UInt8]) {

@@ -1,7 +1,4 @@
-import AuditTrail
-import CanonicalJSON
 package import GateVocabulary
-import OpenSSLCrypto
 
 /// Whether the wall clock can be believed, told by the newest entry and by the time since boot.
 ///

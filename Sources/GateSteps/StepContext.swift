@@ -2,9 +2,7 @@ import AuditTrail
 package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
-import PayloadSealing
 package import SendPlanning
-import WireProtocol
 
 /// What a step works with: a view of what is stored, the policy in force, the moment, and nothing else.
 ///

@@ -252,7 +252,7 @@ package final class StepView: RecordReading {
 
     /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
     /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
-    /// ``GateStore/damagedRows``.
+    /// the damaged rows that the store lists.
     package func outbox(of send: SendID) throws -> [OutboxRecord] {
         // A send of this very batch has nothing in the store.
         let isNew = change.sends.contains { $0.id == send } || state.isNew(send)

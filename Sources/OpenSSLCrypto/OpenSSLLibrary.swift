@@ -6,5 +6,8 @@ package enum OpenSSLLibrary {
     ///
     /// By default they are freed by a handler of exit(3), while other threads may still hash and seal: a gateway that has
     /// done all its work would end with a signal (OPENSSL_init_crypto(3), `OPENSSL_INIT_NO_ATEXIT`).
-    package static func outliveExit() { OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) }
+    package static func outliveExit() {
+        let result = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+        precondition(result == 1, "OpenSSL cannot be initialised")
+    }
 }

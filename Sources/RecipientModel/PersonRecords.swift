@@ -1,4 +1,3 @@
-import AuditTrail
 package import GateVocabulary
 package import OpenSSLCrypto
 

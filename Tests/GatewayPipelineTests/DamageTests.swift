@@ -253,6 +253,26 @@ import WireProtocol
         #expect(try await gate.call("auditor", "GET", "/v1/recipients/u_2/decisions").status == 200)
     }
 
+    @Test func `what a message told that cannot be read may be told again, as the trail says`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        func send(_ id: String) async throws -> GatewayHarness.Reply {
+            try await gate.call(
+                "payments", "POST", "/v1/sends",
+                try await gate.example("transfer.sent", id, to: "u_1", as: "payments"))
+        }
+        #expect(try await send("a").status == 202)
+        #expect(try await send("b")["reason"] == "repeated")
+        try tamper(gate, "UPDATE outbox SET sealed = x'00'")
+        // Its 24 hours are over.
+        gate.clock.advance(seconds: 90_000)
+        #expect(try await gate.claim().isEmpty)
+        #expect(try await send("c").status == 202)
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map(\.bytes)
+        let (_, differences) = try EvidenceFoldTests.fold(entries, gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+    }
+
     @Test func `events go on past a send that cannot be read`() async throws {
         let gate = try await gate(sending: ["a", "b"])
         for delivery in try await gate.claim() {

@@ -1,6 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
-package import GateVocabulary
+import GateVocabulary
 import KeyLifecycle
 import RecipientModel
 
@@ -25,17 +25,17 @@ struct DecidedAgain {
 
     /// - Parameter person: As the open transaction sees them now; `nil` once erased.
     init(
-        _ row: OutboxRecord, person: RecipientSnapshot?, batch: StepContext, now: Instant
+        _ row: OutboxRecord, person: RecipientSnapshot?, step: StepContext, now: Instant
     ) throws {
         if row.state != .ready, let person,
-            let draft = try batch.composeAgain(row, person: person, due: max(now, row.notBefore), at: now)
+            let draft = try step.composeAgain(row, person: person, due: max(now, row.notBefore), at: now)
         {
             // Not composed yet, so it may still take any form: a new key or another choice changes which.
             facts = draft.facts
             decision = draft.decision
         } else {
-            facts = try Self.facts(of: row, person: person, batch: batch, now: now)
-            decision = decide(row.request, given: facts, under: batch.policy)
+            facts = try Self.facts(of: row, person: person, step: step, now: now)
+            decision = decide(row.request, given: facts, under: step.policy)
         }
         if !decision.stands(forMessageOf: row.state == .ready ? row.form : nil) {
             verdict = .falls
@@ -49,15 +49,15 @@ struct DecidedAgain {
 
     /// What is composed already keeps its sizes; everything else is as it is now.
     private static func facts(
-        of row: OutboxRecord, person: RecipientSnapshot?, batch: StepContext, now: Instant
+        of row: OutboxRecord, person: RecipientSnapshot?, step: StepContext, now: Instant
     ) throws -> Facts {
         let recorded = try Facts(json: Self.recordedFacts(of: row))
         let common = FactsLoading.Common(
             request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
-            repetition: try batch.view.repetition(of: row.event, to: row.subject, besides: row.send),
+            repetition: try step.view.repetition(of: row.event, to: row.subject, besides: row.send),
             decidedBefore: row.send)
-        let loading = FactsLoading(store: batch.view, policy: batch.policy, now: now)
+        let loading = FactsLoading(store: step.view, policy: step.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)
         var facts: Facts
         if let person, let destination {
@@ -102,16 +102,6 @@ extension Decision {
         case .forward, .digest: form == nil || form == self.form
         case .defer: true
         case .suppress, .reject: false
-        }
-    }
-}
-
-extension RecipientSnapshot {
-    /// The destination of a row that waits; `nil` when it was removed meanwhile.
-    package func destination(tagged tag: Tag, on channel: Channel) -> Destination? {
-        switch channel {
-        case .push: devices.first { $0.tag == tag }.map(Destination.device)
-        case .sms, .email: addresses.first { $0.tag == tag && $0.channel == channel }.map(Destination.address)
         }
     }
 }

@@ -1,4 +1,3 @@
-import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
@@ -149,5 +148,29 @@ extension OutboxRecord {
     /// What authenticates and cannot be used. Without a row: nothing is wrong with the file.
     func damaged(_ what: String) -> StoreError {
         .damaged(table: "outbox", "message \(message): \(what)")
+    }
+}
+
+/// How the hand-over of one message to the next hop ended: an event's name, and the `result` of its entry.
+///
+/// The hop is the company's own delivery layer. That it took a message says nothing about APNs, FCM or a carrier:
+/// `accepted_by_provider` comes from a receipt only, and "delivered" does not exist, because receipts lie (S1).
+package enum HandOver: String, CaseIterable, Sendable, Hashable {
+    /// The hop has it: a 2xx, or a 409 because it had it already.
+    case handedOver = "handed_over"
+    /// The hop will never take it.
+    case refusedByHop = "refused_by_hop"
+    /// Its time was over before the hop took it.
+    case expiredUnsent = "expired_unsent"
+    /// The hop may have it: the connection broke after the request was written, and its time is over.
+    case ambiguous
+
+    var fate: SendFate {
+        switch self {
+        case .handedOver: .handedOver
+        case .refusedByHop: .refusedByHop
+        case .expiredUnsent: .expiredUnsent
+        case .ambiguous: .ambiguous
+        }
     }
 }

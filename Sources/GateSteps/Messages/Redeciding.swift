@@ -18,7 +18,7 @@ extension StepContext {
             try withdraw(row, because: .damaged, at: now)
             return false
         }
-        let again = try DecidedAgain(row, person: person, batch: self, now: now)
+        let again = try DecidedAgain(row, person: person, step: self, now: now)
         var row = row
         switch again.verdict {
         case .stands:

@@ -56,5 +56,4 @@ extension StepContext {
                 type: type.id, mustGoBy: rule.ifUnreachable, within: rule.mustReachWithin,
                 dueAt: now.advanced(bySeconds: Int64(rule.dischargeWithinHours) * 3600)))
     }
-
 }

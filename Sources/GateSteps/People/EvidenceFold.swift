@@ -18,7 +18,7 @@ package struct EvidenceFold {
     /// Oldest first.
     private var forwards: [SubjectID: [ForwardRecord]] = [:]
     private var sends = SendFold()
-    /// Events that were told before are looked over.
+    /// Events that were told before it are ignored.
     private var toldSince = Instant.longAgo
 
     /// The zone data that the gateway resolved local times with.
@@ -45,7 +45,7 @@ package struct EvidenceFold {
             let again = try RedecisionEntry.read(bytes).entry
             sends.apply(again)
             // A send counts once, at its first forward, however many destinations it has.
-            guard again.cause == "due", again.decision.outcome == .forward,
+            guard again.cause == WithdrawalCause.due.rawValue, again.decision.outcome == .forward,
                 forwards[again.subject]?.contains(where: { $0.send == again.send }) != true
             else { return }
             try count(

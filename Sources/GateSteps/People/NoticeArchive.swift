@@ -8,7 +8,7 @@ extension RecordReading {
     /// - Parameter sha256: 64 lower-case hexadecimal digits.
     package func noticeText(_ sha256: String) throws -> String? { try setting(textSetting(sha256)) }
 
-    /// What a notice asks for with exactly this text: as the rule book says now, or as it said when it was in force.
+    /// What a notice asks for with exactly this text: as the bundle says now, or as it said when it was in force.
     package func scope(of notice: Notice.Key, sha256: String, under policy: CompiledPolicy) throws -> Notice
         .Scope?
     {

@@ -2,11 +2,7 @@ import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-import KeyLifecycle
-import OpenSSLCrypto
-import PayloadSealing
 import RecipientModel
-import SealedFormat
 package import WireProtocol
 
 /// Registering people, their devices and addresses.

@@ -98,6 +98,14 @@ package struct RecipientSnapshot {
         case .sms, .email: addresses.first { $0.id == id && $0.channel == channel }.map(Destination.address)
         }
     }
+
+    /// The destination of a row that waits; `nil` when it was removed meanwhile.
+    package func destination(tagged tag: Tag, on channel: Channel) -> Destination? {
+        switch channel {
+        case .push: devices.first { $0.tag == tag }.map(Destination.device)
+        case .sms, .email: addresses.first { $0.tag == tag && $0.channel == channel }.map(Destination.address)
+        }
+    }
 }
 
 /// A person with the whole of their consent ledger, oldest event first: for what adds to it, or shows it.

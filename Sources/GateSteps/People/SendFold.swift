@@ -1,4 +1,3 @@
-import CanonicalJSON
 import GateVocabulary
 import RecipientModel
 import SendPlanning

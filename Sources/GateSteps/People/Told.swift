@@ -80,8 +80,9 @@ extension RecordReading {
         let own = try repetition(of: events[request.channel], to: subject, besides: send)
         guard own == .first else { return own }
         for (channel, event) in events where channel != request.channel {
+            // A send that is not remembered any more told it too long ago to count.
             guard let teller = try told(event, to: subject)?.send, teller != replaced,
-                try self.send(teller)?.type != request.type
+                let type = try self.send(teller)?.type, type != request.type
             else { continue }
             return .alreadySent
         }
@@ -176,10 +177,23 @@ extension StepContext {
         // Another of its messages may wait, also one of this very batch.
         guard try view.outbox(of: row.send).isEmpty else { return false }
         guard try !view.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
-        if let event = row.event, try view.told(event, to: row.subject)?.send == row.send {
+        let event = row.isDamaged ? try eventTold(by: row.send) : row.event
+        if let event, try view.told(event, to: row.subject)?.send == row.send {
             try view.removeTold(event, to: row.subject)
         }
         return true
+    }
+
+    /// What a send told, by its entry: for a message whose own record of it cannot be read. `nil` where the entry cannot be
+    /// read either.
+    private func eventTold(by id: SendID) throws -> Tag? {
+        do {
+            guard let send = try view.send(id), send.entryIndex < view.firstIndex else { return nil }
+            let request = try send.entry(in: view.entry(send.entryIndex)).request
+            return request.eventTags[request.channel]
+        } catch let error as StoreError where error.damage != nil {
+            return nil
+        }
     }
 
     /// The alarm for a mandatory notice that reached nobody; nothing for any other type.

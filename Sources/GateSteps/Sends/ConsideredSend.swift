@@ -3,7 +3,7 @@ import GateVocabulary
 import RecipientModel
 package import SendPlanning
 
-/// What a decision is made in: one snapshot of the store, the rule book in force, and the time.
+/// What a decision is made in: one snapshot of the store, the policy in force, and the time.
 package struct DecidingContext {
     let store: any RecordReading
     let policy: CompiledPolicy

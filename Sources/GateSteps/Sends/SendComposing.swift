@@ -1,7 +1,6 @@
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-import KeyLifecycle
 import PayloadSealing
 package import RecipientModel
 import SealedFormat
@@ -10,7 +9,7 @@ import WireProtocol
 
 /// Facts, payload and decision for one send at each of its destinations.
 ///
-/// Used when a send comes in, when a deferred one becomes due, and when one is only to be explained.
+/// Used when a send comes in, when a deferred one becomes due, and for a summary.
 struct SendComposer {
     let loading: FactsLoading
     let policy: CompiledPolicy
@@ -149,11 +148,6 @@ extension StepContext {
         guard let message = draft.message, let destination = draft.destination,
             let type = policy.type(draft.material.request.type)
         else { return false }
-        if waiting == nil, draft.material.request.caller != .gateway {
-            try requireOutboxRoom(
-                for: draft.material.request.caller, to: person.subject.id,
-                isSecurity: type.category == .security)
-        }
         var row = OutboxRecord(
             message: message, send: draft.material.send, subject: person.subject.id,
             destination: destination.tag, request: draft.material.request, category: type.category,
@@ -267,7 +261,7 @@ extension StepContext {
     }
 
     /// The last share of the outbox is open to the security category only.
-    private func requireOutboxRoom(
+    func requireOutboxRoom(
         for caller: CallerName, to subject: SubjectID, isSecurity: Bool
     ) throws {
         let depth = try view.outboxDepth()

@@ -1,4 +1,3 @@
-import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
@@ -52,7 +51,7 @@ package struct SendStep: Sendable {
             return .decidedBefore(earlier)
         }
         try step.requireRoom(isSecurity: isSecurity)
-        return .decided(try decide(in: step).answer)
+        return .decided(try decide(in: step, requiringRoom: true).answer)
     }
 
     /// What was decided, and everything that follows from it.
@@ -61,9 +60,11 @@ package struct SendStep: Sendable {
         package let answer: Citing<SendAnswer>
     }
 
-    /// Decides and does what the decision says: the whole step of a send that is neither a repeat nor kept out. To
-    /// explain a send is to run this and to drop its change.
-    package func decide(in step: StepContext) throws -> Decided {
+    /// Decides and does what the decision says: the whole step of a send that is no repeat. To explain a send is to run this
+    /// and to drop its change.
+    ///
+    /// - Parameter requiringRoom: Whether there has to be room for what it leads to.
+    package func decide(in step: StepContext, requiringRoom: Bool) throws -> Decided {
         let now = try step.now()
         let policy = step.policy
         try step.requireForwards(to: request.user, for: attested, at: now)
@@ -109,7 +110,9 @@ package struct SendStep: Sendable {
             try step.raiseUnreached(
                 type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
         }
-        if let person { try release(drafts, of: person, entry: entry, in: step, at: now) }
+        if let person {
+            try release(drafts, of: person, entry: entry, requiringRoom: requiringRoom, in: step, at: now)
+        }
         let violations = considered.verdict.answered
         let hint = entry.overall.reason == .typeDisabled ? type?.disabledHint : nil
         return Decided(considered: considered) { places in
@@ -183,11 +186,18 @@ package struct SendStep: Sendable {
 
     /// Puts what may go into the outbox and counts it once, however many devices it goes to.
     private func release(
-        _ drafts: [DeliveryDraft], of person: RecipientSnapshot, entry: SendEntry, in step: StepContext,
-        at now: Instant
+        _ drafts: [DeliveryDraft], of person: RecipientSnapshot, entry: SendEntry, requiringRoom: Bool,
+        in step: StepContext, at now: Instant
     ) throws {
-        for draft in drafts { try step.enqueue(draft, of: person, at: now) }
-        if entry.overall.outcome == .forward, let category = step.policy.type(request.type)?.category {
+        guard let category = step.policy.type(request.type)?.category else { return }
+        for draft in drafts where draft.message != nil {
+            if requiringRoom {
+                try step.requireOutboxRoom(
+                    for: attested.caller, to: person.subject.id, isSecurity: category == .security)
+            }
+            try step.enqueue(draft, of: person, at: now)
+        }
+        if entry.overall.outcome == .forward {
             try step.view.countForward(
                 of: person.subject.id, type: request.type, category: category, at: now, send: entry.send)
         }

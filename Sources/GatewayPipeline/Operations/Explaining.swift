@@ -76,15 +76,14 @@ extension GatewayReading {
         let reading = surroundings.clock.reading()
         let state = BatchState()
         state.begin(at: try store.trailTail())
-        // Whether there is room for it now is no part of what is decided.
-        state.begin(with: .empty)
         let identifiers = IdentifierSupply(surroundings.identifiers)
+        // Enough for a send to as many destinations as a person may have.
+        try identifiers.draw()
         let decided = try store.step(over: state) {
-            try identifiers.draw()
             let context = StepContext(
                 state, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
                 settings: surroundings.settings, identifiers: IdentifierPool(identifiers.unused))
-            return try step.decide(in: context)
+            return try step.decide(in: context, requiringRoom: false)
         }
         let deliveries = decided.considered.drafts.map { draft in
             ExplainAnswer.Delivery(

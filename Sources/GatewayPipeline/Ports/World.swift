@@ -9,5 +9,5 @@ package protocol Clock: Sendable {
     func reading() -> ClockReading
 }
 
-/// The same for many threads.
+/// Where every thread gets new ids from.
 package protocol IdentifierSource: IdentifierDrawing, Sendable {}
