@@ -26,7 +26,7 @@ extension RecordReading {
     /// Forwards to this person since a moment, this type and this category counted apart.
     ///
     /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
-    func forwardCounts(
+    package func forwardCounts(
         of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
         categorySince: Instant?, besides: SendID?
     ) throws -> (type: Int, category: Int) {

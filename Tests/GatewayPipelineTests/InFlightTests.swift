@@ -112,6 +112,21 @@ import Testing
         #expect(left.count == 1 && left.first?.token.hasPrefix("token-of-u_2") == true)
     }
 
+    @Test func `what the hop may have of an erased person is not said to be unsent`() async throws {
+        let gate = try await gate()
+        for id in ["a", "b"] { #expect(try await gate.remit(id).status == 202) }
+        let taken = try #require(try await gate.gateway.claim(lane: .general, limit: 1).first)
+        #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        let (gone, unsent) = (try gate.entries("delivery"), try gate.entries("unsent"))
+        #expect(gone.count == 1 && gone.first?["result"] == "ambiguous")
+        #expect(gone.first?["message_id"] == .string(taken.message.uuidText))
+        #expect(unsent.count == 1 && unsent.first?["cause"] == "erased")
+        #expect(unsent.first?["message_id"] != .string(taken.message.uuidText))
+        // The hop's word comes too late to be anybody's.
+        try await gate.gateway.report(taken.message, .accepted(status: 202), retryAt: nil)
+        #expect(try gate.entries("delivery").count == 1)
+    }
+
     @Test func `what the relay has taken is gone, and a withdrawal is known at its next try`() async throws {
         let gate = try await gate()
         let promo = try await gate.promo("p", to: "u_1")

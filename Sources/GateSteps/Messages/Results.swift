@@ -91,7 +91,7 @@ extension StepContext {
         if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
     }
 
-    /// Takes out a message at its turn. What may have been handed over is not said to be withdrawn.
+    /// Takes out a message for good. What may have been handed over is not said to be withdrawn.
     func giveUp(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
         if row.attemptedAt == nil {
             try withdraw(row, because: cause, at: now)

@@ -38,7 +38,7 @@ extension StepContext {
         guard let subject = try view.subject(of: user), try isRegistered(subject.id) else {
             throw StepRefusal(.notFound, detail: "nobody of this name is registered")
         }
-        for row in try view.outbox(of: subject.id) { try withdraw(row, because: .erased, at: now) }
+        for row in try view.outbox(of: subject.id) { try giveUp(callBack(row), because: .erased, at: now) }
         try view.eraseSubject(subject.id)
         let trail = try record(
             .erasure, at: now,

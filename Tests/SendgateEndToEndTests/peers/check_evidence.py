@@ -429,9 +429,12 @@ class Check:
         for message in self.messages.values():
             there = message.id in accepted
             what = f"the message {message.id} of entry {message.entry}"
-            if message.ending == "erased":
-                late = latest.get(message.id, 0) - self.people[message.subject].erased_at
-                self.expect(late <= UNDER_WAY, "withdrawn", f"{what} was erased, and came {late} ms later")
+            if message.ending == "ambiguous":
+                # It was with the delivery layer, which has it or not; of who was erased meanwhile nothing comes after that.
+                person = self.people[message.subject]
+                if person.erased is not None:
+                    late = latest.get(message.id, 0) - person.erased_at
+                    self.expect(late <= UNDER_WAY, "withdrawn", f"{what} was erased, and came {late} ms later")
             elif message.ending == "handed_over":
                 self.expect(there, "arrival", f"{what} was recorded as handed over and never arrived")
             elif message.ending:
