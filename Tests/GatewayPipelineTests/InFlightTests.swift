@@ -127,6 +127,22 @@ import Testing
         #expect(try gate.entries("delivery").count == 1)
     }
 
+    @Test func `what is offered once more after a try in doubt goes no more to an erased person`()
+        async throws
+    {
+        let gate = try await gate()
+        for id in ["a", "b"] { #expect(try await gate.remit(id).status == 202) }
+        for delivery in try await gate.claim() {
+            try await gate.gateway.report(
+                delivery.message, .ambiguous("no answer"), retryAt: gate.clock.now())
+        }
+        // The other one is offered.
+        #expect(try await gate.gateway.claim(lane: .general, limit: 1).count == 1)
+        #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        #expect(try await gate.claim().isEmpty)
+        #expect(try gate.entries("delivery").map { $0["result"] } == ["ambiguous", "ambiguous"])
+    }
+
     @Test func `what the relay has taken is gone, and a withdrawal is known at its next try`() async throws {
         let gate = try await gate()
         let promo = try await gate.promo("p", to: "u_1")

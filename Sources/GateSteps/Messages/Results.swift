@@ -96,6 +96,8 @@ extension StepContext {
         if row.attemptedAt == nil {
             try withdraw(row, because: cause, at: now)
         } else {
+            // What is offered once more, after a try in doubt, does not go again.
+            _ = try view.recall(row.message)
             try end(row, as: .ambiguous, at: now)
         }
     }
