@@ -69,7 +69,7 @@ package final class BatchState {
 
     package init() {}
 
-    /// Makes room for what a batch begins with, so that no table is laid out anew while it fills.
+    /// Reserves capacity for what a batch asks for at its start, so that no dictionary is rehashed while it fills.
     package func reserve(_ asks: [Ask]) {
         var (people, sends, heads) = (0, 0, 0)
         for ask in asks {
@@ -302,6 +302,25 @@ extension BatchState {
         case .challenge(let order): challenges.index(forKey: order) != nil
         case .headroom: headroom != nil
         case .identifiers: false
+        }
+    }
+}
+
+extension BatchState {
+    /// Runs a step until everything that it looks at is loaded.
+    ///
+    /// - Parameter load: Answers what it can of what a step asks for.
+    /// - Throws: What `body` or `load` does; ``MissingFacts`` for what `load` cannot answer.
+    package func run<Result>(
+        loading load: ([Ask]) throws -> Void, _ body: () throws -> Result
+    ) throws -> Result {
+        while true {
+            do {
+                return try body()
+            } catch let missing as MissingFacts {
+                try load(missing.asks)
+                guard missing.asks.allSatisfy(knows) else { throw missing }
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// 503: this one send could not be sealed.
     case sealingFailed(String)
 
-    /// What an error that stopped an operation, or a look, means for whoever asked.
+    /// The failure that a caller is told of for an error of a store or a step.
     package init(_ error: any Error) {
         switch error {
         case let failure as EngineFailure: self = failure

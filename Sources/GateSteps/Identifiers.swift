@@ -2,7 +2,7 @@ package import GateVocabulary
 
 /// Where new ids come from.
 package protocol IdentifierDrawing {
-    /// Sixteen bytes nobody can guess. Throws when the system's random source fails.
+    /// Sixteen bytes of a cryptographic random source. Throws when the source fails.
     func randomBytes16() throws -> (high: UInt64, low: UInt64)
 }
 

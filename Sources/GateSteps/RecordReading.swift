@@ -14,7 +14,7 @@ package protocol RecordReading {
     func send(_ id: SendID) throws -> SendRecord?
     /// The newest forwards to this person since a moment, newest first, at most `limit`.
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
-    /// Who told this person of an event, if somebody did; see ``ToldRecord``.
+    /// The record of an event that was told to this person, or acknowledged; `nil` where there is none.
     func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord?
     /// How a duty to tell this person stands, if one is on record; see ``DutyRecord``.
     func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord?

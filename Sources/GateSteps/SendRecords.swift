@@ -230,7 +230,7 @@ package struct EventRecord: Hashable, Sendable {
 }
 
 extension SendRecord {
-    /// What the owner called a device or address when it was sent to; its tag when nobody knows any more.
+    /// The name that a destination had when the message was sent; its tag where the name was forgotten.
     package func name(of destination: Tag) -> String {
         destinationNames[destination] ?? destination.hexadecimal
     }

@@ -101,7 +101,7 @@ extension StepContext {
     /// The same for one that a damaged row stops: only a person can mend that, and has been told of the row.
     private static let quarantineSeconds: Int64 = 3600
 
-    /// Lets a message wait a while, with an alarm: somebody has to look at why.
+    /// Moves the next try of a message, and raises an alarm with the reason.
     package func putOff(
         _ message: MessageID, in lane: DeliveryLane, because error: any Error, at now: Instant
     ) throws {

@@ -31,7 +31,7 @@ struct SendFold {
             caller: entry.caller, subject: subject, type: entry.attested.type, channel: entry.request.channel,
             receivedAt: time, entryIndex: index, fallback: entry.deliveries[0].facts.fallback ?? .mismatch,
             event: event)
-        // Of what may be told again nobody asks what became of it.
+        // The end of a message matters only for an event that is told once.
         for delivery in entry.deliveries where event != nil {
             guard let message = delivery.message else { continue }
             sent.messages[message] = .some(Self.form(delivery.decision))
@@ -83,6 +83,6 @@ struct SendFold {
         told[subject, default: [:]][event] = ToldRecord(event: event, send: nil, at: time)
     }
 
-    /// Sends stay: they are a pseudonym's that nobody has any more.
+    /// Removes the events of an erased person. Their sends stay: no later entry has this pseudonym.
     mutating func forget(_ subject: SubjectID) { told[subject] = nil }
 }

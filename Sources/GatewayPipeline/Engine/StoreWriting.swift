@@ -30,15 +30,9 @@ extension GateStore {
     package func step<Result>(
         _ body: (StepView) throws -> Result, over state: BatchState
     ) throws -> (view: StepView, result: Result) {
-        while true {
+        try state.run(loading: { try load($0, into: state) }) {
             let view = StepView(state)
-            do {
-                return (view, try body(view))
-            } catch let missing as MissingFacts {
-                try load(missing.asks, into: state)
-                // What only an engine answers is not asked of a store.
-                guard missing.asks.allSatisfy(state.knows) else { throw missing }
-            }
+            return (view, try body(view))
         }
     }
 }

@@ -79,7 +79,7 @@ extension GatewayReading {
         let identifiers = IdentifierSupply(surroundings.identifiers)
         // Enough for a send to as many destinations as a person may have.
         try identifiers.draw()
-        let decided = try store.step(over: state) {
+        let decided = try state.run(loading: { try store.answer($0, into: state) }) {
             let context = StepContext(
                 state, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
                 settings: surroundings.settings, identifiers: IdentifierPool(identifiers.unused))

@@ -63,20 +63,6 @@ package protocol StoreReading: RecordReading {
 }
 
 extension StoreReading {
-    /// Runs a step until everything that it looks at is loaded.
-    ///
-    /// - Throws: What `body` does; ``MissingFacts`` for what only an engine answers.
-    func step<Result>(over state: BatchState, _ body: () throws -> Result) throws -> Result {
-        while true {
-            do {
-                return try body()
-            } catch let missing as MissingFacts {
-                try answer(missing.asks, into: state)
-                guard missing.asks.allSatisfy(state.knows) else { throw missing }
-            }
-        }
-    }
-
     /// Answers what can be answered by looking things up, one by one. What is known already, as loaded or as changed,
     /// stays.
     ///
