@@ -66,7 +66,7 @@ package struct CanonicalWriter: ~Copyable {
         let place = start + count
         place[0] = UInt8(ascii: "\"")
         // A static string's bytes live as long as the program, and its count is theirs.
-        (place + 1).initialize(from: key.utf8Start, count: byteCount)
+        Self.copy(key.utf8Start, to: place + 1, count: byteCount)
         place[byteCount + 1] = UInt8(ascii: "\"")
         place[byteCount + 2] = UInt8(ascii: ":")
         count += byteCount + 3
@@ -159,14 +159,16 @@ package struct CanonicalWriter: ~Copyable {
         var bound: UInt64 = 10
         while value.magnitude >= bound {
             digitCount += 1
-            bound *= 10
+            bound &*= 10
         }
-        var rest = value.magnitude
-        for position in stride(from: count + digitCount - 1, through: count, by: -1) {
-            start[position] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-            rest /= 10
-        }
+        var place = start + count + digitCount
         count += digitCount
+        var rest = value.magnitude
+        repeat {
+            place -= 1
+            place.pointee = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
     }
 
     /// A whole value, its texts escaped and its members in the order they have.
@@ -216,19 +218,15 @@ package struct CanonicalWriter: ~Copyable {
     /// Where the next character stands that needs an escape; the end where none does.
     private static func firstEscape(in utf8: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         var offset = start
-        // Eight bytes at once. The highest bit of a byte of `marks` is set where the byte is below 0x20, a quotation mark or a
-        // backslash, and perhaps in bytes after the first such one; which of them it is the loop below finds.
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let words = UnsafeRawBufferPointer(utf8)
-        while offset + 8 <= utf8.count {
-            let word = words.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-            let quotation = word ^ (ones * 0x22)
-            let backslash = word ^ (ones * 0x5C)
-            let marks =
-                (word &- ones * 0x20) & ~word | (quotation &- ones) & ~quotation
-                | (backslash &- ones) & ~backslash
-            if marks & (ones << 7) != 0 { break }
-            offset += 8
+        while offset + 8 <= utf8.count, !needsEscape(CodeUnits.word(utf8, offset)) { offset += 8 }
+        if offset + 8 > utf8.count {
+            // The last eight once more, or blanks before what is shorter.
+            let count = utf8.count
+            let last =
+                count >= 8
+                ? CodeUnits.word(utf8, count - 8)
+                : count == 0 ? 0 : CodeUnits.rest(utf8, from: 0) | (blanks << UInt64(8 * count))
+            if offset == count || !needsEscape(last) { return count }
         }
         while offset < utf8.count {
             let byte = utf8[offset]
@@ -236,6 +234,20 @@ package struct CanonicalWriter: ~Copyable {
             offset += 1
         }
         return offset
+    }
+
+    private static var blanks: UInt64 { 0x2020_2020_2020_2020 }
+
+    /// Whether one of eight bytes is below 0x20, a quotation mark or a backslash.
+    @inline(__always)
+    private static func needsEscape(_ word: UInt64) -> Bool {
+        // The highest bit of a byte is set where it is one of these, and perhaps in bytes after the first such one.
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let quotation = word ^ (ones &* 0x22)
+        let backslash = word ^ (ones &* 0x5C)
+        let marks =
+            (word &- blanks) & ~word | (quotation &- ones) & ~quotation | (backslash &- ones) & ~backslash
+        return marks & (ones << 7) != 0
     }
 
     private mutating func escape(_ byte: UInt8) {
@@ -297,8 +309,33 @@ package struct CanonicalWriter: ~Copyable {
     mutating func raw(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard let first = bytes.baseAddress else { return }
         reserve(bytes.count)
-        (start + count).initialize(from: first, count: bytes.count)
+        Self.copy(first, to: start + count, count: bytes.count)
         count += bytes.count
+    }
+
+    /// Copies bytes that do not overlap. Most are a key or a word, which two moves take rather than a call.
+    @inlinable
+    @inline(__always)
+    static func copy(_ bytes: UnsafePointer<UInt8>, to place: UnsafeMutablePointer<UInt8>, count: Int) {
+        let (from, to) = (UnsafeRawPointer(bytes), UnsafeMutableRawPointer(place))
+        switch count {
+        case 8...16:
+            // The second move begins so that it ends with the last byte.
+            let (first, last) = (
+                from.loadUnaligned(as: UInt64.self),
+                from.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+            )
+            to.storeBytes(of: first, as: UInt64.self)
+            to.storeBytes(of: last, toByteOffset: count - 8, as: UInt64.self)
+        case 4...7:
+            let (first, last) = (
+                from.loadUnaligned(as: UInt32.self),
+                from.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
+            )
+            to.storeBytes(of: first, as: UInt32.self)
+            to.storeBytes(of: last, toByteOffset: count - 4, as: UInt32.self)
+        default: place.initialize(from: bytes, count: count)
+        }
     }
 
     /// A byte of JSON, as it is.

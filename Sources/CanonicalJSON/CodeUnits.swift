@@ -26,7 +26,7 @@ package enum CodeUnits {
 
     /// Eight bytes as one number, in the machine's own order.
     ///
-    /// - Parameter offset: A multiple of eight, at least eight before the end.
+    /// - Parameter offset: At least eight before the end.
     @inlinable
     @inline(__always)
     package static func word(_ bytes: UnsafeBufferPointer<UInt8>, _ offset: Int) -> UInt64 {

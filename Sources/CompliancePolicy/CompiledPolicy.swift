@@ -14,6 +14,8 @@ package final class CompiledPolicy: Sendable {
     /// Verified signatures under the bundle, in the order of roles; empty for a bundle that nobody had to sign.
     package let approvals: [Approval]
 
+    private let categories:
+        (transactional: CategoryRule, security: CategoryRule, social: CategoryRule, marketing: CategoryRule)
     private let typeNames: NameTable
     /// Every type, by id.
     package let types: [NotificationType]
@@ -34,6 +36,8 @@ package final class CompiledPolicy: Sendable {
         self.bundle = bundle
         self.approvals = approvals
         digest = bundle.digest
+        func rule(_ category: GateVocabulary.Category) -> CategoryRule { bundle.categories[category]! }
+        categories = (rule(.transactional), rule(.security), rule(.social), rule(.marketing))
         let types = bundle.types.values.sorted { $0.id < $1.id }
         self.types = types
         typeNames = NameTable(types.map(\.id.text))
@@ -200,7 +204,17 @@ package final class CompiledPolicy: Sendable {
     package func grants(of name: CallerName) -> GrantSet { bundle.callers[name]?.grants ?? [] }
 
     package func category(_ category: GateVocabulary.Category) -> CategoryRule {
-        bundle.categories[category]!
+        switch category {
+        case .transactional: categories.transactional
+        case .security: categories.security
+        case .social: categories.social
+        case .marketing: categories.marketing
+        }
+    }
+
+    /// Whether what is sent in the category carries a way to mute it with one tap.
+    package func hasUnsubscribeLink(_ category: GateVocabulary.Category) -> Bool {
+        self.category(category).hasUnsubscribeLink
     }
 
     package func channel(_ channel: Channel) -> ChannelRule { bundle.channels.rules[channel] }

@@ -5,67 +5,69 @@ package import RecipientModel
 ///
 /// Filled by the store with what steps ask for, and changed by ``apply(_:)`` with what they did. A row
 /// that cannot be read is kept as the error that it is, for the step that looks at it; it stops nobody else. Confined to
-/// the thread of its batch.
+/// the thread of its batch, and no accessor calls out while it has one of the properties, so that the check of every access
+/// for another one at the same time would find nothing.
 package final class BatchState {
     package typealias Known<Value> = Result<Value, StoreError>
 
     /// The end of the trail when the batch began; `nil` before anything was loaded.
-    package var tail: TrailTail?
+    @exclusivity(unchecked) package var tail: TrailTail?
 
     // As stored, or as changed.
-    package var users: [UserID: Known<Subject?>] = [:]
-    package var subjects: [SubjectID: Known<Subject?>] = [:]
-    package var states: [SubjectID: Known<RecipientState?>] = [:]
-    package var requests: [RequestKey: Known<SendRecord?>] = [:]
-    package var sends: [SendID: Known<SendRecord?>] = [:]
-    package var told: [EventKey: Known<ToldRecord?>] = [:]
-    package var duties: [EventKey: Known<DutyRecord?>] = [:]
-    package var settings: [String: Known<String?>] = [:]
-    package var messages: [MessageID: Known<OutboxRecord?>] = [:]
-    package var messageHeads: [MessageID: Known<OutboxRecord?>] = [:]
+    @exclusivity(unchecked) package var users: [UserID: Known<Subject?>] = [:]
+    @exclusivity(unchecked) package var subjects: [SubjectID: Known<Subject?>] = [:]
+    @exclusivity(unchecked) package var states: [SubjectID: Known<RecipientState?>] = [:]
+    @exclusivity(unchecked) package var requests: [RequestKey: Known<SendRecord?>] = [:]
+    @exclusivity(unchecked) package var sends: [SendID: Known<SendRecord?>] = [:]
+    @exclusivity(unchecked) package var told: [EventKey: Known<ToldRecord?>] = [:]
+    @exclusivity(unchecked) package var duties: [EventKey: Known<DutyRecord?>] = [:]
+    @exclusivity(unchecked) package var settings: [String: Known<String?>] = [:]
+    @exclusivity(unchecked) package var messages: [MessageID: Known<OutboxRecord?>] = [:]
+    @exclusivity(unchecked) package var messageHeads: [MessageID: Known<OutboxRecord?>] = [:]
 
     // As stored; what the batch has added is beside it.
-    package var tokens: [String: Known<SubjectID?>] = [:]
-    package var keys: [KeyID: Known<SubjectID?>] = [:]
-    package var consents: [SubjectID: Known<[ConsentEvent]>] = [:]
-    package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
-    package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
-    package var messagesOfPerson: [SubjectID: Known<[MessageID]>] = [:]
-    package var messageCounts: [SubjectID: Known<Int>] = [:]
-    package var eventsOfSend: [SendID: Known<[EventRecord]>] = [:]
-    package var depth: OutboxDepth?
+    @exclusivity(unchecked) package var tokens: [String: Known<SubjectID?>] = [:]
+    @exclusivity(unchecked) package var keys: [KeyID: Known<SubjectID?>] = [:]
+    @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentEvent]>] = [:]
+    @exclusivity(unchecked) package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
+    @exclusivity(unchecked) package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
+    @exclusivity(unchecked) package var messagesOfPerson: [SubjectID: Known<[MessageID]>] = [:]
+    @exclusivity(unchecked) package var messageCounts: [SubjectID: Known<Int>] = [:]
+    @exclusivity(unchecked) package var eventsOfSend: [SendID: Known<[EventRecord]>] = [:]
+    @exclusivity(unchecked) package var depth: OutboxDepth?
 
     // What the engine answered.
-    package var recalls: [MessageID: Bool] = [:]
-    package var newSubjects: [UserID: Subject] = [:]
-    package var challenges: [ChallengeOrder: SealedChallenge] = [:]
-    package var publishedEntries: [UInt64: Known<[UInt8]>] = [:]
-    package var headroom: Headroom?
+    @exclusivity(unchecked) package var recalls: [MessageID: Bool] = [:]
+    @exclusivity(unchecked) package var newSubjects: [UserID: Subject] = [:]
+    @exclusivity(unchecked) package var challenges: [ChallengeOrder: SealedChallenge] = [:]
+    @exclusivity(unchecked) package var publishedEntries: [UInt64: Known<[UInt8]>] = [:]
+    @exclusivity(unchecked) package var headroom: Headroom?
 
     // What the batch has added.
-    private(set) var addedTokens: [String: SubjectID] = [:]
-    private(set) var addedKeys: [KeyID: SubjectID] = [:]
-    private(set) var addedConsents: [SubjectID: [ConsentEvent]] = [:]
-    private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
-    private(set) var addedMessagesOfSend: [SendID: [MessageID]] = [:]
-    private(set) var addedMessagesOfPerson: [SubjectID: [MessageID]] = [:]
-    private(set) var addedEvents: [SendID: [EventRecord]] = [:]
-    private(set) var addedDepth = OutboxDepth.empty
-    package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
-    private(set) var erased: Set<SubjectID> = []
-    private(set) var entryCount: UInt64 = 0
-    package private(set) var newestTime: Instant?
-    package private(set) var newestClock: ClockReading?
-    private(set) var publishedSize: UInt64 = 0
+    @exclusivity(unchecked) private(set) var addedTokens: [String: SubjectID] = [:]
+    @exclusivity(unchecked) private(set) var addedKeys: [KeyID: SubjectID] = [:]
+    @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentEvent]] = [:]
+    @exclusivity(unchecked) private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
+    /// Few ask for them, so they are looked along.
+    @exclusivity(unchecked) private(set) var addedMessages:
+        [(message: MessageID, send: SendID, subject: SubjectID)] = []
+    @exclusivity(unchecked) private(set) var addedEvents: [SendID: [EventRecord]] = [:]
+    @exclusivity(unchecked) private(set) var addedDepth = OutboxDepth.empty
+    @exclusivity(unchecked) package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
+    @exclusivity(unchecked) private(set) var erased: Set<SubjectID> = []
+    @exclusivity(unchecked) private(set) var entryCount: UInt64 = 0
+    @exclusivity(unchecked) package private(set) var newestTime: Instant?
+    @exclusivity(unchecked) package private(set) var newestClock: ClockReading?
+    @exclusivity(unchecked) private(set) var publishedSize: UInt64 = 0
     /// Messages of this batch that go to the relay from memory once it is durable.
-    package private(set) var offers: [MessageOffer] = []
+    @exclusivity(unchecked) package private(set) var offers: [MessageOffer] = []
     /// Messages that a step took back.
-    package private(set) var recalled: Set<MessageID> = []
-    private var newSends: Set<SendID> = []
+    @exclusivity(unchecked) package private(set) var recalled: Set<MessageID> = []
+    @exclusivity(unchecked) private var offeredCounts: [DeliveryLane: Int] = [:]
     /// At or before the time of the next row to claim in each lane; a lane that is missing has none.
-    package var due: [DeliveryLane: Instant] = [:]
-    /// How many more messages of each lane may be offered.
-    package var offerRoom: [DeliveryLane: Int] = [:]
+    @exclusivity(unchecked) package var due: [DeliveryLane: Instant] = [:]
+    /// How many messages of each lane might be offered when the batch began.
+    @exclusivity(unchecked) package var offerRoom: [DeliveryLane: Int] = [:]
 
     package init() {}
 
@@ -87,8 +89,7 @@ package final class BatchState {
         self.sends.reserveCapacity(sends)
         messages.reserveCapacity(sends + heads)
         messageHeads.reserveCapacity(heads)
-        addedMessagesOfSend.reserveCapacity(sends)
-        addedMessagesOfPerson.reserveCapacity(sends)
+        addedMessages.reserveCapacity(sends)
         addedForwards.reserveCapacity(sends)
     }
 
@@ -118,7 +119,6 @@ package final class BatchState {
         }
         for event in change.consents { addedConsents[event.subject, default: []].append(event) }
         for send in change.sends {
-            newSends.insert(send.id)
             sends[send.id] = .success(send)
             requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(send)
         }
@@ -137,14 +137,26 @@ package final class BatchState {
         }
         if !change.effects.recalled.isEmpty {
             recalled.formUnion(change.effects.recalled)
+            for offer in offers where change.effects.recalled.contains(offer.delivery.message) {
+                offeredCounts[offer.lane, default: 0] -= 1
+            }
             offers.removeAll { change.effects.recalled.contains($0.delivery.message) }
         }
+        for offer in change.effects.offers { offeredCounts[offer.lane, default: 0] += 1 }
         offers += change.effects.offers
         for (lane, moment) in change.effects.due { due[lane] = min(due[lane] ?? moment, moment) }
     }
 
     /// Whether a send is of this very batch, so that nothing of it is in the store.
-    func isNew(_ send: SendID) -> Bool { newSends.contains(send) }
+    func isNew(_ send: SendID) -> Bool {
+        guard let tail, case .success(let record?) = sends[send] else { return false }
+        return record.entryIndex >= tail.entryCount
+    }
+
+    /// How many more messages of a lane may be offered.
+    func offerRoomLeft(in lane: DeliveryLane) -> Int {
+        offerRoom[lane, default: 0] - offeredCounts[lane, default: 0]
+    }
 
     /// Puts the bodies into offers whose envelopes have come.
     package func fill(_ bodies: [MessageID: [UInt8]]) {
@@ -169,8 +181,7 @@ package final class BatchState {
         switch write {
         case .insert(let record), .offer(let record):
             messages[record.message] = .success(record)
-            addedMessagesOfSend[record.send, default: []].append(record.message)
-            addedMessagesOfPerson[record.subject, default: []].append(record.message)
+            addedMessages.append((record.message, record.send, record.subject))
             addedDepth.count(record)
         case .update(let record): messages[record.message] = .success(record)
         case .attempt(let message, let moment):

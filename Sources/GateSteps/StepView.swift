@@ -7,9 +7,10 @@ package import RecipientModel
 /// throws ``MissingFacts``: a step reaches nothing but through here, and knows nothing of where it comes from.
 package final class StepView: RecordReading {
     let state: BatchState
-    package private(set) var change = Change()
+    // No accessor calls out while it has one of these, but for ``affect(_:)``, whose closures change effects alone.
+    @exclusivity(unchecked) package private(set) var change = Change()
     /// Which message each of ``Change/messages`` is about: a group of results looks along them for each.
-    private var written: [MessageID] = []
+    @exclusivity(unchecked) private var written: [MessageID] = []
 
     package init(_ state: BatchState) { self.state = state }
 
@@ -257,15 +258,15 @@ package final class StepView: RecordReading {
         // A send of this very batch has nothing in the store.
         let isNew = change.sends.contains { $0.id == send } || state.isNew(send)
         let stored = isNew ? [] : try known(state.messagesOfSend[send], .messagesOfSend(send))
-        return try outbox(stored + state.addedMessagesOfSend[send, default: []]) { $0.send == send }
+        let added = state.addedMessages.lazy.filter { $0.send == send }.map(\.message)
+        return try outbox(stored + added) { $0.send == send }
     }
 
     /// Rows of this person that wait.
     package func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
         let stored = try known(state.messagesOfPerson[subject], .messagesOfPerson(subject))
-        return try outbox(stored + state.addedMessagesOfPerson[subject, default: []]) {
-            $0.subject == subject
-        }
+        let added = state.addedMessages.lazy.filter { $0.subject == subject }.map(\.message)
+        return try outbox(stored + added) { $0.subject == subject }
     }
 
     private func outbox(
@@ -288,17 +289,25 @@ package final class StepView: RecordReading {
     package func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
         let stored = try known(state.messageCounts[subject], .messageCount(subject, limit: limit))
         let own = change.messages.count { $0.added?.subject == subject }
-        return stored + state.addedMessagesOfPerson[subject, default: []].count + own
+        return stored + state.addedMessages.count { $0.subject == subject } + own
     }
 
-    /// What waits in all; what this batch takes out still counts.
-    package func outboxDepth() throws -> OutboxDepth {
-        guard var depth = state.depth else { throw MissingFacts(.outboxDepth) }
-        depth += state.addedDepth
+    /// What waits in all, and of one caller; what this batch takes out still counts.
+    package func outboxDepth(
+        of caller: CallerName
+    ) throws -> (rowCount: Int, byteCount: Int64, rowCountOfCaller: Int) {
+        guard let stored = state.depth else { throw MissingFacts(.outboxDepth) }
+        var own = OutboxDepth.empty
         for write in change.messages {
-            if let record = write.added { depth.count(record) }
+            if let record = write.added { own.count(record) }
         }
-        return depth
+        return (
+            stored.rowCount + state.addedDepth.rowCount + own.rowCount,
+            stored.byteCount + state.addedDepth.byteCount + own.byteCount,
+            stored.rowCountByCaller[caller, default: 0]
+                + state.addedDepth.rowCountByCaller[caller, default: 0]
+                + own.rowCountByCaller[caller, default: 0]
+        )
     }
 
     private func write(_ write: Change.MessageWrite) {
@@ -360,11 +369,9 @@ package final class StepView: RecordReading {
 
     /// How many more messages of a lane may be offered.
     package func offerRoom(in lane: DeliveryLane) -> Int {
-        let (before, own) = (state.offers, change.effects.offers)
+        let own = change.effects.offers
         // By their places, because an offer is large.
-        let offered =
-            before.indices.count { before[$0].lane == lane } + own.indices.count { own[$0].lane == lane }
-        return state.offerRoom[lane, default: 0] - offered
+        return state.offerRoomLeft(in: lane) - own.indices.count { own[$0].lane == lane }
     }
 
     /// Takes back a message that was offered to the relay.
@@ -404,14 +411,5 @@ package final class StepView: RecordReading {
 extension RecipientState {
     fileprivate func hasActiveDevice(withToken identity: String) -> Bool {
         devices.contains { $0.isActive && $0.tokenIdentity == identity }
-    }
-}
-
-extension OutboxDepth {
-    static func += (left: inout OutboxDepth, right: OutboxDepth) {
-        left.rowCount += right.rowCount
-        left.securityRowCount += right.securityRowCount
-        left.byteCount += right.byteCount
-        left.rowCountByCaller.merge(right.rowCountByCaller, uniquingKeysWith: +)
     }
 }

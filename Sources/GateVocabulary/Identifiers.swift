@@ -4,23 +4,27 @@ public import CanonicalJSON
 ///
 /// Bounds are checked where the text enters (`WireProtocol`, `PolicyFiles`), so a value of one of
 /// these types is always within them.
+@usableFromInline
 package protocol TextIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
     var text: String { get }
     init(_ text: String)
 }
 
 extension TextIdentifier {
+    @inlinable
     package var description: String { text }
 
     // Swift's own `==` on texts takes `é` and `e` followed by U+0301 for the same text. Two people's
     // ids may differ in exactly that, so bytes are compared; the extension replaces the synthesized one.
+    @inlinable
     package static func == (left: Self, right: Self) -> Bool { CodeUnits.equal(left.text, right.text) }
 
+    @inlinable
     package static func < (left: Self, right: Self) -> Bool { CodeUnits.precedes(left.text, right.text) }
 
+    @inlinable
     package func hash(into hasher: inout Hasher) {
-        var text = text
-        text.withUTF8 { bytes in
+        CodeUnits.withBytes(text) { bytes in
             hasher.combine(bytes.count)
             hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
         }
@@ -28,38 +32,50 @@ extension TextIdentifier {
 }
 
 /// A notification type from the registry, e.g. `transaction.remittance_sent`. The string is its identity.
+@usableFromInline
 package struct TypeID: TextIdentifier {
-    package let text: String
+    @usableFromInline package let text: String
+    @inlinable
     package init(_ text: String) { self.text = text }
 }
 
 /// The name configuration gives to a process on the socket, e.g. `marketing`.
+@usableFromInline
 package struct CallerName: TextIdentifier {
-    package let text: String
+    @usableFromInline package let text: String
+    @inlinable
     package init(_ text: String) { self.text = text }
 }
 
 /// The caller's own id for one send: its idempotency key, at most 128 bytes.
+@usableFromInline
 package struct RequestID: TextIdentifier {
-    package let text: String
+    @usableFromInline package let text: String
+    @inlinable
     package init(_ text: String) { self.text = text }
 }
 
 /// The producer's id for a person. Never leaves the store in clear: see ``SubjectID``.
+@usableFromInline
 package struct UserID: TextIdentifier {
-    package let text: String
+    @usableFromInline package let text: String
+    @inlinable
     package init(_ text: String) { self.text = text }
 }
 
 /// One device, one phone number or one e-mail address of a recipient, as its owner calls it.
+@usableFromInline
 package struct DestinationID: TextIdentifier {
-    package let text: String
+    @usableFromInline package let text: String
+    @inlinable
     package init(_ text: String) { self.text = text }
 }
 
 /// What consent is asked for: a category's name, or a special purpose such as `intervention`.
+@usableFromInline
 package struct Purpose: TextIdentifier {
-    package let text: String
+    @usableFromInline package let text: String
+    @inlinable
     package init(_ text: String) { self.text = text }
 
     package static let marketing = Purpose("marketing")
@@ -100,9 +116,18 @@ extension RandomIdentifier {
     }
 
     @inlinable
+    package static func == (left: Self, right: Self) -> Bool {
+        left.low == right.low && left.high == right.high
+    }
+
+    @inlinable
     package static func < (left: Self, right: Self) -> Bool {
         (left.high, left.low) < (right.high, right.low)
     }
+
+    // Half of the bytes are as random as all of them.
+    @inlinable
+    package func hash(into hasher: inout Hasher) { hasher.combine(low) }
 
     /// 32 lower-case hexadecimal digits.
     @inlinable
@@ -206,8 +231,10 @@ package struct Tag: RandomIdentifier {
 }
 
 /// SHA-256 over the canonical form of a policy bundle, as 64 lower-case hexadecimal digits.
+@usableFromInline
 package struct PolicyDigest: TextIdentifier {
-    package let text: String
+    @usableFromInline package let text: String
+    @inlinable
     package init(_ text: String) { self.text = text }
 }
 

@@ -122,7 +122,8 @@ package final class Gateway: RequestHandler {
             let request = read.body
             let attested = AttestedRequest(
                 caller: caller, type: request.type, channel: request.channel, critical: request.critical)
-            let lane = EngineLane(of: attested, under: policy.current)
+            let policy = policy.current
+            let lane = EngineLane(of: attested, under: policy)
             engine.submit(
                 SendOperation(
                     send: SendStep(
@@ -130,7 +131,7 @@ package final class Gateway: RequestHandler {
                         peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
                         idHash: surroundings.settings.index.idHash(request.id, of: caller),
                         contentMAC: surroundings.settings.index.contentMAC(read.canonicalContent),
-                        isSecurity: lane == .security),
+                        isSecurity: lane == .security, under: policy),
                     lane: lane, isStreamLine: isStreamLine, readers: readers,
                     entryBytes: { [store, surroundings] in try surroundings.entry($0, in: store) },
                     noteDamage: { [store] in store.note($0) }, reply: reply))

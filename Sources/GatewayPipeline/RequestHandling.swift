@@ -69,7 +69,12 @@ package struct WireReply: Sendable {
     package var status: Int
     package var contentType: String
     package var headers: [(name: String, value: String)]
-    package var body: [UInt8]
+    private let content: Content
+
+    private enum Content {
+        case bytes([UInt8])
+        case made(@Sendable () -> [UInt8])
+    }
 
     package init(
         status: Int, contentType: String = "application/json",
@@ -78,7 +83,23 @@ package struct WireReply: Sendable {
         self.status = status
         self.contentType = contentType
         self.headers = headers
-        self.body = body
+        content = .bytes(body)
+    }
+
+    /// - Parameter body: Gives the bytes on the thread that writes them, so that the engine's does not.
+    package init(status: Int, contentType: String, making body: @escaping @Sendable () -> [UInt8]) {
+        self.status = status
+        self.contentType = contentType
+        headers = []
+        content = .made(body)
+    }
+
+    /// The bytes of the body. They may be made anew each time: take them once.
+    package var body: [UInt8] {
+        switch content {
+        case .bytes(let bytes): bytes
+        case .made(let make): make()
+        }
     }
 }
 

@@ -34,15 +34,16 @@ struct ResponseWriter {
         writeStatusLine(reply.status, date)
         if !reply.contentType.isEmpty { writeHeader("Content-Type", reply.contentType) }
         let allowsBody = reply.status >= 200 && reply.status != 204 && reply.status != 304
+        let body = allowsBody ? reply.body : []
         if allowsBody {
             buffer.writeStaticString("Content-Length: ")
-            writeDecimal(reply.body.count)
+            writeDecimal(body.count)
             buffer.writeStaticString("\r\n")
         }
         for header in reply.headers { writeHeader(header.name, header.value) }
         if closes { buffer.writeStaticString("Connection: close\r\n") }
         buffer.writeStaticString("\r\n")
-        if allowsBody && !isHead { buffer.writeBytes(reply.body) }
+        if !isHead { buffer.writeBytes(body) }
     }
 
     mutating func writeStreamHead(date: HTTPDate, isChunked: Bool, closes: Bool) {
@@ -61,10 +62,11 @@ struct ResponseWriter {
         }
         // An answer is one line. A raw line feed in JSON can only be white space between tokens, so a space
         // in its place changes nothing but keeps the next answer in its own line.
-        if reply.body.contains(UInt8(ascii: "\n")) {
-            buffer.writeBytes(reply.body.lazy.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 })
+        let body = reply.body
+        if body.contains(UInt8(ascii: "\n")) {
+            buffer.writeBytes(body.lazy.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 })
         } else {
-            buffer.writeBytes(reply.body)
+            buffer.writeBytes(body)
         }
         buffer.writeInteger(UInt8(ascii: "\n"))
     }

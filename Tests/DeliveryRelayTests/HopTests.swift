@@ -14,7 +14,8 @@ extension Delivery {
         Delivery(
             message: MessageID(high: 1, low: number), send: SendID(high: 3, low: 4),
             destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "no.getdrop.app",
-            token: "00aa", headers: [:], body: Array("{}".utf8), expiresAt: Instant(milliseconds: expiresAt),
+            token: "00aa", headers: Array("{}".utf8), body: Array("{}".utf8),
+            expiresAt: Instant(milliseconds: expiresAt),
             attemptCount: attempts, handedOverAt: Instant(milliseconds: expiresAt - 60_000))
     }
 }

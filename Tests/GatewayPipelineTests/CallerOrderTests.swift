@@ -184,6 +184,25 @@ import WireProtocol
             #expect(queue.append(operation(2, .security, .change(user))) == nil)
             let numbers = queue.take(countMax: 2).compactMap { ($0 as? Numbered)?.number }
             #expect(numbers == [2, 1], "round \(round)")
+            // The same where something is left.
+            #expect(queue.append(operation(3, .general, .change(user))) == nil)
+            #expect(queue.append(operation(4, .general, .free)) == nil)
+            #expect(queue.take(countMax: 1).count == 1, "round \(round)")
+            #expect(queue.append(operation(5, .security, .change(user))) == nil)
+            let rest = queue.take(countMax: 2).compactMap { ($0 as? Numbered)?.number }
+            #expect(rest == [5, 4], "round \(round)")
+        }
+    }
+
+    @Test func `what was taken makes room for its caller, whether something is left or not`() throws {
+        var limits = EngineLimits()
+        limits.queuedOperationCountPerCallerMax = 2
+        let queue = OperationQueue(limits: limits)
+        let operation = Numbered(number: 0, caller: CallerName("one"), lane: .general, order: .free)
+        for taken in [1, 2, 1] {
+            while queue.count < 2 { #expect(queue.append(operation) == nil) }
+            #expect(queue.append(operation) == .overloaded)
+            #expect(queue.take(countMax: taken).count == taken)
         }
     }
 }

@@ -108,7 +108,9 @@ import WireProtocol
         }
         gate.clock.advance(seconds: 600)
         _ = try await gate.claim()
-        let tags = try await gate.claim().map { $0.headers["apns-collapse-id"]?.stringValue ?? "none" }
+        let tags = try await gate.claim().map {
+            try CanonicalJSON.readCanonical($0.headers)["apns-collapse-id"]?.stringValue ?? "none"
+        }
         #expect(tags.count == 3 && Set(tags).count == 2 && !tags.contains("none"), "\(tags)")
     }
 
@@ -293,7 +295,8 @@ import WireProtocol
             #expect(try await gate.call("payments", "POST", "/v1/sends", send).status == 202)
         }
         for delivery in try await gate.claim() {
-            tags.append(delivery.headers["apns-collapse-id"]?.stringValue ?? "none")
+            let headers = try CanonicalJSON.readCanonical(delivery.headers)
+            tags.append(headers["apns-collapse-id"]?.stringValue ?? "none")
         }
         #expect(tags.count == 2 && Set(tags).count == 1 && tags[0] != "none", "\(tags)")
     }

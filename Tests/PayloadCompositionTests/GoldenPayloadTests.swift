@@ -81,7 +81,7 @@ import Testing
             unsubscribeLink: sample.unsubscribeLink
         ).content
         let payload = try compose(content, for: sample.target, as: sample.form)
-        var lines = [CanonicalJSON.write(payload.headers), try payload.filledForTest()]
+        var lines = [payload.headers, try payload.filledForTest()]
         if let inner = payload.innerContent { lines.append(inner) }
         let actual = Data(lines.flatMap { $0 + [UInt8(ascii: "\n")] })
         let file = Self.folder.appendingPathComponent(sample.name + ".golden")

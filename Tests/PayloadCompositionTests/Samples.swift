@@ -26,10 +26,10 @@ struct Sample {
                 ("transaction_id", .text(Self.transaction)),
             ], in: tag)
         let isNorwegian = language == "nb"
-        let texts = TemplateTexts(
-            title: .always(TextTemplate([.text(isNorwegian ? "Penger sendt" : "Money sent")])),
-            body: .always(
-                TextTemplate(
+        let texts = MessageTexts(
+            title: .plain(MessageTemplate([.text(isNorwegian ? "Penger sendt" : "Money sent")])),
+            body: .plain(
+                MessageTemplate(
                     isNorwegian
                         ? [
                             .text("Du sendte "), .param("amount"), .text(" til "), .param("recipient_name"),
@@ -39,7 +39,7 @@ struct Sample {
                             .text("You sent "), .param("amount"), .text(" to "), .param("recipient_name"),
                             .text("."),
                         ])),
-            publicTitle: .always(TextTemplate([.text(isNorwegian ? "Overføring" : "Transfer")])))
+            publicTitle: .plain(MessageTemplate([.text(isNorwegian ? "Overføring" : "Transfer")])))
         content = NotificationContent(
             send: SendID(uuidText: "0b0f7f3a-6a3e-4b0e-9d5e-111111111111")!,
             message: MessageID(uuidText: "5c1e9f64-2f0e-4a53-8b7a-222222222222")!,

@@ -73,15 +73,18 @@ import Testing
         )
     {
         for (number, category) in expected {
-            #expect(PluralCategory(of: number, in: LanguageTag(language)!).rawValue == category, "\(number)")
+            #expect(PluralForm(of: number, in: LanguageTag(language)!).rawValue == category, "\(number)")
             #expect(
-                PluralCategory(of: -number, in: LanguageTag(language)!).rawValue == category, "-\(number)")
+                PluralForm(of: -number, in: LanguageTag(language)!).rawValue == category, "-\(number)")
         }
     }
 
-    static let days = TextVariants.counted(
-        by: "days",
-        [.one: TextTemplate([.text("one day")]), .other: TextTemplate([.param("days"), .text(" days")])])
+    static let days = MessageText.plural(
+        param: "days",
+        forms: [
+            .one: MessageTemplate([.text("one day")]),
+            .other: MessageTemplate([.param("days"), .text(" days")]),
+        ])
 
     @Test func `a counted text takes its form, and the other one where it has none`() throws {
         func text(_ number: Int64, _ language: String) throws -> String {
@@ -96,7 +99,7 @@ import Testing
     @Test func `a counted text without its param or its last form says so or falls back`() throws {
         #expect(try Self.days.filled(with: ParamValues([], in: LanguageTag("en")!)) == " days")
         #expect(throws: CompositionError.pluralWithoutOther(param: "days")) {
-            try TextVariants.counted(by: "days", [:]).filled(
+            try MessageText.plural(param: "days", forms: [:]).filled(
                 with: ParamValues([("days", .integer(1))], in: .last))
         }
     }
@@ -209,8 +212,8 @@ import Testing
     }
 
     @Test func `an absent optional param leaves no gap`() throws {
-        let template = TextVariants.always(
-            TextTemplate([.text("Signed in from "), .param("country"), .text(" today")]))
+        let template = MessageText.plain(
+            MessageTemplate([.text("Signed in from "), .param("country"), .text(" today")]))
         #expect(try template.filled(with: ParamValues([], in: .last)) == "Signed in from today")
         #expect(
             try template.filled(with: ParamValues([("country", .text("NO"))], in: .last))
@@ -218,7 +221,7 @@ import Testing
     }
 
     @Test func `an amount in no currency composes nothing`() {
-        let template = TextVariants.always(TextTemplate([.param("amount")]))
+        let template = MessageText.plain(MessageTemplate([.param("amount")]))
         #expect(throws: CompositionError.unknownCurrency("XAU")) {
             try template.filled(with: ParamValues([("amount", .money(minor: 1, currency: "XAU"))], in: .last))
         }

@@ -208,7 +208,7 @@ import Testing
         #expect(try store.read { try $0.outbox(MessageID.sample(11)) } == nil)
         #expect(try store.read { try $0.outbox(MessageID.sample(12)) }?.isDamaged == true)
         #expect(try store.read { try $0.outbox(MessageID.sample(13)) }?.isDamaged == false)
-        #expect(try store.write { try $0.outboxDepth().rowCount } == 3)
+        #expect(try store.read { try $0.outboxDepth().rowCount } == 3)
         try store.write { try $0.eraseSubject(.sample(1)) }
         #expect(try store.read { try $0.outboxDepth().rowCount } == 0)
     }

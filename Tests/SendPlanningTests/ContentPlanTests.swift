@@ -112,7 +112,7 @@ import Testing
             guard let delivery = plan.delivery(for: decision) else { continue }
             seen.insert(delivery.form)
             guard delivery.form != .full else { continue }
-            let outside = (delivery.body.beforeEnvelope + delivery.body.afterEnvelope + delivery.headerBytes)
+            let outside = (delivery.body.beforeEnvelope + delivery.body.afterEnvelope + delivery.headers)
                 .text
             for word in Canary.telling(type, material.params, material) {
                 #expect(!outside.contains(word), "`\(word)` of \(type.id) is outside")
@@ -159,7 +159,7 @@ import Testing
         }
         guard let delivery = plan.delivery(for: decision), delivery.form != .full else { return nil }
         var seen = [
-            delivery.headerBytes.text, delivery.body.beforeEnvelope.text, delivery.body.afterEnvelope.text,
+            delivery.headers.text, delivery.body.beforeEnvelope.text, delivery.body.afterEnvelope.text,
             "\(delivery.order?.expiresAt ?? 0)",
         ].joined(separator: "\n")
         if let order = delivery.order {
@@ -235,7 +235,8 @@ import Testing
             #expect((delivery.order != nil) == (situation.key == .usable))
             #expect(delivery.order.map { $0.expiresAt == UInt64(later.seconds) + 172_800 } != false)
             if situation.platform == .ios {
-                #expect(delivery.headers["apns-expiration"] == .string(String(later.seconds + 172_800)))
+                let headers = try CanonicalJSON.readCanonical(delivery.headers)
+                #expect(headers["apns-expiration"] == .string(String(later.seconds + 172_800)))
             }
         }
     }

@@ -38,7 +38,7 @@ import UnixSocketEndpoint
             Delivery(
                 message: MessageID(high: 1, low: 2), send: SendID(high: 3, low: 4),
                 destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "no.getdrop.app",
-                token: "00aa", headers: [:], body: Array("{}".utf8),
+                token: "00aa", headers: Array("{}".utf8), body: Array("{}".utf8),
                 expiresAt: Instant(milliseconds: 1_795_000_000_000), attemptCount: 0,
                 handedOverAt: Instant(seconds: 1_000)))
         await endpoint.shutDown()
@@ -52,7 +52,8 @@ import UnixSocketEndpoint
         let delivery = Delivery(
             message: MessageID(high: 1, low: 2), send: SendID(high: 3, low: 4),
             destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "no.getdrop.app",
-            token: "00aa", headers: [:], body: Array("{}".utf8), expiresAt: end, statedExpiry: stated,
+            token: "00aa", headers: Array("{}".utf8), body: Array("{}".utf8), expiresAt: end,
+            statedExpiry: stated,
             attemptCount: 0, handedOverAt: Instant(seconds: 1_000))
         let told = try CanonicalJSON.read(DeliveryDocument.write(delivery))
         #expect(told["message_id"] == .string(delivery.message.uuidText))

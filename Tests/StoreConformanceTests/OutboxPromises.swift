@@ -52,7 +52,7 @@ import Testing
         (records[1].key, records[1].event, records[1].mayHaveArrived) = (.sample(8), .sample(9), true)
         try opened.write { step in for record in records { try step.offerOutbox(record) } }
         #expect(try opened.read { try $0.outboxDepth() } == depth(of: records))
-        #expect(try opened.write { try $0.outboxDepth() } == depth(of: records))
+        #expect(try opened.write { try counts($0) } == counts(of: depth(of: records)))
         #expect(try opened.read { try $0.outbox(of: SubjectID.sample(1)) } == records)
         #expect(try opened.read { try $0.outboxCount(of: .sample(1), limit: 9) } == 6)
         #expect(try opened.read { try $0.outboxCount(of: .sample(1), limit: 2) } == 2)
@@ -77,14 +77,27 @@ import Testing
         records[3].notBefore = .sample(22)
         #expect(Set(try due(opened, at: 999)) == Set(records[1...3]))
         #expect(Set(try opened.read { try $0.outbox(of: SubjectID.sample(1)) }) == Set(records[1...]))
-        #expect(try opened.write { try $0.outboxDepth() } == depth(of: records[1...]))
+        #expect(try opened.write { try counts($0) } == counts(of: depth(of: records[1...])))
         // What a process that ended had offered waits for the next one, as it was written.
         try opened.reopen()
         #expect(Set(try due(opened, at: 999)) == Set(records[1...]))
         #expect(try opened.read { try $0.outboxDepth() } == depth(of: records[1...]))
-        #expect(try opened.write { try $0.outboxDepth() } == depth(of: records[1...]))
+        #expect(try opened.write { try counts($0) } == counts(of: depth(of: records[1...])))
         for record in records[1...] { try opened.write { try $0.removeOutbox(record.message) } }
         #expect(try opened.read { try $0.outboxDepth().rowCount } == 0)
+    }
+
+    /// Rows, their bytes, and rows of the one caller, as a step sees them.
+    private func counts(_ step: StepView) throws -> [Int64] {
+        let depth = try step.outboxDepth(of: CallerName("payments"))
+        return [Int64(depth.rowCount), depth.byteCount, Int64(depth.rowCountOfCaller)]
+    }
+
+    private func counts(of depth: OutboxDepth) -> [Int64] {
+        [
+            Int64(depth.rowCount), depth.byteCount,
+            Int64(depth.rowCountByCaller[CallerName("payments"), default: 0]),
+        ]
     }
 
     private func depth(of rows: some Collection<OutboxRecord>) -> OutboxDepth {
@@ -110,7 +123,7 @@ import Testing
             #expect(try opened.write { try $0.outbox(MessageID.sample(2)) } == nil)
             #expect(try opened.write { try $0.outboxHead(.sample(1)) } != nil)
             #expect(try due(opened, at: 999).isEmpty)
-            #expect(try opened.write { try $0.outboxDepth() } == depth(of: [record]))
+            #expect(try opened.write { try counts($0) } == counts(of: depth(of: [record])))
         }
         record.notBefore = .sample(7)
         try opened.write { try $0.updateOutbox(record) }
@@ -343,7 +356,7 @@ import Testing
             }
             let rows = waiting.values
             #expect(try opened.read { try $0.outboxDepth() } == depth(of: rows))
-            #expect(try opened.write { try $0.outboxDepth() } == depth(of: rows))
+            #expect(try opened.write { try counts($0) } == counts(of: depth(of: rows)))
             #expect(
                 Set(try due(opened, at: 9)) == Set(waiting.filter { !offered.contains($0.key) }.values))
         }

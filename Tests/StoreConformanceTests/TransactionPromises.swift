@@ -56,7 +56,7 @@ import Testing
             try transaction.insertSend(.sample(1, subject: subject))
             #expect(try transaction.send(.sample(1)) == .sample(1, subject: subject))
             try transaction.insertOutbox(.sample(1, subject: subject))
-            #expect(try transaction.outboxDepth().rowCount == 1)
+            #expect(try transaction.outboxDepth(of: CallerName("payments")).rowCount == 1)
             #expect(try transaction.outbox(of: subject) == [.sample(1, subject: subject)])
             try transaction.appendEntry(.sample(0))
             #expect(transaction.upcomingIndex == 1)

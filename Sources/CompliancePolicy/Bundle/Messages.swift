@@ -1,43 +1,6 @@
 package import GateVocabulary
 
-/// A text with places for params: `{recipient_name}`.
-package struct MessageTemplate: Hashable, Sendable {
-    package enum Part: Hashable, Sendable {
-        case text(String)
-        case param(String)
-    }
-
-    package var parts: [Part]
-
-    /// The params it names.
-    package var params: [String] {
-        parts.compactMap { if case .param(let name) = $0 { name } else { nil } }
-    }
-
-    var hasLineBreak: Bool {
-        parts.contains { if case .text(let text) = $0 { text.contains(where: \.isNewline) } else { false } }
-    }
-
-    /// - Returns: `nil` for a brace without its partner or a place without a name.
-    package init?(_ text: String) {
-        parts = []
-        var rest = text[...]
-        while let open = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) {
-            guard rest[open] == "{", let close = rest[open...].firstIndex(of: "}") else { return nil }
-            let name = rest[rest.index(after: open)..<close]
-            guard !name.isEmpty, !name.contains("{") else { return nil }
-            if open > rest.startIndex { parts.append(.text(String(rest[..<open]))) }
-            parts.append(.param(String(name)))
-            rest = rest[rest.index(after: close)...]
-        }
-        if !rest.isEmpty { parts.append(.text(String(rest))) }
-    }
-}
-
-/// The plural categories of Unicode CLDR.
-package enum PluralForm: String, CaseIterable, Sendable, Hashable {
-    case zero, one, two, few, many, other
-
+extension PluralForm {
     /// The forms whole numbers take in a language besides ``other`` (CLDR `supplemental/plurals.xml`, release 46);
     /// none where this build does not know.
     ///
@@ -58,41 +21,6 @@ package enum PluralForm: String, CaseIterable, Sendable, Hashable {
         case "cy", "ar": [.zero, .one, .two, .few, .many]
         default: []
         }
-    }
-}
-
-/// A text, or one text per plural form of an integer param.
-package enum MessageText: Hashable, Sendable {
-    case plain(MessageTemplate)
-    /// `.other` is always present.
-    case plural(param: String, forms: [PluralForm: MessageTemplate])
-
-    var templates: [MessageTemplate] {
-        switch self {
-        case .plain(let template): [template]
-        case .plural(_, let forms): Array(forms.values)
-        }
-    }
-
-    package var params: [String] {
-        switch self {
-        case .plain(let template): template.params
-        case .plural(let param, let forms): [param] + forms.values.flatMap(\.params)
-        }
-    }
-}
-
-/// The texts of one type in one locale.
-package struct MessageTexts: Hashable, Sendable {
-    package var title: MessageText
-    package var body: MessageText
-    /// What may be seen by whoever sees the screen; the generic text of the tier stands in when absent.
-    package var publicTitle: MessageText?
-    package var publicBody: MessageText?
-
-    /// The params any of them names.
-    package var params: [String] {
-        [title, body, publicTitle, publicBody].compactMap { $0 }.flatMap(\.params)
     }
 }
 
@@ -153,11 +81,12 @@ extension MessageTexts {
 
     init(_ reader: NodeReader) {
         let members = reader.members()
-        let empty = MessageText.plain(MessageTemplate("")!)
-        title = members.required("title").map { MessageText($0) } ?? empty
-        body = members.required("body").map { MessageText($0) } ?? empty
-        publicTitle = members.optional("public_title").map { MessageText($0) }
-        publicBody = members.optional("public_body").map { MessageText($0) }
+        let empty = MessageText.plain(MessageTemplate([]))
+        self.init(
+            title: members.required("title").map { MessageText($0) } ?? empty,
+            body: members.required("body").map { MessageText($0) } ?? empty,
+            publicTitle: members.optional("public_title").map { MessageText($0) },
+            publicBody: members.optional("public_body").map { MessageText($0) })
         members.refuseOthers()
     }
 }
@@ -172,7 +101,7 @@ extension MessageText {
         let all = members.others()
         guard entries.count == 1, let (param, value) = all.first else {
             reader.problem("must name one param to count by, e.g. {count: {one: …, other: …}}")
-            self = .plain(MessageTemplate("")!)
+            self = .plain(MessageTemplate([]))
             return
         }
         var forms: [PluralForm: MessageTemplate] = [:]
@@ -188,7 +117,7 @@ extension MessageText {
     private static func template(_ reader: NodeReader) -> MessageTemplate {
         guard let template = MessageTemplate(reader.text(byteCountMax: 1024)) else {
             reader.problem("has a brace that does not belong to a place such as {amount}")
-            return MessageTemplate("")!
+            return MessageTemplate([])
         }
         // A word stands for each param, so that `https://{name}`, `{name}.com` and `{name}.{other}` are links as well.
         let filled = template.parts.map { part in if case .text(let text) = part { text } else { "xx" } }

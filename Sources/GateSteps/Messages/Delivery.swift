@@ -13,7 +13,8 @@ package struct Delivery: Sendable, Hashable {
     package var app: String?
     /// The push token, phone number or e-mail address.
     package var token: String
-    package var headers: JSONObject
+    /// Provider headers, canonical JSON.
+    package var headers: [UInt8]
     /// The provider's body, canonical JSON.
     package var body: [UInt8]
     /// The gateway hands nothing over after it.
@@ -27,7 +28,7 @@ package struct Delivery: Sendable, Hashable {
 
     package init(
         message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
-        app: String?, token: String, headers: JSONObject, body: [UInt8], expiresAt: Instant,
+        app: String?, token: String, headers: [UInt8], body: [UInt8], expiresAt: Instant,
         statedExpiry: Instant? = nil, attemptCount: Int, handedOverAt: Instant
     ) {
         self.message = message
@@ -51,9 +52,11 @@ package struct Delivery: Sendable, Hashable {
     /// - `apns-expiration` is a moment: seconds since 1970 (Apple, "Sending notification requests to APNs").
     /// - `android.ttl` counts from when FCM takes the message (FCM, `AndroidConfig.ttl`), so it is what is left, in whole
     ///   seconds, rounded up: none left would mean "now or never".
-    /// - Throws: When the composed body is not JSON, which would be our own fault.
+    /// - Throws: When headers or body are not JSON, which would be our own fault.
     package func timed() throws -> (headers: JSONObject, body: JSONValue) {
-        var headers = headers
+        guard case .object(var headers) = try CanonicalJSON.read(headers) else {
+            throw JSONShapeError(.root, "expected headers as an object")
+        }
         if headers["apns-expiration"] != nil {
             headers["apns-expiration"] = .string("\(statedExpiry.seconds)")
         }

@@ -65,22 +65,19 @@ extension StepContext {
     private static func delivery(
         _ row: OutboxRecord, to destination: Destination, at now: Instant
     ) throws -> Delivery {
-        guard case .object(let headers) = try CanonicalJSON.read(row.headers) else {
+        guard case .object = try CanonicalJSON.read(row.headers) else {
             throw row.damaged("the headers are not an object")
         }
         guard case .object(let facts) = try CanonicalJSON.read(row.facts),
             let composedAt = try Facts(json: facts).now
         else { throw row.damaged("the recorded facts have no time") }
-        return Delivery(row, to: destination, headers: headers, composedAt: composedAt, at: now)
+        return Delivery(row, to: destination, composedAt: composedAt, at: now)
     }
 }
 
 extension Delivery {
     /// A row of the outbox with what is known of its destination at the hand-over.
-    init(
-        _ row: OutboxRecord, to destination: Destination, headers: JSONObject, composedAt: Instant,
-        at now: Instant
-    ) {
+    init(_ row: OutboxRecord, to destination: Destination, composedAt: Instant, at now: Instant) {
         let token =
             switch destination {
             case .device(let device): device.token
@@ -89,7 +86,7 @@ extension Delivery {
         self.init(
             message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
             platform: destination.device?.platform, app: destination.device?.app, token: token,
-            headers: headers, body: row.body, expiresAt: row.expiresAt,
+            headers: row.headers, body: row.body, expiresAt: row.expiresAt,
             statedExpiry: row.statedExpiry(composedAt: composedAt), attemptCount: row.attemptCount,
             handedOverAt: now)
     }

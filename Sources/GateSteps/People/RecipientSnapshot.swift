@@ -3,10 +3,18 @@ package import GateVocabulary
 package import RecipientModel
 
 /// A registered person as they are in the transaction that decides.
-package struct RecipientSnapshot {
-    package var subject: Subject
-    package var record: RecipientRecord
-    package var state: RecipientState
+///
+/// An object, because it is large and handed on to everything that looks at the person.
+package final class RecipientSnapshot {
+    package let subject: Subject
+    package let record: RecipientRecord
+    package let state: RecipientState
+
+    init(subject: Subject, record: RecipientRecord, state: RecipientState) {
+        self.subject = subject
+        self.record = record
+        self.state = state
+    }
 
     package var devices: [DeviceRecord] { state.devices }
     package var addresses: [AddressRecord] { state.addresses }

@@ -23,7 +23,7 @@ extension StepContext {
 /// One send with the decision at each of its destinations; nothing of it is written yet.
 ///
 /// The same for a send that comes in and for the question what would become of one, so that the two cannot differ.
-package struct ConsideredSend {
+package final class ConsideredSend {
     package let person: RecipientSnapshot?
     let material: SendMaterial
     package let verdict: ParamsVerdict
@@ -32,15 +32,15 @@ package struct ConsideredSend {
     /// The entry of the send it stands in for.
     let replaced: UInt64?
     /// At least one: a send without a destination has a decision too.
-    package private(set) var drafts: [DeliveryDraft] = []
+    package let drafts: [DeliveryDraft]
 
-    init(_ request: SendRequest, as attested: AttestedRequest, in context: DecidingContext) throws {
+    init(
+        _ request: SendRequest, as attested: AttestedRequest, to person: RecipientSnapshot?,
+        verdict: ParamsVerdict, in context: DecidingContext
+    ) throws {
         let store = context.store
         let policy = context.policy
         let type = policy.type(request.type)
-        let person = try RecipientSnapshot.load(request.user, from: store)
-        let verdict = ParamsVerdict(
-            request.params, deepLink: request.deepLink, of: request.type, under: policy)
         // Gate 0 comes first and would say what the recipient was told and when it is quiet where they are. Who may
         // not send this at all is not to learn either.
         let isAdmitted = policy.admits(attested, params: verdict.fact)
@@ -66,17 +66,19 @@ package struct ConsideredSend {
         self.verdict = verdict
         self.events = events
         self.replaced = replaced
+        composer.event = events[request.channel]
         let (found, missing) = Self.destinations(of: person, for: request)
+        var drafts: [DeliveryDraft] = []
+        drafts.reserveCapacity(max(1, found.count))
         for destination in found {
             // Eight in the morning comes at another moment to each device.
             if isAdmitted, let type, let person {
                 composer.due = person.due(type, at: destination, from: context.now, under: policy)
             }
-            var draft = try composer.decide(for: destination)
-            draft.event = events[request.channel]
-            drafts.append(draft)
+            drafts.append(try composer.decide(for: destination))
         }
-        if drafts.isEmpty { drafts = [try composer.decide(without: missing)] }
+        if drafts.isEmpty { drafts.append(try composer.decide(without: missing)) }
+        self.drafts = drafts
     }
 
     /// What the send says, without whom it is for.
@@ -108,6 +110,7 @@ package struct ConsideredSend {
         }
         let all = person.destinations(on: request.channel)
         if all.isEmpty, request.channel == .push, !person.devices.isEmpty { return ([], .inactive) }
+        guard all.count > 1 else { return (all, .noneRegistered) }
         return (
             all.sorted { $0.id.text.utf8.lexicographicallyPrecedes($1.id.text.utf8) }, .noneRegistered
         )

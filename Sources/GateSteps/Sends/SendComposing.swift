@@ -21,6 +21,8 @@ struct SendComposer {
     let repetition: RepetitionFact
     /// When it wants to go out: later than ``now`` for a type with a time of its own.
     package var due: Instant
+    /// What it tells, for a type that is told once.
+    var event: Tag?
     let now: Instant
     let unsubscribeURL: String
     /// Whether the send was decided before and is looked at again.
@@ -54,8 +56,8 @@ struct SendComposer {
         let facts = try loading.facts(common(material), person: person, without: missing)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
-            destination: nil, facts: facts, encodedFacts: EncodedFacts(facts), decision: decision, plan: nil,
-            message: nil, material: material, key: nil)
+            destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
+            key: nil, event: nil)
     }
 
     /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
@@ -86,37 +88,46 @@ struct SendComposer {
         let plan = ContentPlan(
             material, saying: content ?? nil, to: try destination.profile(key: key), as: message,
             ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
-            unsubscribeLink: unsubscribeLink(for: message), facts: &facts, under: policy)
+            // The one-tap way out that S1 asks for inside every marketing and social push.
+            unsubscribeLink: unsubscribeURL + message.uuidText, facts: &facts, under: policy)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
-            destination: destination, facts: facts, encodedFacts: EncodedFacts(facts), decision: decision,
-            plan: plan.delivery(for: decision), message: decision.outcome.isPromise ? message : nil,
-            material: material, key: key)
-    }
-
-    /// The one-tap way out that S1 asks for inside every marketing and social push.
-    private func unsubscribeLink(for message: MessageID) -> String? {
-        guard let category = policy.type(material.request.type)?.category,
-            policy.category(category).hasUnsubscribeLink
-        else { return nil }
-        return unsubscribeURL + message.uuidText
+            destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
+            message: decision.outcome.isPromise ? message : nil, material: material, key: key, event: event)
     }
 }
 
 /// One destination of a send, decided and composed, not yet written anywhere.
-package struct DeliveryDraft {
-    package var destination: Destination?
+///
+/// An object, because it is large and looked at in many places, and nothing of it changes.
+package final class DeliveryDraft {
+    package let destination: Destination?
     package let facts: Facts
     let encodedFacts: EncodedFacts
-    package var decision: Decision
+    package let decision: Decision
     /// Set exactly when it goes now.
-    var plan: DeliveryPlan?
+    let plan: DeliveryPlan?
     /// Set when it goes now or later.
-    package var message: MessageID?
-    var material: SendMaterial
-    package var key: DeviceKeyRecord?
+    package let message: MessageID?
+    let material: SendMaterial
+    package let key: DeviceKeyRecord?
     /// What it tells, for a type that is told once.
-    var event: Tag?
+    let event: Tag?
+
+    init(
+        destination: Destination?, facts: Facts, decision: Decision, plan: DeliveryPlan?,
+        message: MessageID?, material: SendMaterial, key: DeviceKeyRecord?, event: Tag?
+    ) {
+        self.destination = destination
+        self.facts = facts
+        encodedFacts = EncodedFacts(facts)
+        self.decision = decision
+        self.plan = plan
+        self.message = message
+        self.material = material
+        self.key = key
+        self.event = event
+    }
 
     var record: SendEntry.DeliveryRecord {
         SendEntry.DeliveryRecord(
@@ -171,10 +182,10 @@ extension StepContext {
             }
             return try enqueue(row, delivery: nil, sealing: nil)
         }
-        row.headers = plan.headerBytes
+        row.headers = plan.headers
         row.key = plan.key
         let delivery = Delivery(
-            row, to: destination, headers: plan.headers, composedAt: draft.facts.now ?? now, at: now)
+            row, to: destination, composedAt: draft.facts.now ?? now, at: now)
         guard let order = plan.order, let key = draft.key else {
             row.body = try plan.filled(with: nil)
             return try enqueue(row, delivery: delivery, sealing: nil)
@@ -212,9 +223,8 @@ extension StepContext {
             repetition: try view.repetition(of: row.event, to: row.subject, besides: row.send),
             due: due ?? now)
         composer.isAgain = true
-        var draft = try composer.decide(for: destination, as: row.message)
-        draft.event = row.event
-        return draft
+        composer.event = row.event
+        return try composer.decide(for: destination, as: row.message)
     }
 
     /// A deferred message whose time has come.
@@ -264,11 +274,11 @@ extension StepContext {
     func requireOutboxRoom(
         for caller: CallerName, to subject: SubjectID, isSecurity: Bool
     ) throws {
-        let depth = try view.outboxDepth()
+        let depth = try view.outboxDepth(of: caller)
         guard depth.rowCount < limits.part(of: limits.outboxRowCountMax, isSecurity: isSecurity),
             depth.byteCount < limits.part(of: limits.outboxByteCountMax, isSecurity: isSecurity),
             isSecurity
-                || depth.rowCountByCaller[caller, default: 0] < limits.outboxRowCountPerCallerMax
+                || depth.rowCountOfCaller < limits.outboxRowCountPerCallerMax
         else { throw EngineFailure.outboxFull }
         // Rounded up: of what may wait for one person in all, the share is not less than its percentage.
         let rest = 100 - limits.securitySharePercent

@@ -16,10 +16,14 @@ package struct SendStep: Sendable {
     package let contentMAC: [UInt8]
     /// Whether the last share of room is open to it.
     package let isSecurity: Bool
+    /// Of the params, under the policy of ``judgedUnder``: found out before the send waits for its turn.
+    private let verdict: ParamsVerdict
+    private let judgedUnder: PolicyDigest
 
+    /// - Parameter policy: The one in force now. Should another one be in force when the send's turn comes, that one counts.
     package init(
         request: SendRequest, attested: AttestedRequest, peer: SendEntry.PeerEvidence, idHash: [UInt8],
-        contentMAC: [UInt8], isSecurity: Bool
+        contentMAC: [UInt8], isSecurity: Bool, under policy: CompiledPolicy
     ) {
         self.request = request
         self.attested = attested
@@ -27,6 +31,9 @@ package struct SendStep: Sendable {
         self.idHash = idHash
         self.contentMAC = contentMAC
         self.isSecurity = isSecurity
+        verdict = ParamsVerdict(
+            request.params, deepLink: request.deepLink, of: request.type, under: policy)
+        judgedUnder = policy.digest
     }
 
     package var asks: [Ask] {
@@ -37,7 +44,7 @@ package struct SendStep: Sendable {
     }
 
     package enum Outcome {
-        case decided(Citing<SendAnswer>)
+        case decided(Decided)
         /// The same id with the same content was decided before: nothing is sent twice.
         case decidedBefore(SendRecord)
     }
@@ -51,12 +58,14 @@ package struct SendStep: Sendable {
             return .decidedBefore(earlier)
         }
         try step.requireRoom(isSecurity: isSecurity)
-        return .decided(try decide(in: step, requiringRoom: true).answer)
+        return .decided(try decide(in: step, requiringRoom: true))
     }
 
     /// What was decided, and everything that follows from it.
     package struct Decided {
         package let considered: ConsideredSend
+        /// Of the send as a whole.
+        package let outcome: GateVocabulary.Outcome
         package let answer: Citing<SendAnswer>
     }
 
@@ -67,8 +76,14 @@ package struct SendStep: Sendable {
     package func decide(in step: StepContext, requiringRoom: Bool) throws -> Decided {
         let now = try step.now()
         let policy = step.policy
-        try step.requireForwards(to: request.user, for: attested, at: now)
-        let considered = try ConsideredSend(request, as: attested, in: step.deciding(at: now))
+        let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
+        try step.requireForwards(to: snapshot, for: attested, at: now)
+        let verdict =
+            judgedUnder == policy.digest
+            ? verdict
+            : ParamsVerdict(request.params, deepLink: request.deepLink, of: request.type, under: policy)
+        let considered = try ConsideredSend(
+            request, as: attested, to: snapshot, verdict: verdict, in: step.deciding(at: now))
         let (person, material, drafts) = (considered.person, considered.material, considered.drafts)
         let type = policy.type(request.type)
 
@@ -88,6 +103,7 @@ package struct SendStep: Sendable {
             paramsVerdict: considered.verdict.recorded(for: request.type, under: policy),
             deliveries: drafts.map(\.record), policy: policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
+        let overall = entry.overall
         let trail = try step.record(at: now) { index, time in
             try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
         }
@@ -97,16 +113,16 @@ package struct SendStep: Sendable {
             channel: request.channel, receivedAt: now, entryIndex: trail.index, requestID: request.id.text,
             destinationNames: drafts.destinationNames)
         try step.view.insertSend(record)
-        if let person, let event = considered.events[request.channel], entry.overall.outcome.isPromise {
+        if let person, let event = considered.events[request.channel], overall.outcome.isPromise {
             try step.view.putTold(
                 ToldRecord(event: event, send: material.send, at: now), to: person.subject.id)
         }
-        if let type, let duty, let person, entry.overall.outcome.isPromise {
+        if let type, let duty, let person, overall.outcome.isPromise {
             try step.settleDuty(
                 duty, of: type, towards: person.subject.id, owing: !owed.isEmpty, send: material.send,
                 caller: attested.caller, at: now)
         }
-        if let type, !entry.overall.outcome.isPromise, isUnreached, !owed.isEmpty {
+        if let type, !overall.outcome.isPromise, isUnreached, !owed.isEmpty {
             try step.raiseUnreached(
                 type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
         }
@@ -114,8 +130,8 @@ package struct SendStep: Sendable {
             try release(drafts, of: person, entry: entry, requiringRoom: requiringRoom, in: step, at: now)
         }
         let violations = considered.verdict.answered
-        let hint = entry.overall.reason == .typeDisabled ? type?.disabledHint : nil
-        return Decided(considered: considered) { places in
+        let hint = overall.reason == .typeDisabled ? type?.disabledHint : nil
+        return Decided(considered: considered, outcome: overall.outcome) { places in
             SendAnswer(
                 entry, of: record, trail: places[trail], isReplayed: false, violations: violations, hint: hint
             )
@@ -206,11 +222,13 @@ package struct SendStep: Sendable {
 
 extension StepContext {
     /// Has the forwards loaded that a cap counts, so that the step begins again here and not after all is composed.
-    fileprivate func requireForwards(to user: UserID, for request: AttestedRequest, at now: Instant) throws {
-        guard let needs = policy.needs(for: request), let subject = try view.subject(of: user)?.id,
+    fileprivate func requireForwards(
+        to person: RecipientSnapshot?, for request: AttestedRequest, at now: Instant
+    ) throws {
+        guard let person, let needs = policy.needs(for: request),
             let window = [needs.typeWindowSeconds, needs.categoryWindowSeconds].compactMap(\.self).max()
         else { return }
-        try view.require(.forwards(subject, since: now.advanced(bySeconds: -window)))
+        try view.require(.forwards(person.subject.id, since: now.advanced(bySeconds: -window)))
     }
 }
 

@@ -49,6 +49,15 @@ package enum CallerOrder: Sendable, Hashable {
     /// A change of this person's state; `nil` where the request names no person (a key is revoked by its id). It comes
     /// after the sends and changes before it.
     case change(UserID?)
+
+    /// The person it is about, itself `nil` where it names none; `nil` for ``free``.
+    var user: UserID?? {
+        switch self {
+        case .free: nil
+        case .send(let user): .some(user)
+        case .change(let user): .some(user)
+        }
+    }
 }
 
 /// Which queue an operation waits in.

@@ -16,45 +16,71 @@ final class OperationQueue: Sendable {
     private struct Waiting {
         var security: [any EngineOperation] = []
         var general: [any EngineOperation] = []
-        var countByCaller: [CallerName: Int] = [:]
-        /// Counts of the general lane's operations, by caller and by the person they concern.
-        var ordered: [CallerName: [UserID?: Ordered]] = [:]
+        var callers: [CallerName: CallerCounts] = [:]
+        /// Of the general lane's operations, by the person they concern.
+        var people: [PersonKey: PersonCounts] = [:]
         var isClosed = false
         var count: Int { security.count + general.count }
 
         /// Whether something waits that the operation must not overtake.
         func mustFollow(_ operation: any EngineOperation) -> Bool {
-            guard let caller = operation.caller, let waiting = ordered[caller] else { return false }
+            guard let caller = operation.caller, callers[caller, default: CallerCounts()].orderedCount > 0
+            else { return false }
+            func waiting(_ user: UserID?) -> PersonCounts? { people[PersonKey(caller: caller, user: user)] }
             return switch operation.order {
             case .free: false
-            case .send(let user): (waiting[user]?.changeCount ?? 0) > 0 || waiting[nil] != nil
-            case .change(.some(let user)): waiting[user] != nil || waiting[nil] != nil
+            case .send(let user): (waiting(user)?.changeCount ?? 0) > 0 || waiting(nil) != nil
+            case .change(.some(let user)): waiting(user) != nil || waiting(nil) != nil
             case .change(nil): true
             }
         }
 
-        /// Counts an operation of the general lane that comes (1) or is taken (-1).
-        mutating func count(_ operation: any EngineOperation, _ difference: Int) {
-            guard let caller = operation.caller else { return }
-            let user: UserID?
-            switch operation.order {
-            case .free: return
-            case .send(let person): user = person
-            case .change(let person): user = person
-            }
-            var about = ordered[caller]?[user] ?? Ordered()
-            if case .send = operation.order {
-                about.sendCount += difference
+        /// Counts an operation of the general lane that comes (1) or is left out (-1).
+        mutating func count(_ operation: any EngineOperation, of caller: CallerName, _ difference: Int) {
+            let order = operation.order
+            guard let user = order.user else { return }
+            callers[caller, default: CallerCounts()].orderedCount += difference
+            let key = PersonKey(caller: caller, user: user)
+            var counts = people[key] ?? PersonCounts()
+            if case .send = order {
+                counts.sendCount += difference
             } else {
-                about.changeCount += difference
+                counts.changeCount += difference
             }
-            ordered[caller, default: [:]][user] = about == Ordered() ? nil : about
-            if ordered[caller]?.isEmpty == true { ordered[caller] = nil }
+            people[key] = counts == PersonCounts() ? nil : counts
+        }
+
+        /// Counts operations that are taken.
+        mutating func uncount(_ batch: [any EngineOperation], generalFrom position: Int) {
+            if count == 0 {
+                callers.removeAll(keepingCapacity: true)
+                people.removeAll(keepingCapacity: true)
+                return
+            }
+            for (index, operation) in batch.enumerated() {
+                guard let caller = operation.caller else { continue }
+                callers[caller, default: CallerCounts()].count -= 1
+                if index >= position { count(operation, of: caller, -1) }
+                if callers[caller] == CallerCounts() { callers[caller] = nil }
+            }
         }
     }
 
-    /// Counts of one caller's waiting operations that concern one person; those that name no person are under `nil`.
-    private struct Ordered: Equatable {
+    /// What waits of one caller.
+    private struct CallerCounts: Equatable {
+        var count = 0
+        /// In the general lane and not ``CallerOrder/free``.
+        var orderedCount = 0
+    }
+
+    /// - Parameter user: `nil` for operations that name no person.
+    private struct PersonKey: Hashable {
+        var caller: CallerName
+        var user: UserID?
+    }
+
+    /// What waits of one caller that concerns one person.
+    private struct PersonCounts: Equatable {
         var sendCount = 0
         var changeCount = 0
     }
@@ -76,19 +102,16 @@ final class OperationQueue: Sendable {
             else {
                 return .overloaded
             }
+            let follows = !isSecurity || waiting.mustFollow(operation)
             if let caller = operation.caller {
-                let count = waiting.countByCaller[caller, default: 0]
+                let count = waiting.callers[caller, default: CallerCounts()].count
                 guard isSecurity || count < limits.queuedOperationCountPerCallerMax else {
                     return .overloaded
                 }
-                waiting.countByCaller[caller] = count + 1
+                waiting.callers[caller, default: CallerCounts()].count += 1
+                if follows { waiting.count(operation, of: caller, 1) }
             }
-            if isSecurity, !waiting.mustFollow(operation) {
-                waiting.security.append(operation)
-            } else {
-                waiting.general.append(operation)
-                waiting.count(operation, 1)
-            }
+            if follows { waiting.general.append(operation) } else { waiting.security.append(operation) }
             return nil
         }
         if failure == nil { available.signal() }
@@ -107,16 +130,9 @@ final class OperationQueue: Sendable {
                 batch.append(contentsOf: waiting.security.prefix(fromSecurity))
                 waiting.security.removeFirst(fromSecurity)
                 let fromGeneral = min(countMax - fromSecurity, waiting.general.count)
-                for operation in waiting.general.prefix(fromGeneral) {
-                    batch.append(operation)
-                    waiting.count(operation, -1)
-                }
+                batch.append(contentsOf: waiting.general.prefix(fromGeneral))
                 waiting.general.removeFirst(fromGeneral)
-                for operation in batch {
-                    guard let caller = operation.caller else { continue }
-                    let left = waiting.countByCaller[caller, default: 1] - 1
-                    waiting.countByCaller[caller] = left == 0 ? nil : left
-                }
+                waiting.uncount(batch, generalFrom: fromSecurity)
                 return (batch, waiting.isClosed && batch.isEmpty)
             }
             if !batch.isEmpty || isOver { return batch }

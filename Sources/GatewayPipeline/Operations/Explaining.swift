@@ -72,7 +72,7 @@ extension GatewayReading {
     ) throws -> Answer {
         let step = SendStep(
             request: send, attested: request, peer: surroundings.settings.process, idHash: [], contentMAC: [],
-            isSecurity: false)
+            isSecurity: false, under: policy)
         let reading = surroundings.clock.reading()
         let state = BatchState()
         state.begin(at: try store.trailTail())

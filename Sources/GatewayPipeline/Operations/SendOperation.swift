@@ -22,9 +22,14 @@ struct SendOperation: EngineOperation {
     func perform(in batch: Batch) throws -> Completion {
         do {
             switch try batch.step({ try send.run(in: $0) }) {
-            case .decided(let answer):
-                return { [isStreamLine, reply] in
-                    reply(WireReply(answer($0).answer(isStreamLine: isStreamLine)))
+            case .decided(let decided):
+                let (outcome, answer) = (decided.outcome, decided.answer)
+                return { [isStreamLine, reply] places in
+                    reply(
+                        WireReply(
+                            status: SendAnswer.status(of: outcome),
+                            contentType: SendAnswer.contentType(of: outcome),
+                            making: { answer(places).bytes(isStreamLine: isStreamLine) }))
                 }
             case .decidedBefore(let earlier): return answerAgain(earlier, under: batch.policy)
             }

@@ -18,22 +18,23 @@ enum APNsPayload {
     }
 
     /// - Parameter isClosed: Whether the body tells nothing, so that the headers must not either.
-    static func headers(_ content: NotificationContent, topic: String, isClosed: Bool) -> JSONObject {
+    static func writeHeaders(
+        _ content: NotificationContent, topic: String, isClosed: Bool, to json: inout CanonicalWriter
+    ) {
         let start = content.composedAt.seconds
         let expiry =
             isClosed
             ? start + content.closedLifeSeconds
             : min(content.expiresAt.seconds, start + CompositionLimits.apnsStorageSecondsMax)
-        var headers: JSONObject = [
-            "apns-expiration": .string(String(expiry)), "apns-id": .string(content.message.uuidText),
-            "apns-priority": content.interruption.isUrgent ? "10" : "5", "apns-push-type": "alert",
-            "apns-topic": .string(topic),
-        ]
-        // 32 hexadecimal digits; Apple takes at most 64 bytes.
-        if let collapse = isClosed ? content.closedTag : content.collapse {
-            headers["apns-collapse-id"] = .string(collapse.hexadecimal)
+        json.object { json in
+            // 32 hexadecimal digits; Apple takes at most 64 bytes.
+            json.member("apns-collapse-id", hexadecimal: isClosed ? content.closedTag : content.collapse)
+            json.member("apns-expiration") { $0.quoted { $0.integer(expiry) } }
+            json.member("apns-id", uuid: content.message)
+            json.member("apns-priority", content.interruption.isUrgent ? "10" : "5")
+            json.member("apns-push-type", "alert")
+            json.member("apns-topic", topic)
         }
-        return headers
     }
 
     /// `{"aps":{…},"sendgate":"<envelope>"}`

@@ -30,16 +30,17 @@ package enum PayloadTarget: Hashable, Sendable {
 package func compose(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> ComposedPayload {
-    let headers: JSONObject =
-        switch target {
-        case .apns(let topic, _): APNsPayload.headers(content, topic: topic, isClosed: form != .full)
-        case .email: EmailPayload.headers(content)
-        case .fcm, .sms: [:]
-        }
+    var headers = CanonicalWriter(capacity: 384)
+    switch target {
+    case .apns(let topic, _):
+        APNsPayload.writeHeaders(content, topic: topic, isClosed: form != .full, to: &headers)
+    case .email: EmailPayload.writeHeaders(content, to: &headers)
+    case .fcm, .sms: headers.object { _ in }
+    }
     var body = CanonicalWriter(capacity: 1_024)
     let written = try write(content, for: target, as: form, to: &body)
     return ComposedPayload(
-        headers: headers, body: PayloadBody(body.finish(), envelope: written.envelope),
+        headers: headers.finish(), body: PayloadBody(body.finish(), envelope: written.envelope),
         innerContent: written.innerContent, byteCount: written.byteCount)
 }
 

@@ -4,11 +4,12 @@ import GateVocabulary
 /// An e-mail as plain text: `{"subject": …, "text": …}`, and the headers that let a mail program unsubscribe.
 enum EmailPayload {
     /// RFC 2369 section 3.2 and RFC 8058: one click, no login.
-    static func headers(_ content: NotificationContent) -> JSONObject {
-        guard let link = content.unsubscribeLink else { return [:] }
-        return [
-            "list-unsubscribe": .string("<\(link)>"), "list-unsubscribe-post": "List-Unsubscribe=One-Click",
-        ]
+    static func writeHeaders(_ content: NotificationContent, to json: inout CanonicalWriter) {
+        json.object { json in
+            guard let link = content.unsubscribeLink else { return }
+            json.member("list-unsubscribe", "<\(link)>")
+            json.member("list-unsubscribe-post", "List-Unsubscribe=One-Click")
+        }
     }
 
     static func write(

@@ -1,4 +1,4 @@
-package import CanonicalJSON
+import CanonicalJSON
 import SealedFormat
 
 /// The bytes of a provider's body, with at most one place for an envelope.
@@ -62,8 +62,8 @@ package struct PayloadBody: Hashable, Sendable {
 
 /// One payload, ready but for the seal.
 package struct ComposedPayload: Hashable, Sendable {
-    /// Provider headers by name; values are strings.
-    package var headers: JSONObject
+    /// Provider headers by name, values are texts: canonical JSON.
+    package var headers: [UInt8]
     package var body: PayloadBody
     /// What is to be sealed; set exactly when ``body`` has a place for an envelope.
     package var innerContent: [UInt8]?

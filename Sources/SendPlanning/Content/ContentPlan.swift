@@ -25,7 +25,8 @@ package struct ContentPlan: Sendable {
     ///   - unsubscribeLink: Put in where the category asks for one (S1).
     package init(
         _ material: SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
-        as message: MessageID, ownCollapse: @autoclosure () -> Tag, unsubscribeLink: String?,
+        as message: MessageID, ownCollapse: @autoclosure () -> Tag,
+        unsubscribeLink: @autoclosure () -> String?,
         facts: inout Facts,
         under policy: CompiledPolicy
     ) {

@@ -1,4 +1,3 @@
-package import CanonicalJSON
 package import GateVocabulary
 package import PayloadComposition
 package import SealedFormat
@@ -9,8 +8,8 @@ package struct DeliveryPlan: Hashable, Sendable {
     package var destination: Tag
     package var form: BodyForm
     package var interruption: Interruption
-    /// Provider headers; an empty object where there are none.
-    package var headers: JSONObject
+    /// Provider headers as canonical JSON; an empty object where there are none.
+    package var headers: [UInt8]
     package var body: PayloadBody
     /// What gate 12 weighed.
     package var byteCount: Int
@@ -19,8 +18,6 @@ package struct DeliveryPlan: Hashable, Sendable {
 
     /// The key the body is sealed to.
     package var key: KeyID? { order?.key.id }
-
-    package var headerBytes: [UInt8] { CanonicalJSON.write(headers) }
 
     /// The provider's body.
     ///

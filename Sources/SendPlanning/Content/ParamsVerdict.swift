@@ -24,6 +24,7 @@ package struct ParamsVerdict: Hashable, Sendable {
     /// A name the type does not have was chosen by the caller and could be anybody's; a pointer ends before
     /// it, and an unknown param is all of `/params`.
     package func recorded(for type: TypeID, under policy: CompiledPolicy) -> [JSONPointer] {
+        guard !violations.isEmpty else { return [] }
         let known = policy.type(type)?.params ?? [:]
         var pointers: [JSONPointer] = []
         for violation in violations {

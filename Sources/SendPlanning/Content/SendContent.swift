@@ -3,10 +3,10 @@ import CanonicalJSON
 import GateVocabulary
 package import PayloadComposition
 
-/// What a send says to one recipient: its texts in their language, once for all their destinations.
-package struct SendContent: Sendable {
+/// What a send says to one recipient: its texts in their language.
+package final class SendContent: Sendable {
     let type: NotificationType
-    let category: CategoryRule
+    private let hasUnsubscribeLink: Bool
     let texts: NotificationTexts
     let constantText: NotificationContent.ConstantText
     let brand: String
@@ -20,24 +20,31 @@ package struct SendContent: Sendable {
     /// - Returns: `nil` for a type that is not in the registry.
     /// - Throws: When a text cannot be written; the send then has no size and is refused.
     package init?(
-        _ material: SendMaterial, recipientLocale: String?, utcOffsetSeconds: Int?,
+        _ material: SendMaterial, recipientLocale: String?, utcOffsetSeconds: @autoclosure () -> Int?,
         under policy: CompiledPolicy
     ) throws(CompositionError) {
         guard let type = policy.type(material.request.type) else { return nil }
-        let wishes = LanguageTag.candidates([material.locale, recipientLocale])
-        let chosen = wishes.first { policy.bundle.messages[$0.description] != nil } ?? .last
+        let wishes = [material.locale, recipientLocale]
+        // Nearly every recipient reads a locale that the bundle has.
+        let first = wishes.lazy.compactMap(\.self).first.flatMap { LanguageTag($0) }
+        let isRegistered = first.map { policy.bundle.messages[$0.description] != nil } ?? false
+        var candidates = isRegistered ? [first!] : LanguageTag.candidates(wishes)
+        let chosen = candidates.first { policy.bundle.messages[$0.description] != nil } ?? .last
         let generic = policy.genericText(type.tier, locale: chosen.description)
         guard let found = policy.texts(type.messageKey, locale: chosen.description) else { return nil }
         // The texts may stand further down the chain. Numbers follow the language of the text they are in, and
         // the region the reader named, when that is of the same language.
-        let textLanguage = LanguageTag(found.locale) ?? .last
-        let reading = wishes.first { $0.language == textLanguage.language } ?? textLanguage
-        let values = ParamValues(
-            Self.values(of: material.params, as: type.params), in: reading, utcOffsetSeconds: utcOffsetSeconds
-        )
+        var textLanguage = chosen
+        if found.locale != chosen.description {
+            textLanguage = LanguageTag(found.locale) ?? .last
+            candidates = LanguageTag.candidates(wishes)
+        }
+        let reading = candidates.first { $0.language == textLanguage.language } ?? textLanguage
+        var values = ParamValues(Self.values(of: material.params, as: type.params), in: reading)
+        if values.hasMoment { values.utcOffsetSeconds = utcOffsetSeconds() }
         self.type = type
-        category = policy.category(type.category)
-        texts = try TemplateTexts(found.texts).filled(with: values)
+        hasUnsubscribeLink = policy.hasUnsubscribeLink(type.category)
+        texts = try found.texts.filled(with: values)
         brand = policy.bundle.brand
         constantText = .init(title: generic.title, body: generic.body)
         references = material.params.filtered { type.params[$0.key]?.kind == .uuid }
@@ -83,7 +90,7 @@ package struct SendContent: Sendable {
     /// Everything the notification could say and show at one destination.
     func notification(
         _ material: SendMaterial, message: MessageID, closedCollapse: Tag?, interruption: Interruption,
-        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: String?
+        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?
     ) -> NotificationContent {
         NotificationContent(
             send: material.send, message: message, type: type.id, number: type.alertType,
@@ -95,7 +102,7 @@ package struct SendContent: Sendable {
             interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
             composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
             closedCollapse: closedCollapse,
-            unsubscribeLink: category.hasUnsubscribeLink ? unsubscribeLink : nil)
+            unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil)
     }
 
     /// The family of a type, `transaction` of `transaction.failed`: what a device stacks together.
@@ -108,54 +115,5 @@ extension CompiledPolicy {
     /// The locale in which the bundle has texts for a wish, the nearest one first (RFC 4647 section 3.4).
     package func registeredLocale(for wish: String?) -> String? {
         wish.flatMap { LanguageTag($0) }?.lookupChain.map(\.description).first { bundle.messages[$0] != nil }
-    }
-}
-
-// The bundle's model and the composer are siblings and know nothing of each other; here they meet.
-
-extension TemplateTexts {
-    fileprivate init(_ texts: MessageTexts) {
-        self.init(
-            title: TextVariants(texts.title), body: TextVariants(texts.body),
-            publicTitle: texts.publicTitle.map { TextVariants($0) },
-            publicBody: texts.publicBody.map { TextVariants($0) })
-    }
-}
-
-extension TextVariants {
-    fileprivate init(_ text: MessageText) {
-        switch text {
-        case .plain(let template): self = .always(TextTemplate(template))
-        case .plural(let param, let forms):
-            var counted: [PluralCategory: TextTemplate] = [:]
-            for (form, template) in forms { counted[PluralCategory(form)] = TextTemplate(template) }
-            self = .counted(by: param, counted)
-        }
-    }
-}
-
-extension TextTemplate {
-    fileprivate init(_ template: MessageTemplate) {
-        self.init(
-            template.parts.map { part in
-                switch part {
-                case .text(let text): .text(text)
-                case .param(let name): .param(name)
-                }
-            })
-    }
-}
-
-extension PluralCategory {
-    fileprivate init(_ form: PluralForm) {
-        self =
-            switch form {
-            case .zero: .zero
-            case .one: .one
-            case .two: .two
-            case .few: .few
-            case .many: .many
-            case .other: .other
-            }
     }
 }

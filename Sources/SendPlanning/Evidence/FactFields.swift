@@ -6,32 +6,76 @@ struct FactSet: OptionSet, Hashable, Sendable {
     let rawValue: UInt32
     init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    static let all = FactSet(rawValue: (1 << UInt32(FactFields.all.count)) - 1)
+    static let all = FactSet(rawValue: (1 << UInt32(FactFields.count)) - 1)
 }
 
-/// One fact: its name in canonical JSON, and how its value is written and read.
-struct FactField: Sendable {
-    let name: String
-    /// `"name":`, as it stands before the value.
-    let key: [UInt8]
-    /// Writes nothing for a fact nobody knows.
-    let write: @Sendable (borrowing Facts, inout CanonicalWriter) -> Void
-    let read: @Sendable (inout EntryCursor, inout Facts) throws(EntryError) -> Void
-
-    init<Value: Sendable>(
+/// Is shown every fact in canonical order: the one list of them is ``FactFields/show(to:)``.
+protocol FactVisitor: ~Copyable {
+    /// - Parameters:
+    ///   - name: In canonical JSON.
+    ///   - get: `nil` for a fact nobody knows.
+    mutating func visit<Value: Sendable>(
         _ name: StaticString, _ set: @escaping @Sendable (inout Facts, Value) -> Void,
         _ get: @escaping @Sendable (borrowing Facts) -> Value?,
         _ write: @escaping @Sendable (Value, inout CanonicalWriter) -> Void,
-        _ read: @escaping @Sendable (inout EntryCursor) throws(EntryError) -> Value
+        _ read: @escaping @Sendable (inout EntryCursor) throws(EntryError) -> Value)
+}
+
+/// Writes the facts that somebody knows as members. The compiler makes one straight run of the list for it.
+private struct FactWriter: ~Copyable, FactVisitor {
+    let facts: Facts
+    var json = CanonicalWriter(capacity: 1_024)
+    var ends = InlineArray<29, UInt16>(repeating: 1)
+    private var index = 0
+
+    init(_ facts: Facts) {
+        self.facts = facts
+        json.raw("{")
+    }
+
+    @inline(__always)
+    mutating func visit<Value: Sendable>(
+        _ name: StaticString, _: @escaping @Sendable (inout Facts, Value) -> Void,
+        _ get: @escaping @Sendable (borrowing Facts) -> Value?,
+        _ write: @escaping @Sendable (Value, inout CanonicalWriter) -> Void,
+        _: @escaping @Sendable (inout EntryCursor) throws(EntryError) -> Value
     ) {
-        self.name = "\(name)"
-        key = Array("\"\(name)\":".utf8)
-        self.write = { facts, json in
-            guard let value = get(facts) else { return }
+        if let value = get(facts) {
             json.key(name)
             write(value, &json)
         }
-        self.read = { cursor, facts throws(EntryError) in set(&facts, try read(&cursor)) }
+        // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
+        ends[index] = UInt16(json.byteCount)
+        index += 1
+    }
+
+    consuming func finish() -> (bytes: [UInt8], ends: InlineArray<29, UInt16>) {
+        json.raw("}")
+        return (json.finish(), ends)
+    }
+}
+
+/// How one fact is read: its key as it stands before the value, and what takes the value.
+struct FactReader: Sendable {
+    let name: String
+    /// `"name":`.
+    let key: [UInt8]
+    let read: @Sendable (inout EntryCursor, inout Facts) throws(EntryError) -> Void
+}
+
+private struct FactReaders: FactVisitor {
+    var all: [FactReader] = []
+
+    mutating func visit<Value: Sendable>(
+        _ name: StaticString, _ set: @escaping @Sendable (inout Facts, Value) -> Void,
+        _: @escaping @Sendable (borrowing Facts) -> Value?,
+        _: @escaping @Sendable (Value, inout CanonicalWriter) -> Void,
+        _ read: @escaping @Sendable (inout EntryCursor) throws(EntryError) -> Value
+    ) {
+        all.append(
+            FactReader(name: "\(name)", key: Array("\"\(name)\":".utf8)) {
+                cursor, facts throws(EntryError) in set(&facts, try read(&cursor))
+            })
     }
 }
 
@@ -42,18 +86,10 @@ package struct EncodedFacts: Sendable {
     /// Where each of ``FactFields/all`` ends; one that nobody knows ends where the one before it does.
     private let ends: InlineArray<29, UInt16>
 
-    package init(_ facts: borrowing Facts) {
-        var json = CanonicalWriter(capacity: 1_024)
-        var ends = InlineArray<29, UInt16>(repeating: 1)
-        json.raw("{")
-        for index in FactFields.all.indices {
-            FactFields.all[index].write(facts, &json)
-            // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
-            ends[index] = UInt16(json.byteCount)
-        }
-        json.raw("}")
-        bytes = json.finish()
-        self.ends = ends
+    package init(_ facts: Facts) {
+        var writer = FactWriter(facts)
+        FactFields.show(to: &writer)
+        (bytes, ends) = writer.finish()
     }
 
     /// Key and value of one fact; empty when nobody knows it.
@@ -69,7 +105,7 @@ package struct EncodedFacts: Sendable {
     static func shared(_ several: [EncodedFacts]) -> FactSet {
         guard several.count > 1 else { return .all }
         var shared: UInt32 = 0
-        for index in FactFields.all.indices {
+        for index in 0..<FactFields.count {
             let first = several[0].member(index)
             if several.dropFirst().allSatisfy({ $0.member(index) == first }) { shared |= 1 << UInt32(index) }
         }
@@ -80,7 +116,7 @@ package struct EncodedFacts: Sendable {
     func write(_ set: FactSet, to json: inout CanonicalWriter) {
         guard set != .all else { return json.raw(bytes[...]) }
         json.raw("{")
-        for index in FactFields.all.indices where set.rawValue & (1 << UInt32(index)) != 0 {
+        for index in 0..<FactFields.count where set.rawValue & (1 << UInt32(index)) != 0 {
             let member = member(index)
             guard !member.isEmpty else { continue }
             json.separate(after: UInt8(ascii: "{"))
@@ -94,56 +130,64 @@ package struct EncodedFacts: Sendable {
 ///
 /// The spelling is that of `Facts.json`; a test holds the two against each other over every fact.
 enum FactFields {
-    /// In canonical order, which is that of their names.
-    static let all: [FactField] = [
-        FactField(
+    static let all: [FactReader] = {
+        var readers = FactReaders()
+        show(to: &readers)
+        return readers.all
+    }()
+    static let count = 29
+
+    /// Shows all facts in canonical order, which is that of their names.
+    @inline(__always)
+    fileprivate static func show(to facts: inout some FactVisitor & ~Copyable) {
+        facts.visit(
             "account_preference", { $0.accountPreference = $1 }, { $0.accountPreference }, name,
-            readName),
-        FactField(
+            readName)
+        facts.visit(
             "account_region", { $0.accountRegion = $1 }, { $0.accountRegion }, region,
-            readRegion),
-        FactField(
+            readRegion)
+        facts.visit(
             "account_type_preference", { $0.accountTypePreference = $1 }, { $0.accountTypePreference }, name,
-            readName),
-        FactField("age", { $0.age = $1 }, { $0.age }, name, readName),
-        FactField(
-            "category_count", { $0.categoryCount = $1 }, { $0.categoryCount }, integer, readCount),
-        FactField("consent", { $0.consent = $1 }, { $0.consent }, consent, readConsent),
-        FactField(
-            "critical_alerts", { $0.criticalAlerts = $1 }, { $0.criticalAlerts }, boolean, readBoolean),
-        FactField("destination", { $0.destination = $1 }, { $0.destination }, name, readName),
-        FactField(
+            readName)
+        facts.visit("age", { $0.age = $1 }, { $0.age }, name, readName)
+        facts.visit(
+            "category_count", { $0.categoryCount = $1 }, { $0.categoryCount }, integer, readCount)
+        facts.visit("consent", { $0.consent = $1 }, { $0.consent }, consent, readConsent)
+        facts.visit(
+            "critical_alerts", { $0.criticalAlerts = $1 }, { $0.criticalAlerts }, boolean, readBoolean)
+        facts.visit("destination", { $0.destination = $1 }, { $0.destination }, name, readName)
+        facts.visit(
             "destination_preference", { $0.destinationPreference = $1 }, { $0.destinationPreference }, name,
-            readName),
-        FactField(
+            readName)
+        facts.visit(
             "destination_type_preference", { $0.destinationTypePreference = $1 },
             { $0.destinationTypePreference }, name,
-            readName),
-        FactField("device_key", { $0.deviceKey = $1 }, { $0.deviceKey }, name, readName),
-        FactField("device_regions", { $0.deviceRegions = $1 }, { $0.deviceRegions }, regions, readRegions),
-        FactField("due", { $0.due = $1 }, { $0.due }, instant, readInstant),
-        FactField("expiry", { $0.expiry = $1 }, { $0.expiry }, instant, readInstant),
-        FactField("fallback", { $0.fallback = $1 }, { $0.fallback }, name, readName),
-        FactField("now", { $0.now = $1 }, { $0.now }, instant, readInstant),
-        FactField("os_permission", { $0.osPermission = $1 }, { $0.osPermission }, name, readName),
-        FactField(
-            "own_request", { $0.ownRequest = $1 }, { $0.ownRequest }, consent, readConsent),
-        FactField("params", { $0.params = $1 }, { $0.params }, name, readName),
-        FactField("platform", { $0.platform = $1 }, { $0.platform }, name, readName),
-        FactField("privacy", { $0.privacy = $1 }, { $0.privacy }, name, readName),
-        FactField(
+            readName)
+        facts.visit("device_key", { $0.deviceKey = $1 }, { $0.deviceKey }, name, readName)
+        facts.visit("device_regions", { $0.deviceRegions = $1 }, { $0.deviceRegions }, regions, readRegions)
+        facts.visit("due", { $0.due = $1 }, { $0.due }, instant, readInstant)
+        facts.visit("expiry", { $0.expiry = $1 }, { $0.expiry }, instant, readInstant)
+        facts.visit("fallback", { $0.fallback = $1 }, { $0.fallback }, name, readName)
+        facts.visit("now", { $0.now = $1 }, { $0.now }, instant, readInstant)
+        facts.visit("os_permission", { $0.osPermission = $1 }, { $0.osPermission }, name, readName)
+        facts.visit(
+            "own_request", { $0.ownRequest = $1 }, { $0.ownRequest }, consent, readConsent)
+        facts.visit("params", { $0.params = $1 }, { $0.params }, name, readName)
+        facts.visit("platform", { $0.platform = $1 }, { $0.platform }, name, readName)
+        facts.visit("privacy", { $0.privacy = $1 }, { $0.privacy }, name, readName)
+        facts.visit(
             "purpose_consent", { $0.purposeConsent = $1 }, { $0.purposeConsent }, consent,
-            readConsent),
-        FactField("push_enabled", { $0.pushEnabled = $1 }, { $0.pushEnabled }, boolean, readBoolean),
-        FactField(
+            readConsent)
+        facts.visit("push_enabled", { $0.pushEnabled = $1 }, { $0.pushEnabled }, boolean, readBoolean)
+        facts.visit(
             "quiet_hours", { $0.quietHours = $1 }, { $0.quietHours }, quietHours,
-            readQuietHours),
-        FactField("recipient", { $0.recipient = $1 }, { $0.recipient }, name, readName),
-        FactField("repetition", { $0.repetition = $1 }, { $0.repetition }, name, readName),
-        FactField("sizes", { $0.sizes = $1 }, { $0.sizes }, sizes, readSizes),
-        FactField("type_count", { $0.typeCount = $1 }, { $0.typeCount }, integer, readCount),
-        FactField("withheld", { $0.withheld = $1 }, { $0.withheld }, boolean, readBoolean),
-    ]
+            readQuietHours)
+        facts.visit("recipient", { $0.recipient = $1 }, { $0.recipient }, name, readName)
+        facts.visit("repetition", { $0.repetition = $1 }, { $0.repetition }, name, readName)
+        facts.visit("sizes", { $0.sizes = $1 }, { $0.sizes }, sizes, readSizes)
+        facts.visit("type_count", { $0.typeCount = $1 }, { $0.typeCount }, integer, readCount)
+        facts.visit("withheld", { $0.withheld = $1 }, { $0.withheld }, boolean, readBoolean)
+    }
 
     /// Reads an object of facts into `facts`; an unknown one is an error.
     static func read(_ cursor: inout EntryCursor, into facts: inout Facts) throws(EntryError) -> FactSet {

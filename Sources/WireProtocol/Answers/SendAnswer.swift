@@ -175,7 +175,13 @@ package struct SendAnswer: Hashable, Sendable {
     }
 
     /// The one place where an outcome becomes a status.
-    package var status: Int { outcome.isPromise ? 202 : 403 }
+    package var status: Int { Self.status(of: outcome) }
+
+    /// HTTP status and media type of the answer to a send of an outcome.
+    package static func status(of outcome: Outcome) -> Int { outcome.isPromise ? 202 : 403 }
+    package static func contentType(of outcome: Outcome) -> String {
+        outcome.isPromise ? MediaType.json : MediaType.problem
+    }
 
     /// - Parameter isStreamLine: A line of a stream has no status line, so its body carries `status`.
     private func write(isStreamLine: Bool, to json: inout CanonicalWriter) {
@@ -229,11 +235,15 @@ package struct SendAnswer: Hashable, Sendable {
     package static let boundIDHint = "this id keeps this answer; once the reason is gone, send with a new id"
 
     package func answer(isStreamLine: Bool = false) -> Answer {
+        Answer(
+            status: status, contentType: Self.contentType(of: outcome),
+            body: bytes(isStreamLine: isStreamLine))
+    }
+
+    package func bytes(isStreamLine: Bool) -> [UInt8] {
         var body = CanonicalWriter(capacity: 1_024)
         write(isStreamLine: isStreamLine, to: &body)
-        return Answer(
-            status: status, contentType: outcome.isPromise ? MediaType.json : MediaType.problem,
-            body: body.finish())
+        return body.finish()
     }
 
     private static let common: [ObjectShape.Member] = [

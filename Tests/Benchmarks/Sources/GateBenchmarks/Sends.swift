@@ -173,8 +173,10 @@ final class Sends: Sendable {
         let reply = await withCheckedContinuation { continuation in
             gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
         }
+        // Made here, as a connection makes it when it writes the answer.
+        let answer = reply.body
         guard reply.status == (kind == .refused ? 403 : 202) else {
-            fatalError("the answer was \(reply.status): \(String(decoding: reply.body, as: UTF8.self))")
+            fatalError("the answer was \(reply.status): \(String(decoding: answer, as: UTF8.self))")
         }
     }
 

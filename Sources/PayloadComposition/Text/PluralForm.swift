@@ -1,8 +1,7 @@
-/// The plural categories of Unicode CLDR. Which of them a language has is decided by ``init(of:in:)``.
-package enum PluralCategory: String, CaseIterable, Sendable, Hashable {
-    case zero, one, two, few, many, other
+package import GateVocabulary
 
-    /// The category of a whole number in a language: CLDR's cardinal rules (`supplemental/plurals.xml`,
+extension PluralForm {
+    /// The form of a whole number in a language: CLDR's cardinal rules (`supplemental/plurals.xml`,
     /// release 46) for integers. A language not listed has the root rule, ``other`` for every number.
     ///
     /// - Parameter number: Its sign does not matter; CLDR's operand `n` is the absolute value.

@@ -1,3 +1,4 @@
+import CanonicalJSON
 package import GateVocabulary
 
 /// The value of one param, of the kind its type declares.
@@ -39,6 +40,9 @@ package struct ParamValues: Sendable {
         self.utcOffsetSeconds = utcOffsetSeconds
     }
 
+    /// Whether any is written as the reader's clock shows it.
+    package var hasMoment: Bool { values.contains { if case .moment = $0.value { true } else { false } } }
+
     package subscript(name: String) -> ParamValue? { values.first { $0.name == name }?.value }
 
     /// - Returns: Empty for a param that is optional and absent.
@@ -70,19 +74,7 @@ extension ParamValues {
     }
 }
 
-/// A text with places for params, e.g. `You sent {amount} to {recipient_name}.`
-package struct TextTemplate: Hashable, Sendable {
-    package enum Part: Hashable, Sendable {
-        case text(String)
-        case param(String)
-    }
-
-    package var parts: [Part]
-
-    package init(_ parts: [Part]) {
-        self.parts = parts
-    }
-
+extension MessageTemplate {
     /// Fills the places. The template's own line breaks stay, and those of ``ParamValue/paragraphs(_:)``.
     func filled(with params: ParamValues) throws(CompositionError) -> String {
         if parts.count == 1, case .text(let text) = parts[0] { return text }
@@ -101,49 +93,25 @@ package struct TextTemplate: Hashable, Sendable {
     }
 }
 
-/// A text, or one text per plural category of an integer param.
-package enum TextVariants: Hashable, Sendable {
-    case always(TextTemplate)
-    /// `.other` stands in for a category that has no text of its own.
-    case counted(by: String, [PluralCategory: TextTemplate])
-
-    func chosen(for params: ParamValues) throws(CompositionError) -> TextTemplate {
+extension MessageText {
+    /// - Throws: ``CompositionError/pluralWithoutOther(param:)``, which the check of a bundle rules out.
+    package func filled(with params: ParamValues) throws(CompositionError) -> String {
         switch self {
-        case .always(let template): return template
-        case .counted(let name, let forms):
-            var category = PluralCategory.other
+        case .plain(let template): return try template.filled(with: params)
+        case .plural(let name, let forms):
+            var form = PluralForm.other
             if case .integer(let number) = params[name] {
-                category = PluralCategory(of: number, in: params.language)
+                form = PluralForm(of: number, in: params.language)
             }
-            guard let template = forms[category] ?? forms[.other] else {
+            guard let template = forms[form] ?? forms[.other] else {
                 throw .pluralWithoutOther(param: name)
             }
-            return template
+            return try template.filled(with: params)
         }
-    }
-
-    package func filled(with params: ParamValues) throws(CompositionError) -> String {
-        try chosen(for: params).filled(with: params)
     }
 }
 
-/// The texts of one type in one language, with places for params.
-package struct TemplateTexts: Hashable, Sendable {
-    package var title: TextVariants
-    package var body: TextVariants
-    package var publicTitle: TextVariants?
-    package var publicBody: TextVariants?
-
-    package init(
-        title: TextVariants, body: TextVariants, publicTitle: TextVariants? = nil,
-        publicBody: TextVariants? = nil
-    ) {
-        self.title = title
-        self.body = body
-        self.publicTitle = publicTitle
-        self.publicBody = publicBody
-    }
-
+extension MessageTexts {
     package func filled(with params: ParamValues) throws(CompositionError) -> NotificationTexts {
         NotificationTexts(
             title: try title.filled(with: params), body: try body.filled(with: params),
@@ -170,7 +138,13 @@ package struct NotificationTexts: Hashable, Sendable {
     }
 
     private static func oneLine(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return text }
+        let isOneLine = CodeUnits.withBytes(text) { utf8 in
+            var worst: UInt8 = 0
+            // Without a branch in it, so that the compiler takes many bytes at once.
+            for byte in utf8 { worst |= (byte < 0x20 ? 1 : 0) | (byte == 0x7F ? 1 : 0) }
+            return worst == 0
+        }
+        if isOneLine { return text }
         return String(
             String.UnicodeScalarView(
                 text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
