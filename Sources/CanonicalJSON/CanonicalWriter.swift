@@ -60,16 +60,21 @@ package struct CanonicalWriter: ~Copyable {
     /// - Parameter key: Without characters that need an escape.
     @inlinable
     package mutating func key(_ key: StaticString) {
-        separate(after: UInt8(ascii: "{"))
+        precondition(count > 0, "a member was written outside of an object")
         let byteCount = key.utf8CodeUnitCount
-        reserve(byteCount + 3)
-        let place = start + count
+        reserve(byteCount + 4)
+        var place = start + count
+        // No value ends in an opening bracket: a text ends in a quotation mark.
+        if place[-1] != UInt8(ascii: "{") {
+            place[0] = UInt8(ascii: ",")
+            place += 1
+        }
         place[0] = UInt8(ascii: "\"")
         // A static string's bytes live as long as the program, and its count is theirs.
         Self.copy(key.utf8Start, to: place + 1, count: byteCount)
         place[byteCount + 1] = UInt8(ascii: "\"")
         place[byteCount + 2] = UInt8(ascii: ":")
-        count += byteCount + 3
+        count = place - start + byteCount + 3
     }
 
     @inlinable

@@ -5,32 +5,35 @@ package import SendPlanning
 
 /// Everything one step did, and nothing it only looked at.
 ///
+/// An object that its step alone fills, and that is only read afterwards but for the bodies of envelopes
+/// (``fill(_:)``); no accessor calls out while it has one of the properties.
+///
 /// A step that throws is forgotten with its change. A store writes changes in their order; within one, each person's
 /// state is as the step left it.
-package struct Change {
-    package var entries: [NewEntry] = []
-    package var newSubjects: [(user: UserID, subject: Subject)] = []
-    package var states = Written<SubjectID, RecipientState>()
+package final class Change {
+    @exclusivity(unchecked) package var entries: [NewEntry] = []
+    @exclusivity(unchecked) package var newSubjects: [(user: UserID, subject: Subject)] = []
+    @exclusivity(unchecked) package var states = Written<SubjectID, RecipientState>()
     /// Appended to the ledgers, with their position.
-    package var consents: [ConsentEvent] = []
-    package var choices: [(record: PreferenceRecord, position: Int64)] = []
-    package var sends: [SendRecord] = []
+    @exclusivity(unchecked) package var consents: [ConsentEvent] = []
+    @exclusivity(unchecked) package var choices: [(record: PreferenceRecord, position: Int64)] = []
+    @exclusivity(unchecked) package var sends: [SendRecord] = []
     /// Sends that count as forwarded from now on; each once.
-    package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
+    @exclusivity(unchecked) package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
     /// `nil` forgets.
-    package var told = Written<EventKey, ToldRecord?>()
-    package var duties: [DutyWrite] = []
-    package var messages: [MessageWrite] = []
-    package var events: [EventRecord] = []
-    package var settings = Written<String, String?>()
-    package var erased: [SubjectID] = []
+    @exclusivity(unchecked) package var told = Written<EventKey, ToldRecord?>()
+    @exclusivity(unchecked) package var duties: [DutyWrite] = []
+    @exclusivity(unchecked) package var messages: [MessageWrite] = []
+    @exclusivity(unchecked) package var events: [EventRecord] = []
+    @exclusivity(unchecked) package var settings = Written<String, String?>()
+    @exclusivity(unchecked) package var erased: [SubjectID] = []
     /// How far the tree is durable.
-    package var publishedSize: UInt64?
+    @exclusivity(unchecked) package var publishedSize: UInt64?
     /// Everything past its retention at this moment goes, a bounded number of rows.
-    package var prunedBefore: Instant?
+    @exclusivity(unchecked) package var prunedBefore: Instant?
     /// What the clocks showed for the newest of ``entries``.
-    package var clock: ClockReading?
-    package var effects = StepEffects()
+    @exclusivity(unchecked) package var clock: ClockReading?
+    @exclusivity(unchecked) package var effects = StepEffects()
 
     package init() {}
 
@@ -74,7 +77,7 @@ package struct Change {
     }
 
     /// Puts bodies into rows that were written before their envelopes were sealed.
-    package mutating func fill(_ bodies: [MessageID: [UInt8]]) {
+    package func fill(_ bodies: [MessageID: [UInt8]]) {
         for index in messages.indices {
             switch messages[index] {
             case .insert(var record) where record.body.isEmpty:

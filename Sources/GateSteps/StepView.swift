@@ -7,10 +7,9 @@ package import RecipientModel
 /// throws ``MissingFacts``: a step reaches nothing but through here, and knows nothing of where it comes from.
 package final class StepView: RecordReading {
     let state: BatchState
-    // No accessor calls out while it has one of these, but for ``affect(_:)``, whose closures change effects alone.
-    @exclusivity(unchecked) package private(set) var change = Change()
+    package let change = Change()
     /// Which message each of ``Change/messages`` is about: a group of results looks along them for each.
-    @exclusivity(unchecked) private var written: [MessageID] = []
+    private var written: [MessageID] = []
 
     package init(_ state: BatchState) { self.state = state }
 
