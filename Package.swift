@@ -71,41 +71,52 @@ let package = Package(
 
         // Layer 1: one meaning each, pure, siblings that never import each other.
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary"]),
-        module("CompliancePolicy", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("KeyLifecycle"),
 
-        // Layer 2: everything known becomes everything to do; one person as one value.
+        // Layer 2: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
+        // one value.
+        module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
+        module("PolicyStatutes", ["BundleModel", "GateVocabulary"]),
+        module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+
+        // Layer 3: everything known becomes everything to do; every decision a bundle can make, held against the law.
+        module(
+            "PolicyProof",
+            ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyStatutes"]),
         module(
             "SendPlanning",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "PayloadComposition",
                 "SealedFormat",
             ]),
-        module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
 
-        // Layer 3: every command as a pure step; replay from genesis.
+        // Layer 4: every command as a pure step; replay from genesis.
         module(
             "GateSteps",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "KeyLifecycle",
                 "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
                 "WireProtocol",
             ]),
 
-        // Layer 4: the engine, the ports it needs, a route's way to its step; one way to speak over a Unix socket.
+        // Layer 5: the engine, the ports it needs, a route's way to its step; one way to speak over a Unix socket.
         module(
             "GatewayPipeline",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateVocabulary",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps",
+                "GateVocabulary",
                 "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
                 "SendPlanning", "WireProtocol",
             ]),
         module("UnixHTTPClient", [nio, nioPosix, nioHTTP1]),
 
-        // Layer 5: the world, each room named for what it touches.
+        // Layer 6: the world, each room named for what it touches.
         module(
             "UnixSocketEndpoint",
             [
@@ -122,7 +133,8 @@ let package = Package(
         module(
             "PolicyFiles",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "OpenSSLCrypto",
                 .product(name: "Yams", package: "Yams"),
             ]),
         module("KeyFiles", ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto"]),
@@ -137,11 +149,12 @@ let package = Package(
         module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"]),
         module("SealedPush", ["SealedFormat", .product(name: "Crypto", package: "swift-crypto")]),
 
-        // Layer 6: the one binary.
+        // Layer 7: the one binary.
         .executableTarget(
             name: "sendgate",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GateSteps",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "PolicyProof",
+                "DeliveryRelay", "GateSteps",
                 "GateVocabulary", "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto",
                 "PayloadSealing", "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush",
                 "SendPlanning", "SQLiteStore", "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint",
@@ -156,7 +169,9 @@ let package = Package(
         // Tests, in the order of the rooms.
         .target(
             name: "GateTestKit",
-            dependencies: ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"],
+            dependencies: [
+                "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
+            ],
             path: "Tests/GateTestKit", swiftSettings: strict + optimized),
         tests("ArchitectureTests", []),
         tests("CanonicalJSONTests", ["CanonicalJSON"]),
@@ -165,7 +180,10 @@ let package = Package(
         tests("WireProtocolTests", ["CanonicalJSON", "GateVocabulary", "WireProtocol"]),
         tests(
             "CompliancePolicyTests",
-            ["CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary", "PolicyFiles"],
+            [
+                "CanonicalJSON", "BundleModel", "CompliancePolicy", "PolicyProof", "PolicyStatutes",
+                "GateTestKit", "GateVocabulary", "PolicyFiles",
+            ],
             computes: true),
         tests(
             "PayloadCompositionTests",
@@ -179,13 +197,14 @@ let package = Package(
         tests(
             "SendPlanningTests",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateTestKit",
+                "GateVocabulary",
                 "PayloadComposition", "PolicyFiles", "SealedFormat", "SendPlanning",
             ]),
         tests(
             "GatewayPipelineTests",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
                 "PolicyFiles", "RecipientModel", "SealedPush", "SendPlanning", "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
@@ -211,7 +230,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
                 "PolicyFiles", "RecipientModel", "SendPlanning", "WireProtocol",
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
@@ -225,7 +244,11 @@ let package = Package(
             "TrailDirectoryTests",
             ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "TrailDirectory"]),
         tests(
-            "PolicyFilesTests", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
+            "PolicyFilesTests",
+            [
+                "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
+                "PolicyProof",
+            ]),
         tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
         tests(
             "DeliveryRelayTests",
@@ -241,7 +264,8 @@ let package = Package(
         tests(
             "SendgateCommandTests",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GateSteps",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "PolicyProof",
+                "DeliveryRelay", "GateSteps",
                 "GateTestKit", "GateVocabulary", "GatewayPipeline", "KeyFiles", "OpenSSLCrypto",
                 "PolicyFiles", "RecipientModel", "sendgate", "TrailDirectory", "UnixSocketEndpoint",
                 "WireProtocol", logging,

@@ -1,3 +1,4 @@
+package import BundleModel
 package import GateVocabulary
 
 /// Everything a bundle says about one (type, caller, channel, critical): what the gates read besides facts.

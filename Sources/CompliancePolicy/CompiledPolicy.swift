@@ -1,3 +1,5 @@
+package import BundleModel
+package import CanonicalJSON
 package import GateVocabulary
 
 /// A bundle made ready to decide: immutable, shared by every thread, swapped as a whole.
@@ -190,6 +192,14 @@ package final class CompiledPolicy: Sendable {
 
     package func type(_ id: TypeID) -> NotificationType? {
         typeNames.position(of: id.text).map { types[$0] }
+    }
+
+    /// How the params and the link of a send fall short of what its type declares; empty when they fit, and for a type that is
+    /// not in the registry, which gate 1 refuses by itself.
+    package func paramsViolations(
+        _ params: JSONObject, deepLink: String? = nil, of id: TypeID
+    ) -> [ParamsViolation] {
+        type(id)?.violations(in: params, deepLink: deepLink) ?? []
     }
 
     /// Where a number belongs by how it begins, the longest beginning first; `nil` where the bundle names none.

@@ -1,3 +1,4 @@
+import BundleModel
 package import GateVocabulary
 
 /// Decides whether one send may go on to one destination.

@@ -1,3 +1,4 @@
+package import BundleModel
 package import GateVocabulary
 
 /// What has to be looked up before a request can be decided, so that the loader fetches that and no more.

@@ -1,3 +1,4 @@
+import BundleModel
 import GateVocabulary
 
 // The thirteen gates in their order, one function each. A gate

@@ -1,3 +1,4 @@
+package import BundleModel
 package import GateVocabulary
 
 /// Finding a text: the locale asked for, its language, then the file's fallback until `en`.

@@ -1,3 +1,4 @@
+import BundleModel
 import GateVocabulary
 
 /// Region → regime and permission rows, laid out for looking up without allocating.

@@ -1,3 +1,4 @@
+package import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
 

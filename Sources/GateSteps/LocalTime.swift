@@ -1,4 +1,5 @@
-package import CompliancePolicy
+package import BundleModel
+import CompliancePolicy
 import Foundation
 package import GateVocabulary
 package import RecipientModel

@@ -28,6 +28,7 @@ package enum Sensitivity: String, CaseIterable, Sendable, Hashable {
 }
 
 /// How a notification travels to a destination.
+@usableFromInline
 package enum Channel: String, CaseIterable, Sendable, Hashable {
     case push
     case sms

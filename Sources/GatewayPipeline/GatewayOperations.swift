@@ -1,3 +1,4 @@
+import BundleModel
 import CanonicalJSON
 import AuditTrail
 package import CompliancePolicy

@@ -1,3 +1,4 @@
+package import BundleModel
 package import CompliancePolicy
 import GateSteps
 package import GateVocabulary

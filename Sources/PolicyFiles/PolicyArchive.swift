@@ -1,5 +1,6 @@
+package import BundleModel
 import CanonicalJSON
-package import CompliancePolicy
+import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
 

@@ -1,5 +1,6 @@
+package import BundleModel
 import Dispatch
-package import CompliancePolicy
+import CompliancePolicy
 import Synchronization
 
 /// A bundle as a folder of files.

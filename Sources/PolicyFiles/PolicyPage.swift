@@ -1,4 +1,5 @@
-package import CompliancePolicy
+package import BundleModel
+import CompliancePolicy
 import Yams
 
 /// Reads one page of a bundle, strictly: one YAML 1.2 document of mappings, lists, texts, whole numbers,

@@ -1,6 +1,7 @@
 package import AuditTrail
+package import BundleModel
 import CanonicalJSON
-package import CompliancePolicy
+import CompliancePolicy
 import GateVocabulary
 import Glibc
 import OpenSSLCrypto

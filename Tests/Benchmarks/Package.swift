@@ -37,7 +37,8 @@ let package = Package(
         room("SealedFormat"),
         room("OpenSSLCrypto", ["COpenSSL"]),
         room("WireProtocol", ["CanonicalJSON", "GateVocabulary"]),
-        room("CompliancePolicy", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        room("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        room("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         room("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         room("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         room("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
@@ -45,21 +46,24 @@ let package = Package(
         room(
             "SendPlanning",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "PayloadComposition",
                 "SealedFormat",
             ]),
         room("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         room(
             "GateSteps",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "KeyLifecycle",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "KeyLifecycle",
                 "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
                 "WireProtocol",
             ]),
         room(
             "GatewayPipeline",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateVocabulary",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps",
+                "GateVocabulary",
                 "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
                 "SendPlanning", "WireProtocol",
             ]),
@@ -72,14 +76,18 @@ let package = Package(
         room(
             "PolicyFiles",
             [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "OpenSSLCrypto",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "OpenSSLCrypto",
                 .product(name: "Yams", package: "Yams"),
             ]),
-        room("GateTestKit", ["CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
+        room(
+            "GateTestKit",
+            ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
         .executableTarget(
             name: "GateBenchmarks",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GatewayPipeline", "GateSteps",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GatewayPipeline",
+                "GateSteps",
                 "GateTestKit",
                 "GateVocabulary", "RecipientModel",
                 "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "SealedFormat", "SendPlanning",

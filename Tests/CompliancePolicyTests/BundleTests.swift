@@ -1,3 +1,4 @@
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateTestKit
@@ -443,7 +444,7 @@ extension BadLine {
 
     @Test func `a problem names the line it stands on`() throws {
         var nodes = TestBundle.minimal.nodes
-        let place = CompliancePolicy.SourceLocation(file: "categories.yaml", line: 12, column: 5)
+        let place = BundleModel.SourceLocation(file: "categories.yaml", line: 12, column: 5)
         nodes["categories.yaml"] = try #require(nodes["categories.yaml"]).locating(
             ["marketing", "default"], at: place, value: .text("on"))
         guard case .failure(let problems) = PolicyBundle.read(documents: nodes) else {
@@ -509,7 +510,7 @@ extension BadLine {
 
 extension PolicyNode {
     /// The same tree with another value, which has a place, at `path`.
-    fileprivate func locating(_ path: [String], at place: CompliancePolicy.SourceLocation, value new: Value)
+    fileprivate func locating(_ path: [String], at place: BundleModel.SourceLocation, value new: Value)
         -> PolicyNode
     {
         guard let key = path.first, case .mapping(var members) = value,

@@ -5,7 +5,10 @@ import GateVocabulary
 import Synchronization
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// A row counts from its day, so a difference is looked for on every day on which there may be one.
 @Suite struct DatedDifferenceTests {

@@ -5,7 +5,10 @@ import GateVocabulary
 import Synchronization
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// No row of regions.yaml can be lost, softened or put off without somebody being told.
 @Suite struct DemandedRowTests {

@@ -4,7 +4,10 @@ import GateVocabulary
 import Synchronization
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// Random sends and facts, a million of them: what is compiled decides like what is read off the pages, and what gets
 /// lost never helps.

@@ -1,7 +1,9 @@
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateTestKit
 import GateVocabulary
+import PolicyProof
 import Testing
 
 /// Cases may say what happens to what waits.

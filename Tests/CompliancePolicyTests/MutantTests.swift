@@ -6,7 +6,10 @@ import PolicyFiles
 import Synchronization
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// The rule book with one thing wrong, over and over: each must be noticed by the loader, a case or the proof.
 @Suite struct BundleMutantTests {
@@ -678,8 +681,8 @@ import Testing
         }
         #expect(bundle.problems == [])
         #expect(
-            NamedTypes.dutyLaw("GDPR Art. 34(1)")?.hoursMax == 72
-                && NamedTypes.dutyLaw("GDPR Art. 341") == nil)
+            DutyLaw.of("GDPR Art. 34(1)")?.hoursMax == 72
+                && DutyLaw.of("GDPR Art. 341") == nil)
         #expect(CalendarDate("2026-08-31")?.adding(months: 18).description == "2028-02-29")
         #expect(CalendarDate("2026-12-01")?.adding(months: 1).description == "2027-01-01")
     }

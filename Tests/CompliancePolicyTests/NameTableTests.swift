@@ -2,7 +2,10 @@ import GateTestKit
 import GateVocabulary
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 @Suite struct NameTableTests {
     @Test(arguments: [1, 2, 3, 64, 65, 10_000])

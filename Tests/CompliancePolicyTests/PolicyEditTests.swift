@@ -7,7 +7,10 @@ import PolicyFiles
 import Synchronization
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// What `policy diff` names: every value that was edited, decisions or none.
 @Suite struct PolicyEditTests {

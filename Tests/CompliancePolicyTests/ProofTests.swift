@@ -6,7 +6,10 @@ import PolicyFiles
 import Synchronization
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// The proof itself: that it leaves nothing out, that its shortcuts change nothing, and what it says.
 @Suite struct ProofTests {

@@ -1,7 +1,10 @@
 import GateTestKit
 import GateVocabulary
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// Random sends with random facts, read off the pages by hand: it shares no list of values with the proof, whose
 /// enumeration could leave out what the gates tell apart.

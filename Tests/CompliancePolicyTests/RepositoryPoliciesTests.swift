@@ -1,6 +1,8 @@
+import BundleModel
 import CompliancePolicy
 import GateTestKit
 import GateVocabulary
+import PolicyProof
 import Testing
 
 /// The product's own rule book, run the way `sendgate policy test` runs it.

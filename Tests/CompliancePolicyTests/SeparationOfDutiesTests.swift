@@ -3,7 +3,10 @@ import GateTestKit
 import GateVocabulary
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// Separation of duties as one table, written by hand: who sends what, and which grant that leaves no room for.
 @Suite struct SeparationOfDutiesTests {

@@ -4,7 +4,10 @@ import GateVocabulary
 import PolicyFiles
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// Whoever is in more places than one: what an absent row does to them is seen by the proof and by the difference.
 @Suite struct TravellerTests {

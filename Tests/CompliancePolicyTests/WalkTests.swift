@@ -2,7 +2,10 @@ import GateTestKit
 import GateVocabulary
 import Testing
 
+@testable import BundleModel
 @testable import CompliancePolicy
+@testable import PolicyProof
+@testable import PolicyStatutes
 
 /// Step 2 of the proof: that it puts every fact of one group beside every fact of the others, and sees when one gate
 /// looks at another's.

@@ -1,8 +1,10 @@
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateVocabulary
 import PolicyFiles
+import PolicyProof
 import Testing
 
 /// The repository's own rule book, as far as it can be judged without a decision.

@@ -1,3 +1,4 @@
+import BundleModel
 import GateSteps
 import GateTestKit
 import AuditTrail

@@ -1,3 +1,4 @@
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
@@ -5,6 +6,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
+import PolicyProof
 import Testing
 
 @testable import sendgate

@@ -1,4 +1,5 @@
 import AuditTrail
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
@@ -9,6 +10,7 @@ import GatewayPipeline
 import KeyFiles
 import OpenSSLCrypto
 import PolicyFiles
+import PolicyProof
 import Testing
 import TrailDirectory
 

@@ -1,4 +1,5 @@
 import AuditTrail
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
@@ -6,6 +7,8 @@ import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
 import PolicyFiles
+import PolicyProof
+import PolicyStatutes
 import Testing
 import TrailDirectory
 

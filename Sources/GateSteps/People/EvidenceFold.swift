@@ -1,4 +1,5 @@
 import AuditTrail
+import BundleModel
 import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary

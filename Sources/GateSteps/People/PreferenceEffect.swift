@@ -1,3 +1,4 @@
+import BundleModel
 import CompliancePolicy
 package import GateVocabulary
 import RecipientModel

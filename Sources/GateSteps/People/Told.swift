@@ -1,6 +1,7 @@
 import AuditTrail
+package import BundleModel
 import CanonicalJSON
-package import CompliancePolicy
+import CompliancePolicy
 package import GateVocabulary
 import RecipientModel
 import SendPlanning

@@ -1,3 +1,4 @@
+import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
 import PayloadComposition

@@ -1,4 +1,5 @@
-package import CompliancePolicy
+package import BundleModel
+import CompliancePolicy
 package import GateVocabulary
 
 extension NotificationType {

@@ -1,3 +1,4 @@
+import BundleModel
 package import CompliancePolicy
 import CanonicalJSON
 import GateVocabulary

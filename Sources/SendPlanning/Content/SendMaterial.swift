@@ -1,5 +1,6 @@
+package import BundleModel
 package import CanonicalJSON
-package import CompliancePolicy
+import CompliancePolicy
 package import GateVocabulary
 
 /// What one send wants to say, with everything that was chosen for it once: what is needed to compose it now,

@@ -1,3 +1,4 @@
+import BundleModel
 package import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary

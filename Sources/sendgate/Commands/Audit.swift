@@ -1,5 +1,6 @@
 import ArgumentParser
 import AuditTrail
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation

@@ -1,9 +1,11 @@
 import ArgumentParser
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateVocabulary
 import PolicyFiles
+import PolicyProof
 
 /// `sendgate policy …`: the rule book, for those who write, review and load it.
 struct Policy: AsyncParsableCommand {

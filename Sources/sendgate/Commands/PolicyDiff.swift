@@ -1,8 +1,10 @@
 import ArgumentParser
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import PolicyFiles
+import PolicyProof
 
 /// `sendgate policy diff`: what another rule book would decide otherwise, in words.
 struct PolicyDiff: GateCommand {

@@ -1,8 +1,11 @@
 import ArgumentParser
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import PolicyFiles
+import PolicyProof
+import PolicyStatutes
 import Synchronization
 
 /// `sendgate policy prove`: that no decision under a rule book can break a statute.

@@ -1,4 +1,5 @@
 import AuditTrail
+import BundleModel
 import CompliancePolicy
 import GateSteps
 import GateVocabulary

@@ -1,3 +1,4 @@
+import BundleModel
 import CompliancePolicy
 import DeliveryRelay
 import GateSteps

@@ -2,6 +2,7 @@ import CompliancePolicy
 import Foundation
 import GateVocabulary
 import OpenSSLCrypto
+import PolicyProof
 
 /// Proofs that the same build made at earlier starts, so that a restart does not make them again.
 ///

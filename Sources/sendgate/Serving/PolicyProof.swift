@@ -1,6 +1,8 @@
+import BundleModel
 import CompliancePolicy
 import Dispatch
 import GateVocabulary
+import PolicyProof
 import Synchronization
 
 /// The proof of a bundle, on every processor there is.

@@ -1,3 +1,4 @@
+import BundleModel
 import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline

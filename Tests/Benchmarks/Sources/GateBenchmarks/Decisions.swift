@@ -1,4 +1,6 @@
 import AuditTrail
+import BundleModel
+import BundleModel
 import CompliancePolicy
 import GateTestKit
 import GateVocabulary

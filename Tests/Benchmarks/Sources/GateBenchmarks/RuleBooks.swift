@@ -1,7 +1,10 @@
+import BundleModel
+import BundleModel
 import CompliancePolicy
 import Dispatch
 import Foundation
 import PolicyFiles
+import PolicyProof
 
 /// Putting a rule book in force: reading and checking its pages, making it ready to decide, proving it.
 struct RuleBooks {

@@ -1,4 +1,6 @@
+import BundleModel
 import CanonicalJSON
+import BundleModel
 import CompliancePolicy
 import Dispatch
 import Foundation

@@ -1,0 +1,138 @@
+package import GateVocabulary
+
+extension PluralForm {
+    /// The forms whole numbers take in a language besides ``other`` (CLDR `supplemental/plurals.xml`, release 46);
+    /// none where this build does not know.
+    ///
+    /// - Parameter locale: A BCP 47 tag.
+    package static func needed(in locale: String) -> [PluralForm] {
+        switch locale.split(separator: "-").first ?? "" {
+        case "en", "nb", "nn", "no", "sv", "da", "de", "nl", "fi", "et", "sq", "el", "hu", "tr", "bg", "is",
+            "mk", "fr", "pt", "es", "it", "ca", "eu", "fo", "fy", "gl", "hi", "bn", "fa", "ur", "hy", "ka",
+            "lb",
+            "fil", "tl", "so", "sw", "ku", "ps", "ta", "te", "ti", "am":
+            [.one]
+        case "bs", "hr", "sr", "sh", "cs", "sk", "lt", "ro", "mo": [.one, .few]
+        case "pl", "ru", "uk", "be": [.one, .few, .many]
+        case "sl", "gd": [.one, .two, .few]
+        case "he", "iw": [.one, .two]
+        case "lv": [.zero, .one]
+        case "ga", "mt": [.one, .two, .few, .many]
+        case "cy", "ar": [.zero, .one, .two, .few, .many]
+        default: []
+        }
+    }
+}
+
+/// The one text per tier that is true of every notification and so tells nothing.
+package struct GenericText: Hashable, Sendable {
+    package var title: String
+    package var body: String
+}
+
+/// One file of `messages/`.
+package struct LocaleMessages: Hashable, Sendable {
+    /// A BCP 47 tag, from the file's name.
+    package var locale: String
+    /// Where to look when a text is not here; `en` unless the file says otherwise, `nil` for `en` itself.
+    package var fallback: String?
+    package var generic: [Tier: GenericText]
+    package var texts: [String: MessageTexts]
+}
+
+extension LocaleMessages {
+    /// The locale every chain ends in.
+    package static let lastLocale = "en"
+
+    init(locale: String, _ reader: NodeReader) {
+        self.locale = locale
+        let members = reader.members()
+        let fallback = members.optionalText("fallback", byteCountMax: 35)
+        self.fallback = locale == Self.lastLocale ? nil : fallback ?? Self.lastLocale
+        generic = [:]
+        let tiers = members.required("generic")?.members()
+        for tier in Tier.allCases {
+            guard let text = tiers?.required(tier.rawValue)?.members() else { continue }
+            let title = text.text("title", byteCountMax: 256)
+            let body = text.text("body", byteCountMax: 1024)
+            if (title + body).contains("{") {
+                text.reader.problem("names a param, and a generic text must be the same for everybody")
+            }
+            for part in [title, body] {
+                guard let violation = MessageTexts.rule.violation(in: part) else { continue }
+                text.reader.problem(
+                    LinkSearch(part).findsLink
+                        ? "has a link, and a generic text says nothing but that there is something"
+                        : violation.replacing("expected", with: "must have"),
+                    hint: "the notification opens the app by itself; a link of a type is its `deep_link`")
+            }
+            generic[tier] = GenericText(title: title, body: body)
+            text.refuseOthers()
+        }
+        tiers?.refuseOthers()
+        texts = [:]
+        for (key, value) in members.others() { texts[key] = MessageTexts(value) }
+    }
+}
+
+extension MessageTexts {
+    /// What is written in a bundle keeps the rule that params keep; a longer text has paragraphs.
+    package static let rule = PlainTextRule(allowing: [.lineBreaks])
+
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        let empty = MessageText.plain(MessageTemplate([]))
+        self.init(
+            title: members.required("title").map { MessageText($0) } ?? empty,
+            body: members.required("body").map { MessageText($0) } ?? empty,
+            publicTitle: members.optional("public_title").map { MessageText($0) },
+            publicBody: members.optional("public_body").map { MessageText($0) })
+        members.refuseOthers()
+    }
+}
+
+extension MessageText {
+    init(_ reader: NodeReader) {
+        guard case .mapping(let entries) = reader.node.value else {
+            self = .plain(Self.template(reader))
+            return
+        }
+        let members = reader.members()
+        let all = members.others()
+        guard entries.count == 1, let (param, value) = all.first else {
+            reader.problem("must name one param to count by, e.g. {count: {one: …, other: …}}")
+            self = .plain(MessageTemplate([]))
+            return
+        }
+        var forms: [PluralForm: MessageTemplate] = [:]
+        let plural = value.members()
+        for form in PluralForm.allCases {
+            let text = form == .other ? plural.required(form.rawValue) : plural.optional(form.rawValue)
+            if let text { forms[form] = Self.template(text) }
+        }
+        plural.refuseOthers()
+        self = .plural(param: param, forms: forms)
+    }
+
+    private static func template(_ reader: NodeReader) -> MessageTemplate {
+        guard let template = MessageTemplate(reader.text(byteCountMax: 1024)) else {
+            reader.problem("has a brace that does not belong to a place such as {amount}")
+            return MessageTemplate([])
+        }
+        // A word stands for each param, so that `https://{name}`, `{name}.com` and `{name}.{other}` are links as well.
+        let filled = template.parts.map { part in if case .text(let text) = part { text } else { "xx" } }
+            .joined()
+        for case (.param(let name), .param(let next)) in zip(template.parts, template.parts.dropFirst()) {
+            reader.problem(
+                "has `{\(name)}{\(next)}` without a blank between, which the two could make a link of",
+                hint: "write a blank or a word between them")
+        }
+        if !filled.isEmpty, let violation = MessageTexts.rule.violation(in: filled) {
+            reader.problem(
+                violation.replacing("expected", with: "must have"),
+                hint: "a place in the app is the type's `deep_link`, one on the web a param of the kind `url`"
+            )
+        }
+        return template
+    }
+}

@@ -1,0 +1,75 @@
+import GateVocabulary
+
+/// What no single line can get wrong: rules that contradict one another, the law, or the source documents.
+extension PolicyBundle {
+    /// Every problem that remains once each file reads well by itself.
+    package func check() -> [PolicyProblem] {
+        let checker = BundleChecker(self)
+        checker.checkCategories()
+        checker.checkRegions()
+        checker.checkCallers()
+        checker.checkCritical()
+        checker.checkChannels()
+        checker.checkLimits()
+        for type in types.values { checker.check(type) }
+        checker.checkAcrossTypes()
+        checker.checkMessages()
+        for type in types.values { checker.checkParamUse(of: type) }
+        checker.checkNotices()
+        checker.checkCases()
+        return checker.list.problems
+    }
+}
+
+/// One pass over a bundle that was read: what each part may not say, in a file for each part.
+struct BundleChecker {
+    package let bundle: PolicyBundle
+    let list = ProblemList()
+    /// What nobody may miss, by id: marketing may neither sound like it nor share its channel.
+    let alarms: [NotificationType]
+
+    init(_ bundle: PolicyBundle) {
+        self.bundle = bundle
+        alarms = bundle.types.values.filter { $0.category != .marketing && $0.tier == .critical }
+            .sorted { $0.id < $1.id }
+    }
+
+    func problem(_ file: String, _ path: [String], _ message: String, hint: String? = nil) {
+        let name = path.isEmpty ? "the file" : "`\(path.joined(separator: "."))`"
+        list.add(
+            PolicyProblem(file: file, at: bundle.location(file, path), "\(name) \(message)", hint: hint))
+    }
+}
+
+extension PolicyBundle {
+    /// What is no problem and still worth a look: texts that a locale borrows from another.
+    package var remarks: [PolicyProblem] { borrowedTexts }
+
+    private var borrowedTexts: [PolicyProblem] {
+        let spoken = types.values.filter { type in
+            Channel.allCases.contains { type.body[$0] == .sealed || type.body[$0] == .full }
+        }
+        let keys = Set(spoken.map(\.messageKey)).sorted()
+        return messages.values.sorted { $0.locale < $1.locale }.flatMap { own in
+            let missing = Dictionary(grouping: keys.filter { own.texts[$0] == nil }) {
+                reader(of: $0, from: own)
+            }
+            return missing.sorted { $0.key < $1.key }.map { locale, missing in
+                let shown = missing.prefix(8).map { "`\($0)`" }.joined(separator: ", ")
+                let rest = missing.count > 8 ? " and \(missing.count - 8) more" : ""
+                return PolicyProblem(
+                    file: "messages/\(own.locale).yaml",
+                    message:
+                        "lacks texts for \(missing.count) of \(keys.count) types, whose readers get `\(locale)`: \(shown)\(rest)",
+                    hint: "translate them, or keep the fallback")
+            }
+        }
+    }
+
+    /// The first locale of a chain that has a text.
+    private func reader(of key: String, from own: LocaleMessages) -> String {
+        var locale = own
+        while locale.texts[key] == nil, let next = locale.fallback.flatMap({ messages[$0] }) { locale = next }
+        return locale.locale
+    }
+}

@@ -1,0 +1,305 @@
+import CanonicalJSON
+package import GateVocabulary
+
+/// One named example of a bundle: what is asked, what is known, and what must come out (`cases/*.yaml`).
+///
+/// `sendgate policy test` and the test suite run the same cases through the same ``decide`` that serves
+/// traffic, so a compliance officer's examples are the product's tests.
+package struct PolicyCase: Hashable, Sendable {
+    package var name: String
+    package var because: String?
+    package var file: String
+    package var line: Int?
+    package var request: AttestedRequest
+    package var facts: Facts
+    package var expected: Expectation
+    /// What must come out when what waits is looked at again, in order of time.
+    package var later: [Later]
+
+    /// A message that waits is decided again when its time comes, and whenever the person changes something.
+    package struct Later: Hashable, Sendable {
+        package var line: Int?
+        package var facts: Facts
+        package var expected: Expectation
+    }
+
+    /// What must come out. Whatever is `nil` is not looked at.
+    package struct Expectation: Hashable, Sendable {
+        package var outcome: Outcome
+        package var reason: Reason
+        package var detail: Detail?
+        package var notBefore: Instant?
+        package var form: BodyForm?
+        package var interruption: Interruption?
+        package var notes: DecisionNotes?
+        package var gates: [Gate: GateResult.Verdict]
+    }
+}
+
+extension Outcome {
+    /// Whether something is kept that will be decided again.
+    package var isWaiting: Bool { self == .defer || self == .digest }
+}
+
+extension GateResult.Verdict {
+    /// How cases spell it.
+    package var name: String {
+        switch self {
+        case .pass: "pass"
+        case .fail: "fail"
+        case .notApplicable: "not_applicable"
+        }
+    }
+
+    static let named: [String: GateResult.Verdict] = [
+        "pass": .pass, "fail": .fail, "not_applicable": .notApplicable,
+    ]
+}
+
+// MARK: - Reading
+
+extension PolicyCase {
+    /// The cases of one file. Its `bases` are named sets of facts for its own cases to start from.
+    static func read(_ reader: NodeReader, types: [TypeID: NotificationType]) -> [PolicyCase] {
+        let page = reader.members()
+        var bases: [String: JSONObject] = [:]
+        for (name, value) in page.optional("bases")?.members().others() ?? [] {
+            let facts = CaseFacts.object(value)
+            bases[name] = facts
+            CaseFacts.validate(facts, value)
+        }
+        let cases = page.required("cases")?.elements() ?? []
+        page.refuseOthers()
+        return cases.map { PolicyCase($0, bases: bases, types: types) }
+    }
+
+    private init(_ reader: NodeReader, bases: [String: JSONObject], types: [TypeID: NotificationType]) {
+        let members = reader.members()
+        name = members.text("name", byteCountMax: 256)
+        because = members.optionalText("because")
+        file = reader.file
+        line = reader.node.location?.line
+        let given = members.required("given")?.members()
+        request = AttestedRequest(
+            caller: CallerName(given?.text("caller", byteCountMax: 128) ?? ""),
+            type: TypeID(given?.text("type", byteCountMax: 128) ?? ""),
+            channel: given?.optionalName("channel") ?? .push,
+            critical: given?.boolean("critical", default: false) ?? false)
+        facts = Facts()
+        later = []
+        var known: CaseFacts?
+        if let given {
+            known = CaseFacts(given, bases: bases)
+            facts = known?.facts(of: types[request.type]) ?? facts
+            given.refuseOthers()
+        }
+        expected = Expectation(members.required("then"))
+        let steps = members.optional("later")?.elements() ?? []
+        if !steps.isEmpty, !expected.outcome.isWaiting {
+            members.reader.problem(
+                "says what happens `later` of a send that does not wait",
+                hint: "only `defer` and `digest` are decided again")
+        }
+        var time = facts.now
+        for step in steps {
+            let members = step.members()
+            guard var next = known else { continue }
+            next.change(members)
+            let facts = next.facts(expiry: self.facts.expiry)
+            let expectation = Expectation(members.required("then"))
+            members.refuseOthers()
+            if let now = facts.now, let before = time, now < before {
+                step.problem(
+                    "is at a time before the one it follows", hint: "write the steps in order of time")
+            }
+            time = facts.now
+            known = next
+            later.append(Later(line: step.node.location?.line, facts: facts, expected: expectation))
+        }
+        members.refuseOthers()
+    }
+}
+
+extension PolicyCase.Expectation {
+    fileprivate init(_ reader: NodeReader?) {
+        self.init(
+            outcome: .reject, reason: .factMissing, detail: nil, notBefore: nil, form: nil,
+            interruption: nil, notes: nil, gates: [:])
+        guard let members = reader?.members() else { return }
+        if let value = members.required("outcome") {
+            if let found = Outcome(name: value.text()) {
+                outcome = found
+            } else {
+                value.problem(
+                    "is no outcome", hint: "one of forward, defer, digest, suppress, reject")
+            }
+        }
+        reason = members.name("reason")
+        if reason.outcome != outcome {
+            members.reader.problem(
+                "expects `\(outcome.name)`, and the reason `\(reason.rawValue)` gives `\(reason.outcome.name)`"
+            )
+        }
+        if let value = members.optional("detail") {
+            let found: Detail = value.name()
+            if !reason.details.contains(found) {
+                value.problem("is `\(found.rawValue)`, which the reason `\(reason.rawValue)` cannot have")
+            }
+            detail = found
+        }
+        if let value = members.optional("not_before") { notBefore = CaseFacts.instant(value) }
+        form = members.optionalName("form")
+        interruption = members.optionalName("interruption")
+        if let value = members.optional("notes") {
+            var set: DecisionNotes = []
+            for element in value.elements() {
+                let text = element.text()
+                if let known = DecisionNotes.names.first(where: { $0.name == text }) {
+                    set.insert(known.note)
+                } else {
+                    element.problem(
+                        "is no note", hint: DecisionNotes.names.map(\.name).joined(separator: ", "))
+                }
+            }
+            notes = set
+        }
+        let rows = members.optional("gates")?.members()
+        for gate in Gate.allCases {
+            guard let value = rows?.optional(gate.name) else { continue }
+            if let verdict = GateResult.Verdict.named[value.text()] {
+                gates[gate] = verdict
+            } else {
+                value.problem("must be one of `pass`, `fail`, `not_applicable`")
+            }
+        }
+        rows?.refuseOthers()
+        members.refuseOthers()
+    }
+}
+
+/// The facts of one case: a base, what differs, and what is taken away.
+private struct CaseFacts {
+    var object: JSONObject
+    package var place: NodeReader
+    var without: [NodeReader]
+    var now: Instant?
+
+    /// Facts that are moments; in a case they may be written as RFC 3339 text.
+    static let moments: Set<String> = ["now", "expiry", "due", "observed_at", "expires_at", "ends_at"]
+
+    init(_ given: MemberReader, bases: [String: JSONObject]) {
+        place = given.reader
+        object = JSONObject()
+        if let base = given.optional("facts_of") {
+            let name = base.text()
+            if let facts = bases[name] {
+                object = facts
+            } else {
+                base.problem("is `\(name)`, and `bases` of this file has none of that name")
+            }
+        }
+        if let value = given.optional("facts") {
+            place = value
+            for (key, fact) in Self.object(value) { object[key] = fact }
+        }
+        without = given.optional("without")?.elements() ?? []
+        setNow(given)
+    }
+
+    /// What is different when the same message is looked at again.
+    mutating func change(_ members: MemberReader) {
+        // It may go from now on: whatever it waited for has come.
+        object["due"] = nil
+        if let value = members.optional("facts") {
+            place = value
+            for (key, fact) in Self.object(value) { object[key] = fact }
+        }
+        without += members.optional("without")?.elements() ?? []
+        setNow(members)
+    }
+
+    private mutating func setNow(_ members: MemberReader) {
+        guard let value = members.required("now") else { return }
+        now = Self.instant(value)
+        if let now { object["now"] = .integer(now.milliseconds) }
+    }
+
+    /// When it stops being of use was settled when it came in.
+    func facts(expiry: Instant?) -> Facts {
+        var later = self
+        if let expiry, object["expiry"] == nil { later.object["expiry"] = .integer(expiry.milliseconds) }
+        return later.facts(of: nil)
+    }
+
+    /// What a case leaves unsaid is the usual: wanted at once, told for the first time, and living as long as its
+    /// type.
+    func facts(of type: NotificationType?) -> Facts {
+        var facts = Facts()
+        do throws(JSONShapeError) {
+            facts = try Facts(json: object)
+        } catch {
+            place.problem(
+                "do not read as facts: \(error)", hint: "known facts: \(Facts.names.joined(separator: ", "))")
+        }
+        if facts.due == nil { facts.due = now }
+        if facts.repetition == nil { facts.repetition = .first }
+        if facts.withheld == nil { facts.withheld = false }
+        if facts.expiry == nil {
+            var start = now
+            if type?.ttlCountsFrom == .due {
+                start = facts.due ?? now
+                if let end = facts.quietHours?.endsAt { start = end }
+            }
+            facts.expiry = start?.advanced(bySeconds: type?.ttlSeconds ?? 86_400)
+        }
+        for element in without {
+            let name = element.text()
+            if let rest = facts.removing(name) {
+                facts = rest
+            } else {
+                element.problem("is no fact", hint: "known facts: \(Facts.names.joined(separator: ", "))")
+            }
+        }
+        return facts
+    }
+
+    static func validate(_ object: JSONObject, _ reader: NodeReader) {
+        do throws(JSONShapeError) {
+            _ = try Facts(json: object)
+        } catch {
+            reader.problem("do not read as facts: \(error)")
+        }
+    }
+
+    static func instant(_ reader: NodeReader) -> Instant? {
+        switch reader.node.value {
+        case .integer(let milliseconds): return Instant(milliseconds: milliseconds)
+        case .text(let text):
+            if let instant = Instant(rfc3339: text) { return instant }
+        default: break
+        }
+        reader.problem("must be a moment such as \"2026-11-10T12:00:00Z\"")
+        return nil
+    }
+
+    /// The mapping as JSON, its moments as milliseconds.
+    static func object(_ reader: NodeReader) -> JSONObject {
+        guard case .mapping(let members) = reader.node.value else {
+            reader.problem("must be a mapping, and is \(reader.node.shapeName)")
+            return JSONObject()
+        }
+        return JSONObject(members.map { ($0.key, value($0.value, key: $0.key, reader)) })
+    }
+
+    private static func value(_ node: PolicyNode, key: String, _ reader: NodeReader) -> JSONValue {
+        switch node.value {
+        case .text where moments.contains(key):
+            instant(reader.child(node, key)).map { .integer($0.milliseconds) } ?? .integer(0)
+        case .mapping(let members):
+            .object(JSONObject(members.map { ($0.key, value($0.value, key: $0.key, reader)) }))
+        case .list(let elements):
+            .array(elements.map { value($0, key: key, reader) })
+        default: node.json
+        }
+    }
+}

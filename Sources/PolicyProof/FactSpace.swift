@@ -1,0 +1,354 @@
+import BundleModel
+import GateVocabulary
+
+/// Every value of every fact that a decision can tell from another, for one bundle.
+///
+/// An enum is taken whole, `nil` besides. A moment is taken before, at and after the moment it is compared with, a
+/// count below and at its cap, a size as fitting and as too large. A region is taken from the whole list of the
+/// bundle. Moments are set relative to `now`, so `now` is always set first.
+struct FactSpace: Sendable {
+    /// Puts one combination of values into the facts of its group.
+    typealias Setting = @Sendable (inout Facts) -> Void
+
+    let bundle: PolicyBundle
+
+    /// Somewhere a person may be seen, as it is told at `now`.
+    typealias Sighting = @Sendable (_ now: Instant) -> RegionObservation
+
+    // Each list's first element is in favour of the send.
+    private(set) var clocks: [Setting] = []
+    private(set) var accountSightings: [Sighting] = []
+    private(set) var deviceSightings: [Sighting] = []
+    private(set) var accounts: [Setting] = []
+    private(set) var devices: [Setting] = []
+    private(set) var consents: [Setting] = []
+    private(set) var purposes: [Setting] = []
+    private(set) var requests: [Setting] = []
+    private(set) var asides: [Setting] = []
+    private(set) var switches: [Setting] = []
+    private(set) var types: [Setting] = []
+    private(set) var withholdings: [Setting] = []
+    private(set) var times: [Setting] = []
+    private(set) var repetitions: [Setting] = []
+    private(set) var params: [Setting] = []
+    private(set) var ends: [Setting] = []
+    private(set) var systems: [Setting] = []
+    private(set) var flags: [Setting] = []
+
+    init(bundle: PolicyBundle) {
+        self.bundle = bundle
+        clocks = allClocks
+        accountSightings = sightings(by: RegionSource.allCases, staleBy: .ip)
+        deviceSightings = sightings(by: [.device], staleBy: .device)
+        accounts = allAccounts
+        devices = allDevices
+        consents = allConsents
+        purposes = allPurposes
+        requests = allRequests
+        asides = allAsides
+        switches = allSwitches
+        types = allTypes
+        withholdings = ([false, true, nil] as [Bool?]).map { value in
+            { @Sendable (facts: inout Facts) in facts.withheld = value }
+        }
+        times = allTimes
+        repetitions = allRepetitions
+        params = allParams
+        ends = allEnds
+        systems = allSystems
+        flags = allFlags
+    }
+
+    /// Every list, `now` first, for what the others say of time and place is relative to it.
+    var dimensions: [[Setting]] {
+        [
+            clocks, accounts, devices, consents, purposes, requests, asides, switches, types,
+            withholdings, times, repetitions,
+            params, ends, systems, counts(typeCap: 1, categoryCap: 1), contents(payloadByteCountMax: 1),
+            flags,
+        ]
+    }
+
+    /// Known and in favour, whoever asks for what.
+    var favourable: Facts {
+        var facts = Facts()
+        for settings in dimensions { settings[0](&facts) }
+        return facts
+    }
+
+    /// The moment everything else is set around.
+    private static func base(_ facts: Facts) -> Instant {
+        guard let now = facts.now else { preconditionFailure("facts were set before their `now`") }
+        return now
+    }
+
+    // MARK: Place and permission
+
+    /// `now`, which is known (``FactWalk`` says what is done about the other case): the day the bundle takes effect, and both sides of each later day on which one of its rows begins.
+    private var allClocks: [Setting] {
+        let first = bundle.effectiveFrom.instant.advanced(bySeconds: 43_200)
+        var moments = [first]
+        let days = Set(bundle.regions.permissionRows.compactMap { $0.from?.instant })
+        for day in days.sorted() where day > first { moments += [day.advanced(byMilliseconds: -1), day] }
+        return moments.map { moment in { @Sendable (facts: inout Facts) in facts.now = moment } }
+    }
+
+    private static let norway = RegionCode("NO")!
+
+    private var codes: [RegionCode] {
+        let rows = bundle.regions.permissionRows.map(\.region)
+        return Set(bundle.regions.regions.keys).union(rows).sorted { $0.packed < $1.packed }
+    }
+
+    /// Norway first; then every code there is and the unknown one, seen a minute ago, and seen too long ago; then Norway
+    /// by each source at its age limit and past it.
+    private func sightings(by sources: [RegionSource], staleBy ageing: RegionSource) -> [Sighting] {
+        func seen(_ code: RegionCode, _ source: RegionSource, secondsAgo: Int64) -> Sighting {
+            { now in
+                RegionObservation(
+                    code: code, source: source, observedAt: now.advanced(bySeconds: -secondsAgo))
+            }
+        }
+        let fresh = sources.contains(.kyc) ? .kyc : sources[0]
+        let others = codes.filter { $0 != Self.norway } + [.unknown]
+        var found = ([Self.norway] + others).map { seen($0, fresh, secondsAgo: 60) }
+        if bundle.regions.freshnessDays[ageing] ?? nil != nil {
+            found += ([Self.norway] + others).map { seen($0, ageing, secondsAgo: 3_651 * 86_400) }
+        }
+        for source in sources {
+            guard let days = bundle.regions.freshnessDays[source] ?? nil else { continue }
+            let limit = Int64(days) * 86_400
+            found += [limit, limit + 1].map { seen(Self.norway, source, secondsAgo: $0) }
+        }
+        return found
+    }
+
+    static func account(_ sighting: Sighting?) -> Setting {
+        { facts in facts.accountRegion = sighting?(base(facts)) }
+    }
+
+    /// - Parameter sightings: `nil` for a list that is lost.
+    static func devices(_ sightings: [Sighting]?) -> Setting {
+        { facts in
+            let now = base(facts)
+            facts.deviceRegions = sightings?.map { $0(now) }
+        }
+    }
+
+    private var allAccounts: [Setting] { accountSightings.map(Self.account) + [Self.account(nil)] }
+
+    /// One device anywhere, none, a lost list, and two. Longer lists are put together in ``FactFolding``, of the
+    /// kinds that these fall into.
+    private var allDevices: [Setting] {
+        let one = deviceSightings.map { Self.devices([$0]) }
+        let two = zip(deviceSightings.dropFirst(7), deviceSightings.dropFirst(40)).map {
+            Self.devices([$0, $1])
+        }
+        return one + [Self.devices([]), Self.devices(nil)] + two
+    }
+
+    /// Every state, by every method, ending before, at and after `now`, and never.
+    private static func consentWords() -> [@Sendable (Instant) -> ConsentFact?] {
+        var found: [@Sendable (Instant) -> ConsentFact?] = [
+            { _ in ConsentFact(state: .given, method: .writtenConsent) }
+        ]
+        let methods: [ConsentMethod?] = ConsentMethod.allCases + [nil]
+        let ends: [Int64?] = [nil, -1, 0, 1]
+        for method in methods {
+            for end in ends where !(method == .writtenConsent && end == nil) {
+                found.append { now in
+                    ConsentFact(
+                        state: .given, method: method, expiresAt: end.map { now.advanced(byMilliseconds: $0) }
+                    )
+                }
+            }
+        }
+        for state in ConsentState.allCases where state != .given {
+            found.append { _ in ConsentFact(state: state) }
+            // Method and end belong to a given consent; with another state they must not count.
+            found.append { now in
+                ConsentFact(
+                    state: state, method: .writtenConsent, expiresAt: now.advanced(byMilliseconds: 1))
+            }
+        }
+        found.append { _ in nil }
+        return found
+    }
+
+    private var allConsents: [Setting] {
+        Self.consentWords().map { word in
+            { @Sendable (facts: inout Facts) in facts.consent = word(Self.base(facts)) }
+        }
+    }
+
+    private var allPurposes: [Setting] {
+        Self.consentWords().map { word in
+            { @Sendable (facts: inout Facts) in facts.purposeConsent = word(Self.base(facts)) }
+        }
+    }
+
+    /// What the recipient asked for besides.
+    private var allRequests: [Setting] {
+        Self.consentWords().map { word in
+            { @Sendable (facts: inout Facts) in facts.ownRequest = word(Self.base(facts)) }
+        }
+    }
+
+    /// What else permission hangs on: age, what the send replaces, and the phone's maker.
+    private var allAsides: [Setting] {
+        let fallbacks: [FallbackFact?] = [.notFallback, .replacesOwnSend, .mismatch, nil]
+        let ages: [AgeFact?] = AgeFact.allCases + [nil]
+        let platforms: [Platform?] = Platform.allCases + [nil]
+        return fallbacks.flatMap { fallback in
+            ages.flatMap { age in
+                platforms.map { platform in
+                    { @Sendable facts in
+                        facts.fallback = fallback
+                        facts.age = age
+                        facts.platform = platform
+                    }
+                }
+            }
+        }
+    }
+
+    // MARK: Choices
+
+    /// The master switch with both preferences of the category.
+    private var allSwitches: [Setting] {
+        let states: [PreferenceState?] = PreferenceState.allCases + [nil]
+        return [true, false, nil].flatMap { (isEnabled: Bool?) in
+            states.flatMap { account in
+                states.map { destination in
+                    { @Sendable facts in
+                        facts.pushEnabled = isEnabled
+                        facts.accountPreference = account
+                        facts.destinationPreference = destination
+                    }
+                }
+            }
+        }
+    }
+
+    /// Both preferences of the type.
+    private var allTypes: [Setting] {
+        let states: [PreferenceState?] = PreferenceState.allCases + [nil]
+        return states.flatMap { account in
+            states.map { destination in
+                { @Sendable facts in
+                    facts.accountTypePreference = account
+                    facts.destinationTypePreference = destination
+                }
+            }
+        }
+    }
+
+    // MARK: Time, hours, caps
+
+    /// Expiry, due time and quiet hours, each before, at and after what it is compared with. Milliseconds from `now`.
+    private var allTimes: [Setting] {
+        let expiries: [Int64?] = [3_600_000, 0, -1, nil]
+        let dues: [Int64?] = [0, -60_000, 1_800_000, 3_600_000, 3_600_001, nil]
+        let hours: [@Sendable (Instant) -> QuietHoursFact?] = [
+            { _ in .off }, { _ in .outside }, { _ in .zoneMissing }, { _ in nil },
+            { .inside(endsAt: $0.advanced(byMilliseconds: 1_800_000)) },
+            { .inside(endsAt: $0.advanced(byMilliseconds: 3_600_000)) },
+            { .inside(endsAt: $0.advanced(byMilliseconds: 3_600_001)) },
+            { .inside(endsAt: $0) },
+            { .insideSomewhere(endsAt: $0.advanced(byMilliseconds: 1_800_000)) },
+            { .insideSomewhere(endsAt: $0.advanced(byMilliseconds: 3_600_001)) },
+        ]
+        return expiries.flatMap { expiry in
+            dues.flatMap { due in
+                hours.map { quiet in
+                    { @Sendable facts in
+                        let now = Self.base(facts)
+                        facts.expiry = expiry.map { now.advanced(byMilliseconds: $0) }
+                        facts.due = due.map { now.advanced(byMilliseconds: $0) }
+                        facts.quietHours = quiet(now)
+                    }
+                }
+            }
+        }
+    }
+
+    private var allRepetitions: [Setting] {
+        ([.first, .alreadySent, .acknowledged, nil] as [RepetitionFact?]).map { value in
+            { @Sendable (facts: inout Facts) in facts.repetition = value }
+        }
+    }
+
+    /// None, one below the cap, the cap, one above it, and unknown, for the type and for its category.
+    func counts(typeCap: Int, categoryCap: Int) -> [Setting] {
+        func around(_ cap: Int) -> [Int?] { [0, max(0, cap - 1), cap, cap + 1, nil] }
+        return around(typeCap).flatMap { ofType in
+            around(categoryCap).map { ofCategory in
+                { @Sendable facts in
+                    facts.typeCount = ofType
+                    facts.categoryCount = ofCategory
+                }
+            }
+        }
+    }
+
+    // MARK: The rest
+
+    private var allParams: [Setting] {
+        ([.valid, .invalid, nil] as [ParamsFact?]).map { value in
+            { @Sendable (facts: inout Facts) in facts.params = value }
+        }
+    }
+
+    /// The recipient and the destination.
+    private var allEnds: [Setting] {
+        let destinations: [DestinationFact?] =
+            [.active] + DestinationFact.allCases.filter { $0 != .active } + [nil]
+        return ([.registered, .unknown, nil] as [RecipientFact?]).flatMap { recipient in
+            destinations.map { destination in
+                { @Sendable facts in
+                    facts.recipient = recipient
+                    facts.destination = destination
+                }
+            }
+        }
+    }
+
+    private var allSystems: [Setting] {
+        (OSPermission.allCases + [nil]).map { (value: OSPermission?) in
+            { @Sendable (facts: inout Facts) in facts.osPermission = value }
+        }
+    }
+
+    /// What leaves: the recipient's choice, the key, and whether each form fits.
+    func contents(payloadByteCountMax most: Int) -> [Setting] {
+        let levels: [PrivacyLevel?] = PrivacyLevel.allCases + [nil]
+        let keys: [DeviceKeyFact?] = DeviceKeyFact.allCases + [nil]
+        let lengths: [Int?] = [most, most + 1, nil]
+        var sizes: [PayloadSizes?] = []
+        for sealed in lengths {
+            for generic in lengths {
+                for full in lengths {
+                    sizes.append(PayloadSizes(sealed: sealed, generic: generic, full: full))
+                }
+            }
+        }
+        sizes.append(nil)
+        return levels.flatMap { level in
+            keys.flatMap { key in
+                sizes.map { size in
+                    { @Sendable facts in
+                        facts.privacy = level
+                        facts.deviceKey = key
+                        facts.sizes = size
+                    }
+                }
+            }
+        }
+    }
+
+    private var allFlags: [Setting] {
+        ([true, false, nil] as [Bool?]).map { value in
+            { @Sendable (facts: inout Facts) in facts.criticalAlerts = value }
+        }
+    }
+}

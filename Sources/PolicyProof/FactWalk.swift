@@ -1,0 +1,236 @@
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import PolicyStatutes
+
+/// Step 2 of the proof: decides one way of asking on every combination of classes, and holds each decision against
+/// the statutes.
+struct FactWalk {
+    private let proof: BundleProof
+    private let space: FactGroups
+    private let behaviour: Behaviour
+    private let unlawful = Statute.unlawful
+    private let adverse = Circumstances.adverse.rawValue
+    private var territory: Territory
+    private var facts: Facts
+    private var expected: Trace
+
+    private(set) var stateCount: UInt64 = 0
+    /// The first state that breaks each statute; once there is one, the walk ends soon.
+    private(set) var findings: [BundleProof.Finding] = []
+
+    init(_ proof: BundleProof, _ space: FactGroups) {
+        self.proof = proof
+        self.space = space
+        behaviour = space.send.behaviour
+        facts = space.favourable
+        territory = proof.policy.territory(of: facts, under: behaviour)
+        // Gates 2 and 3 read no fact; the others are filled in on the way.
+        expected = proof.decide(facts, territory, behaviour).trace
+    }
+
+    mutating func run() {
+        let groups = space.all
+        // One thing at a time first: what breaks alone is the smallest example.
+        for index in groups.indices {
+            for unusual in groups[index].classes.indices {
+                facts = space.favourable
+                var circumstances = space.send.declared.standing
+                for (position, group) in groups.enumerated() {
+                    let chosen = group.classes[position == index ? unusual : 0]
+                    enter(chosen, of: group)
+                    circumstances.formUnion(chosen.circumstances)
+                }
+                territory = proof.policy.territory(of: facts, under: behaviour)
+                judge(facts, circumstances.rawValue)
+                judgeWithoutClock()
+            }
+        }
+        guard findings.isEmpty else { return }
+        facts = space.favourable
+        walk()
+    }
+
+    private mutating func walk() {
+        let (permission, course) = (space.permission, space.course)
+        let around = particulars(of: space.around)
+        let within = space.contents.classes.map { Contents($0, in: space.favourable) }
+        let standing = space.send.declared.standing.rawValue
+        for permitted in permission.classes {
+            enter(permitted, of: permission)
+            territory = proof.policy.territory(of: facts, under: behaviour)
+            for timed in course.classes {
+                enter(timed, of: course)
+                let circumstances = standing | permitted.circumstances.rawValue | timed.circumstances.rawValue
+                // A local copy: a property of `self` would be copied for every call.
+                var facts = facts
+                for one in around {
+                    one.enter(&facts, &expected)
+                    for what in within {
+                        what.enter(&facts, &expected)
+                        judge(facts, circumstances | one.circumstances | what.circumstances)
+                    }
+                }
+                if !findings.isEmpty { return }
+            }
+        }
+    }
+
+    /// Every combination of the classes of groups on which neither time nor place bears, laid out beforehand.
+    private func particulars(of groups: [FactGroup]) -> [Particulars] {
+        var found = [Particulars(space.favourable, expected, in: 0, of: space.favourable)]
+        for group in groups {
+            found = found.flatMap { before in
+                group.classes.map { chosen in
+                    var facts = space.favourable
+                    var expected = expected
+                    before.enter(&facts, &expected)
+                    chosen.setting(&facts)
+                    for (gate, answer) in zip(group.gates, chosen.answers) { expected[gate] = answer }
+                    return Particulars(
+                        facts, expected, in: before.circumstances | chosen.circumstances.rawValue,
+                        of: space.favourable)
+                }
+            }
+        }
+        return found
+    }
+
+    /// Without a clock the first gate refuses before anything else is asked, so it is enough to see, of each class
+    /// alone, that nothing brings the send back.
+    private mutating func judgeWithoutClock() {
+        let now = facts.now
+        facts.now = nil
+        territory = proof.policy.territory(of: facts, under: behaviour)
+        let decision = proof.decide(facts, territory, behaviour)
+        stateCount += 1
+        let circumstances = space.send.declared.standing.union(Circumstances(.timeUnknown))
+        hold(Conduct(of: decision, expiry: facts.expiry), of: facts, circumstances.rawValue)
+        facts.now = now
+    }
+
+    private mutating func enter(_ chosen: FactClass, of group: FactGroup) {
+        chosen.setting(&facts)
+        for (gate, answer) in zip(group.gates, chosen.answers) { expected[gate] = answer }
+    }
+
+    @inline(__always)
+    private mutating func judge(_ facts: Facts, _ circumstances: UInt64) {
+        let decision = proof.decide(facts, territory, behaviour)
+        stateCount += 1
+        var conduct = Conduct(of: decision, expiry: facts.expiry)
+        if !decision.trace.isSame(as: expected) { conduct.formUnion(.looksElsewhere) }
+        hold(conduct, of: facts, circumstances)
+    }
+
+    /// Holds what was done against the statutes.
+    private mutating func hold(_ conduct: Conduct, of facts: Facts, _ circumstances: UInt64) {
+        var bits = conduct.rawValue
+        var isBroken =
+            circumstances & adverse == 0 && bits & Conduct.withholds.rawValue != 0
+        while bits != 0 {
+            isBroken = isBroken || unlawful[bits.trailingZeroBitCount] & circumstances != 0
+            bits &= bits - 1
+        }
+        guard isBroken else { return }
+        let broken = StatuteBook.broken(by: conduct, in: Circumstances(rawValue: circumstances))
+        for statute in broken where !findings.contains(where: { $0.statute.name == statute.name }) {
+            findings.append(BundleProof.Finding(statute: statute, send: space.send, facts: facts))
+        }
+    }
+}
+
+// The facts of the small groups as plain values: put in place some twenty-five million times, they must cost no call and
+// count no reference.
+
+/// The request, the two ends and what the device allows, with the answers of the gates that read them.
+private struct Particulars {
+    private var params: ParamsFact?
+    private var osPermission: OSPermission?
+    private var criticalAlerts: Bool?
+    private var recipient: RecipientFact?
+    private var destination: DestinationFact?
+    private var type: GateResult
+    private var system: GateResult
+    private var end: GateResult
+    /// The raw value of ``Circumstances``.
+    let circumstances: UInt64
+
+    /// - Parameter facts: In favour but for these.
+    init(_ facts: Facts, _ expected: Trace, in circumstances: UInt64, of favourable: Facts) {
+        params = facts.params
+        osPermission = facts.osPermission
+        criticalAlerts = facts.criticalAlerts
+        recipient = facts.recipient
+        destination = facts.destination
+        type = expected[.type]
+        system = expected[.osPermission]
+        end = expected[.destination]
+        self.circumstances = circumstances
+        var again = favourable
+        var expected = expected
+        enter(&again, &expected)
+        precondition(again == facts, "a group around a send sets a fact that is not one of these")
+    }
+
+    @inline(__always)
+    func enter(_ facts: inout Facts, _ expected: inout Trace) {
+        facts.params = params
+        facts.osPermission = osPermission
+        facts.criticalAlerts = criticalAlerts
+        facts.recipient = recipient
+        facts.destination = destination
+        expected[.type] = type
+        expected[.osPermission] = system
+        expected[.destination] = end
+    }
+}
+
+/// What leaves, with the answers of the gates that read it.
+private struct Contents {
+    private var privacy: PrivacyLevel?
+    private var deviceKey: DeviceKeyFact?
+    private var sizes: PayloadSizes?
+    private var key: GateResult
+    private var size: GateResult
+    /// The raw value of ``Circumstances``.
+    let circumstances: UInt64
+
+    init(_ chosen: FactClass, in favourable: Facts) {
+        var facts = favourable
+        chosen.setting(&facts)
+        privacy = facts.privacy
+        deviceKey = facts.deviceKey
+        sizes = facts.sizes
+        (key, size) = (chosen.answers[0], chosen.answers[1])
+        circumstances = chosen.circumstances.rawValue
+        var again = favourable
+        var expected = Trace()
+        enter(&again, &expected)
+        precondition(again == facts, "what leaves hangs on a fact that is not one of these")
+    }
+
+    @inline(__always)
+    func enter(_ facts: inout Facts, _ expected: inout Trace) {
+        facts.privacy = privacy
+        facts.deviceKey = deviceKey
+        facts.sizes = sizes
+        expected[.deviceKey] = key
+        expected[.size] = size
+    }
+}
+
+extension Trace {
+    /// Whether every gate says the same, compared as the bytes they are.
+    fileprivate func isSame(as other: Trace) -> Bool {
+        // A gate's result is three one-byte enums in a row: no padding, no two spellings of one value, no
+        // reference, so equal bytes are equal results. Comparing the enums one by one would cost more than
+        // deciding did.
+        withUnsafeBytes(of: self) { mine in
+            withUnsafeBytes(of: other) { theirs in
+                CodeUnits.equal(
+                    mine.assumingMemoryBound(to: UInt8.self), theirs.assumingMemoryBound(to: UInt8.self))
+            }
+        }
+    }
+}

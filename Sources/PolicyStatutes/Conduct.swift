@@ -1,0 +1,88 @@
+package import GateVocabulary
+
+/// What a decision does, in the words a law would use of it.
+package struct Conduct: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    // Computed: the proof asks for them some ten million times a second, and a stored one is fetched through
+    // its lazy initializer.
+
+    /// The send goes out, now, later or in a summary.
+    package static var promises: Conduct { Conduct(rawValue: 1 << 0) }
+    /// The send goes out now.
+    package static var forwards: Conduct { Conduct(rawValue: 1 << 1) }
+    /// The send does not go out now.
+    package static var withholds: Conduct { Conduct(rawValue: 1 << 2) }
+    package static var stopsForPreferences: Conduct { Conduct(rawValue: 1 << 3) }
+    /// Drops it or lets it wait, for the hour.
+    package static var stopsForHours: Conduct { Conduct(rawValue: 1 << 4) }
+    package static var stopsForCaps: Conduct { Conduct(rawValue: 1 << 5) }
+    /// The text leaves in clear.
+    package static var showsInFull: Conduct { Conduct(rawValue: 1 << 6) }
+    package static var seals: Conduct { Conduct(rawValue: 1 << 7) }
+    /// Carries the OS flag that breaks through Do Not Disturb.
+    package static var raisesFlag: Conduct { Conduct(rawValue: 1 << 8) }
+    /// Calls a missing opt-in a matter of taste where it is one of law.
+    package static var deniesEuropeanLaw: Conduct { Conduct(rawValue: 1 << 9) }
+    /// Promises something for a moment at which it is worth nothing.
+    package static var promisesTooLate: Conduct { Conduct(rawValue: 1 << 10) }
+    /// Outcome and reason do not belong together, or the trace does not show who decided.
+    package static var isUnexplained: Conduct { Conduct(rawValue: 1 << 11) }
+    /// One gate's answer hung on a fact that is another gate's business.
+    package static var looksElsewhere: Conduct { Conduct(rawValue: 1 << 12) }
+
+    /// The constant or public words leave in place of the text.
+    package static var shortens: Conduct { Conduct(rawValue: 1 << 13) }
+
+    package static var count: Int { 14 }
+
+    /// - Parameter expiry: Of the facts that were decided on.
+    package init(of decision: Decision, expiry: Instant?) {
+        var found: Conduct = []
+        switch decision.outcome {
+        case .forward: found = [.promises, .forwards]
+        case .defer:
+            found = [.promises, .withholds]
+            if let expiry, let start = decision.notBefore, start.milliseconds <= expiry.milliseconds {
+                break
+            }
+            found.formUnion(.promisesTooLate)
+        case .digest: found = [.promises, .withholds]
+        case .suppress, .reject: found = .withholds
+        }
+        switch decision.reason {
+        case .pushDisabled, .userPreference: found.formUnion(.stopsForPreferences)
+        case .quietHoursDropped, .quietHoursZoneMissing, .quietHoursDeferred: found.formUnion(.stopsForHours)
+        case .frequencyCap, .digested: found.formUnion(.stopsForCaps)
+        case .noMarketingOptIn: found.formUnion(.deniesEuropeanLaw)
+        default: break
+        }
+        switch decision.form {
+        case .full: found.formUnion(.showsInFull)
+        case .sealed: found.formUnion(.seals)
+        case .generic: found.formUnion(.shortens)
+        case .never: break
+        }
+        if case .critical = decision.interruption { found.formUnion(.raisesFlag) }
+        if !Self.isExplained(decision) { found.formUnion(.isUnexplained) }
+        self = found
+    }
+
+    private static func isExplained(_ decision: Decision) -> Bool {
+        let carries = if case .never = decision.form { false } else { true }
+        let promises: Bool
+        switch decision.outcome {
+        case .forward, .defer, .digest: promises = true
+        case .suppress, .reject: promises = false
+        }
+        // What is refused carries nothing, and what is promised carries something.
+        guard carries == promises else { return false }
+        switch (decision.outcome, decision.reason.outcome) {
+        case (.forward, .forward), (.defer, .defer), (.digest, .digest), (.suppress, .suppress),
+            (.reject, .reject):
+            return true
+        default: return false
+        }
+    }
+}

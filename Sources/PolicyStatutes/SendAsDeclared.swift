@@ -1,0 +1,147 @@
+package import BundleModel
+package import GateVocabulary
+
+/// One way of asking for one type, as the pages of the bundle declare it: what a statute reads besides facts.
+///
+/// Read from the pages and never from ``Behaviour``, so that a mistake made in compiling them shows as a broken
+/// statute.
+package struct SendAsDeclared: Hashable, Sendable {
+    package var isRegistered = false
+    package var isEnabled = false
+    package var isCallerPermitted = false
+    package var asksCritical = false
+    /// The list names type and caller, the caller holds `send.critical`, and the type is one of security.
+    package var mayBeCritical = false
+    package var channel: Channel
+    package var category: GateVocabulary.Category = .marketing
+    package var sensitivity: Sensitivity = .high
+    package var body: BodyForm = .never
+    package var standsInWithoutKey = false
+    package var needsPurpose = false
+    package var isMutableAlone = false
+    package var isOnByDefault = false
+    package var refusesMinors = true
+    package var quietHours: QuietHoursRule = .drop
+    package var overflow: OverflowRule = .drop
+    package var isFallbackForbidden = true
+    package var passesPreferences = false
+    package var passesHours = false
+    package var passesCaps = false
+    /// The e-mail in which a law obliges us to say all of it.
+    package var isLetterOfDuty = false
+    package var isToldOnce = false
+    package var isTimed = false
+    package var requestPassesHours = false
+    package var requestPassesCaps = false
+    package var typeCap: Int?
+    package var categoryCap: Int?
+    package var payloadByteCountMax = 0
+
+    package var isMarketing: Bool { category == .marketing }
+    package var isPromotion: Bool { category == .marketing || category == .social }
+    /// Asked for, and allowed.
+    package var isCritical: Bool { asksCritical && mayBeCritical }
+    /// Only a choice behind a second confirmation counts. Nothing but security may be hard to switch off, whatever a
+    /// page says.
+    var isGuarded: Bool { category == .security || isCritical }
+
+    /// Of a type nobody registered, asked by somebody nobody knows.
+    package init(channel: Channel) { self.channel = channel }
+
+    package init(_ request: AttestedRequest, in bundle: PolicyBundle) {
+        self = SendAsDeclared(of: request.type, on: request.channel, in: bundle).asked(request, in: bundle)
+    }
+
+    /// What the page says of a type, whoever asks.
+    package init(of type: TypeID, on channel: Channel, in bundle: PolicyBundle) {
+        self.channel = channel
+        guard let type = bundle.types[type], let page = bundle.categories[type.category] else { return }
+        isRegistered = true
+        isEnabled = type.isEnabled
+        category = type.category
+        sensitivity = type.sensitivity
+        body = type.body[channel]
+        standsInWithoutKey = type.withoutKey == .generic
+        needsPurpose = type.purpose != nil
+        isMutableAlone = type.isMutableAlone
+        isOnByDefault = page.isOnByDefault && type.category != .marketing
+        refusesMinors = page.refusesMinors || type.refusesMinors || type.category == .marketing
+        quietHours = page.quietHours
+        let summary = page.summary.flatMap { bundle.types[$0] }
+        let canBeGathered = summary.map { $0.body[channel] != .never } ?? false
+        overflow = page.overflow == .digest && !canBeGathered ? .drop : page.overflow
+        isFallbackForbidden =
+            type.category == .marketing || bundle.channels.smsFallbackForOthers == .forbidden
+        // No law obliges anybody to send marketing, whatever a page says.
+        if let mandatory = type.mandatory, !isPromotion {
+            passesPreferences = mandatory.passes.contains(.preferences)
+            passesHours = mandatory.passes.contains(.quietHours)
+            passesCaps = mandatory.passes.contains(.caps)
+            isLetterOfDuty = channel == .email && body == .full && sensitivity != .high
+        }
+        // Who is obliged to tell tells twice rather than never.
+        isToldOnce = type.dedupeBy != nil && type.mandatory == nil
+        isTimed = type.timing != nil
+        if let request = type.ownRequest {
+            requestPassesHours = request.passes.contains(.quietHours)
+            requestPassesCaps = request.passes.contains(.caps)
+        }
+        typeCap = bundle.limits.types[type.id]?.count
+        categoryCap = bundle.limits.categories[type.category]?.count
+        payloadByteCountMax = bundle.channels.rules[channel].payloadByteCountMax
+    }
+
+    /// The same with what hangs on who asks, and how.
+    package func asked(_ request: AttestedRequest, in bundle: PolicyBundle) -> SendAsDeclared {
+        var send = self
+        send.asksCritical = request.critical
+        let caller = bundle.callers[request.caller]
+        let maySend = request.caller == .gateway || caller?.grants.contains(.send) == true
+        guard isRegistered else {
+            send.isCallerPermitted = maySend
+            return send
+        }
+        if let scope = caller?.types {
+            let isNamed = scope.only.map { $0.contains(request.type) } ?? true
+            send.isCallerPermitted =
+                maySend && scope.categories.contains(category) && isNamed
+                && !scope.except.contains(request.type)
+        }
+        // Summaries are the gateway's own, and it has nothing else to say.
+        if request.caller == .gateway {
+            send.isCallerPermitted = bundle.categories.values.contains { $0.summary == request.type }
+        }
+        send.mayBeCritical =
+            category == .security && caller?.grants.contains(.sendCritical) == true
+            && bundle.critical.contains { line in
+                line.type == request.type && line.callers.contains(request.caller)
+            }
+        return send
+    }
+
+    /// What holds of it whatever the facts are.
+    package var standing: Circumstances {
+        var found = Circumstances(.anySend)
+        found.insert(.unregistered, if: !isRegistered)
+        found.insert(.disabled, if: isRegistered && !isEnabled)
+        found.insert(.callerNotPermitted, if: !isCallerPermitted)
+        found.insert(.criticalNotPermitted, if: asksCritical && !mayBeCritical)
+        found.insert(.flagNotPermitted, if: !isCritical)
+        found.insert(.channelClosed, if: body == .never)
+        found.insert(.highSensitivity, if: sensitivity == .high)
+        found.insert(.mandatoryDespitePreferences, if: passesPreferences)
+        found.insert(.mandatoryDespiteHours, if: passesHours)
+        found.insert(.mandatoryDespiteCaps, if: passesCaps)
+        found.insert(.security, if: isRegistered && category == .security)
+        found.insert(.letterOfDuty, if: isLetterOfDuty)
+        return found
+    }
+
+    /// Whether some way of asking may succeed; the others are refused whatever the facts are.
+    package var isLawfulToAsk: Bool {
+        standing.isDisjoint(
+            with: Circumstances([
+                .unregistered, .disabled, .callerNotPermitted, .criticalNotPermitted, .channelClosed,
+            ]))
+    }
+}

@@ -1,0 +1,364 @@
+package import BundleModel
+import GateVocabulary
+
+extension StatuteBook {
+    /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
+    package func flaws() -> [PolicyProblem] {
+        regionFlaws() + rowFlaws() + demandedRowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws()
+            + mintingFlaws()
+            + summaryFlaws() + typeFlaws() + namedFlaws() + safeguardFlaws()
+    }
+
+    func flaw(
+        _ file: String, _ path: [String], _ message: String, law: String
+    ) -> PolicyProblem {
+        let name = path.isEmpty ? "the page" : "`\(path.joined(separator: "."))`"
+        return PolicyProblem(
+            file: file, at: bundle.location(file, path), "\(name) \(message)", hint: "see \(law)")
+    }
+
+    private func regionFlaws() -> [PolicyProblem] {
+        var found = orderFlaws() + softOptInFlaws()
+        found += bundle.regions.regions.sorted { $0.key.packed < $1.key.packed }.compactMap { code, rule in
+            guard let least = LawOfTheLand.leastRegime(of: code),
+                LawOfTheLand.stricter(least, rule.regime) != rule.regime
+            else { return nil }
+            return flaw(
+                "regions.yaml", ["regions", code.description],
+                "is `\(rule.regime.rawValue)`, and at least `\(least.rawValue)` holds there",
+                law: Self.source(of: code))
+        }
+        return found
+    }
+
+    /// The order of the regimes is the law's, and no table of permissions contradicts it: only then does the strictest
+    /// regime of several places speak for all of them.
+    private func orderFlaws() -> [PolicyProblem] {
+        let lawful = LawOfTheLand.strictestFirst
+        guard bundle.regions.order == lawful else {
+            return [
+                flaw(
+                    "regions.yaml", ["strictest_first"],
+                    "is not \(lawful.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
+                    law: "GDPR Art. 3 and Art. 5(2): where two laws meet, the one that asks for more is kept")
+            ]
+        }
+        var found: [PolicyProblem] = []
+        for (category, page) in bundle.categories.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            for channel in Channel.allCases {
+                let table = page.permission[channel]
+                for (stricter, laxer) in zip(lawful, lawful.dropFirst()) where table[stricter] < table[laxer]
+                {
+                    found.append(
+                        flaw(
+                            "categories.yaml",
+                            [category.rawValue, "permission", channel.rawValue, laxer.rawValue],
+                            "asks for more than `\(stricter.rawValue)` does, so that a traveller would be asked for less than at home",
+                            law: "GDPR Art. 5(2); regions.yaml, `strictest_first`"))
+                }
+            }
+        }
+        return found
+    }
+
+    /// Not every state lets an existing customer be written to, so no table says it of all of them.
+    private func softOptInFlaws() -> [PolicyProblem] {
+        guard let email = bundle.categories[.marketing]?.permission.email else { return [] }
+        return Regime.allCases.filter { email[$0] == .optInOrExistingCustomer }.map { regime in
+            flaw(
+                "categories.yaml", ["marketing", "permission", "email", regime.rawValue],
+                "rests on existing customers everywhere, and a dated row of regions.yaml says where that is the law",
+                law:
+                    "ePrivacy Directive 2002/58/EC Art. 13(2), which each state transposes: Poland asks for consent (PKE Art. 398)"
+            )
+        }
+    }
+
+    private static func source(of code: RegionCode) -> String {
+        let country = code.country
+        if LawOfTheLand.europeanUnion.contains(country) { return "Regulation (EU) 2016/679 Art. 3" }
+        if LawOfTheLand.eftaInEEA.contains(country) { return "EEA Joint Committee Decision 154/2018" }
+        if LawOfTheLand.partsOfUnion.contains(country) { return "TFEU Art. 355(1) and (4)" }
+        if LawOfTheLand.unitedKingdom.contains(country) { return "the UK GDPR" }
+        if LawOfTheLand.equivalent.contains(country) || LawOfTheLand.ownAfterGDPR.contains(country) {
+            return "the territory's own data-protection law"
+        }
+        return "the data-protection act of the state it belongs to"
+    }
+
+    /// What the contract or a law makes us tell needs nobody's yes: whoever was never asked would not hear of a breach, a
+    /// stolen card or a payment that failed. A text asks for one only where a row cites the law that does.
+    private func serviceFlaws() -> [PolicyProblem] {
+        var found: [PolicyProblem] = []
+        for category in [GateVocabulary.Category.security, .transactional] {
+            for channel in Channel.allCases {
+                let table = bundle.categories[category]!.permission[channel]
+                for regime in Regime.allCases where table[regime] != .noneNeeded {
+                    found.append(
+                        flaw(
+                            "categories.yaml",
+                            [category.rawValue, "permission", channel.rawValue, regime.rawValue],
+                            "keeps what people have to be told from whoever was never asked",
+                            law:
+                                "GDPR Art. 34(1) and Art. 6(1)(b), Directive (EU) 2015/2366 Arts. 68(3) and 79(1)"
+                        ))
+                }
+            }
+        }
+        for (index, row) in bundle.regions.permissionRows.enumerated()
+        where row.rule != .noneNeeded && (row.channel != .sms || !citesLaw(row.rationale.law))
+            && row.categories.contains(where: { $0 == .security || $0 == .transactional })
+        {
+            found.append(
+                flaw(
+                    "regions.yaml", ["permission_rows", String(index)],
+                    "keeps what people have to be told from whoever was never asked",
+                    law: "GDPR Art. 34(1) and Art. 6(1)(b), Directive (EU) 2015/2366 Arts. 68(3) and 79(1)"))
+        }
+        return found
+    }
+
+    private func rowFlaws() -> [PolicyProblem] {
+        bundle.regions.permissionRows.enumerated().flatMap { index, row in
+            let path = ["permission_rows", String(index)]
+            var found: [PolicyProblem] = []
+            guard row.categories.contains(.marketing) else { return found }
+            // The rule of existing customers is each state's own: a row cites the law that has it.
+            guard row.rule <= .optInOrExistingCustomer else { return found }
+            if row.from == nil || !citesLaw(row.rationale.law) {
+                found.append(
+                    flaw(
+                        "regions.yaml", path,
+                        "lets marketing go out without an opt-in and cites no dated law",
+                        law: "GDPR Art. 5(2): whoever relies on a law names it"))
+            }
+            let isLawful = LawOfTheLand.knowsLaw(of: row)
+            if !LawOfTheLand.demandsOptIn(in: row.region), !isLawful {
+                found.append(
+                    flaw(
+                        "regions.yaml", path,
+                        "lets marketing go out in \(row.region) by \(row.channel.rawValue) without an opt-in, on a law that this build does not know",
+                        law:
+                            "GDPR Art. 5(2); \(LawOfTheLand.optOutStatute) in the United States, by e-mail, is the only one known"
+                    ))
+            }
+            if LawOfTheLand.demandsOptIn(in: row.region), !isLawful {
+                found.append(
+                    flaw(
+                        "regions.yaml", path + ["rule"],
+                        "lets marketing go out without an opt-in, which the law of \(row.region) demands",
+                        law:
+                            "ePrivacy Directive Art. 13(1), UK PECR reg. 22, and the statutes of \(LawOfTheLand.namesOfOptInByStatute)"
+                    ))
+            }
+            return found
+        }
+    }
+
+    /// Rows that the statutes of their region make necessary and that are missing, laxer, or not in force yet on the day
+    /// the bundle takes effect. A row counts from its date, so until then the table speaks, and a traveller's account.
+    private func demandedRowFlaws() -> [PolicyProblem] {
+        let rows = Array(bundle.regions.permissionRows.enumerated())
+        return LawOfTheLand.demandedRows.flatMap { demanded -> [PolicyProblem] in
+            let own = rows.filter {
+                $0.element.region.country == demanded.region && $0.element.channel == demanded.channel
+                    && $0.element.categories.contains(demanded.category)
+            }
+            var found = own.filter { $0.element.rule < demanded.least }.map { index, row in
+                flaw(
+                    "regions.yaml", ["permission_rows", String(index), "rule"],
+                    "asks for `\(row.rule.rawValue)` in \(row.region), and at least `\(demanded.least.rawValue)` is the law there",
+                    law: demanded.law)
+            }
+            let ofCountry = own.filter { $0.element.region == demanded.region }
+            let what =
+                "a row for \(demanded.category.rawValue) by \(demanded.channel.rawValue) in \(demanded.region)"
+            if ofCountry.isEmpty {
+                found.append(
+                    flaw(
+                        "regions.yaml", ["permission_rows"],
+                        "lack \(what), which asks for `\(demanded.least.rawValue)` or more", law: demanded.law
+                    ))
+            } else if let first = ofCountry.min(by: {
+                ($0.element.from ?? .first) < ($1.element.from ?? .first)
+            }), let from = first.element.from, from > bundle.effectiveFrom {
+                found.append(
+                    flaw(
+                        "regions.yaml", ["permission_rows", String(first.offset), "from"],
+                        "is \(from), so that \(what) is missing from \(bundle.effectiveFrom) until then",
+                        law: demanded.law))
+            }
+            return found
+        }
+    }
+
+    /// The law is a citation, which says where in it to look; not the admission that there is none, nor a wish that there
+    /// were one.
+    private func citesLaw(_ law: [String]) -> Bool {
+        !law.isEmpty
+            && law.allSatisfy { text in
+                let words = text.lowercased()
+                return words != "none" && !words.hasPrefix("none,") && !words.hasPrefix("none:")
+                    && words.filter(\.isLetter).count >= 3 && words.contains(where: \.isNumber)
+            }
+    }
+
+    private func textFlaws() -> [PolicyProblem] {
+        let texts = bundle.types.values.filter { $0.isEnabled && $0.body.sms != .never }
+        guard !texts.isEmpty else { return [] }
+        var found: [PolicyProblem] = []
+        if texts.contains(where: { $0.category == .marketing }) {
+            let hours = bundle.channels.smsHours
+            let isCovered =
+                hours.map { hours in
+                    hours.categories.contains(.marketing) && hours.earliest >= 8 * 60
+                        && hours.latest <= 21 * 60
+                        && LawOfTheLand.unitedStates.allSatisfy { state in
+                            hours.regions.contains(state)
+                        }
+                } ?? false
+            if !isCovered {
+                found.append(
+                    flaw(
+                        "channels.yaml", ["sms", "hours"],
+                        "lets marketing texts reach the United States outside 08:00 to 21:00",
+                        law: "47 CFR 64.1200(c)(1)"))
+            }
+            if let hours = bundle.channels.smsHours {
+                let zones = LawOfTheLand.unitedStatesZones.filter { !hours.zones.contains($0) }
+                if !zones.isEmpty {
+                    found.append(
+                        flaw(
+                            "channels.yaml", ["sms", "hours", "zones"],
+                            "lacks \(zones.map { "`\($0)`" }.joined(separator: ", ")), where it may be night",
+                            law: "47 CFR 64.1200(c)(1): local time at the called party's location"))
+                }
+                if !hours.callingCodes.contains("+1") {
+                    found.append(
+                        flaw(
+                            "channels.yaml", ["sms", "hours", "calling_codes"],
+                            "lacks `+1`, which rings in the United States wherever its owner is registered",
+                            law: "47 CFR 64.1200(c)(1): local time at the called party's location"))
+                }
+            }
+        }
+        if !(bundle.regions.callingCodes["+1"].map(LawOfTheLand.isUnitedStates) ?? false) {
+            found.append(
+                flaw(
+                    "regions.yaml", ["calling_codes"],
+                    "do not say that `+1` belongs to the United States, so that its numbers would get texts without consent",
+                    law: "47 U.S.C. 227(b)(1)(A)(iii): the called party is who subscribes to the number"))
+        }
+        let missing = Self.revocationWords.filter { bundle.channels.smsRevocation?.contains($0) != true }
+            .sorted()
+        if !missing.isEmpty {
+            found.append(
+                flaw(
+                    "channels.yaml", ["sms", "revocation"],
+                    "does not take \(missing.map { "`\($0)`" }.joined(separator: ", ")) for a withdrawal",
+                    law: "47 CFR 64.1200(a)(10)"))
+        }
+        if let rule = bundle.channels.smsRevocation,
+            rule.honouredWithinBusinessDays > 10 || rule.confirmationWithinMinutes > 5
+        {
+            found.append(
+                flaw(
+                    "channels.yaml", ["sms", "revocation"], "honours a withdrawal too late",
+                    law: "47 CFR 64.1200(a)(10) and (a)(12): 10 business days, one confirmation in 5 minutes")
+            )
+        }
+        return found
+    }
+
+    /// Any of these in a reply is a withdrawal (47 CFR 64.1200(a)(10)).
+    private static let revocationWords: Set<String> = [
+        "stop", "quit", "end", "revoke", "opt out", "cancel", "unsubscribe",
+    ]
+
+    /// Who sends what rests on an explicit consent must not be able to record one.
+    private func mintingFlaws() -> [PolicyProblem] {
+        bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
+            guard name != bundle.developmentCaller, rule.grants.contains(.send),
+                rule.grants.contains(.consentsWrite) || rule.grants.contains(.consentsImport),
+                let type = bundle.types.values.filter({
+                    $0.purpose != nil && rule.types.covers($0.id, of: $0.category)
+                }).min(by: { $0.id < $1.id })
+            else { return nil }
+            return flaw(
+                "callers.yaml", ["callers", name.text, "types"],
+                "lets a caller that records consents send `\(type.id)`, which rests on one",
+                law: Self.ownConsent)
+        }
+    }
+
+    private static let ownConsent = "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing"
+
+    /// Who may promote must not be able to make the permission to promote.
+    private func dutyFlaws() -> [PolicyProblem] {
+        let held: [Grant] = [
+            .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
+            .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate, .subjectsRead,
+            .trailRead,
+        ]
+        return bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
+            guard name != bundle.developmentCaller, rule.grants.contains(.send) else { return nil }
+            let promotes = bundle.types.values.contains { type in
+                (type.category == .marketing || type.category == .social)
+                    && rule.types.covers(type.id, of: type.category)
+            }
+            let own = held.filter { rule.grants.contains($0) }
+            guard promotes, !own.isEmpty else { return nil }
+            return flaw(
+                "callers.yaml", ["callers", name.text, "grants"],
+                "lets a caller that promotes hold \(own.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
+                law: Self.ownConsent)
+        }
+    }
+
+    /// A summary tells what its members would have told.
+    private func summaryFlaws() -> [PolicyProblem] {
+        func rank(_ sensitivity: Sensitivity) -> Int { Sensitivity.allCases.firstIndex(of: sensitivity)! }
+        return bundle.categories.sorted { $0.key.rawValue < $1.key.rawValue }.compactMap { category, page in
+            guard let summary = page.summary.flatMap({ bundle.types[$0] }) else { return nil }
+            let hasCategoryCap = bundle.limits.categories[category] != nil
+            let members = bundle.types.values.filter { type in
+                type.category == category && (hasCategoryCap || bundle.limits.types[type.id] != nil)
+            }
+            guard let most = members.max(by: { rank($0.sensitivity) < rank($1.sensitivity) }),
+                rank(most.sensitivity) > rank(summary.sensitivity)
+            else { return nil }
+            return flaw(
+                "types/\(summary.id).yaml", ["sensitivity"],
+                "is `\(summary.sensitivity.rawValue)`, and the summary can hold `\(most.id)`",
+                law: "GDPR Art. 32(1)")
+        }
+    }
+
+    private func typeFlaws() -> [PolicyProblem] {
+        bundle.types.values.sorted { $0.id < $1.id }.flatMap { type in
+            let file = "types/\(type.id).yaml"
+            var found: [PolicyProblem] = []
+            if let mandatory = type.mandatory {
+                if type.category == .marketing || type.category == .social {
+                    found.append(
+                        flaw(
+                            file, ["mandatory"], "is said of what nobody is obliged to send",
+                            law: "GDPR Art. 21(2)-(3)"))
+                }
+                if !citesLaw(mandatory.law) {
+                    found.append(
+                        flaw(
+                            file, ["mandatory", "law"], "cites no law", law: "GDPR Art. 6(1)(c) with 6(3)"))
+                }
+            }
+            if type.sensitivity != .high, type.params.values.contains(where: { $0.kind == .code }) {
+                found.append(
+                    flaw(
+                        file, ["sensitivity"],
+                        "is `\(type.sensitivity.rawValue)`, and the type carries a code",
+                        law: "Delegated Regulation (EU) 2018/389 Art. 22"))
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,171 @@
+import BundleModel
+import GateVocabulary
+
+/// What a page may not say although it reads well and no single decision under it breaks a statute: how codes travel,
+/// who may record a person's will, who is kept from what, and when marketing goes out.
+extension StatuteBook {
+    func safeguardFlaws() -> [PolicyProblem] {
+        bundle.types.values.sorted { $0.id < $1.id }.flatMap {
+            codeFlaws($0) + minorFlaws($0) + hourFlaws($0)
+        }
+            + recorderFlaws()
+    }
+
+    // MARK: Codes
+
+    /// Seconds a code is good for at most.
+    static let codeSecondsMax: Int64 = 600
+
+    private func codeFlaws(_ type: NotificationType) -> [PolicyProblem] {
+        let file = Self.page(of: type.id)
+        let law = "Delegated Regulation (EU) 2018/389 Arts. 5(2) and 22"
+        var found = type.params.sorted { $0.key < $1.key }.compactMap { name, schema -> PolicyProblem? in
+            switch schema.kind {
+            case .text, .integer, .url: break
+            default: return nil
+            }
+            guard Self.namesSecret(name) else { return nil }
+            return flaw(
+                file, ["params", name],
+                "is named like what lets somebody in, and is no `code`: what is no `code` may stand in a text in clear",
+                law: "\(law); write `code`, a closed list of its values, or another name")
+        }
+        let hasCode = type.params.values.contains { $0.kind == .code && !$0.isOptional }
+        if NamedTypes.codes.contains(type.id), !hasCode {
+            found.append(flaw(file, ["params"], "carry no required `code`", law: law))
+        }
+        guard type.params.values.contains(where: { $0.kind == .code }) else { return found }
+        if type.ttlSeconds > Self.codeSecondsMax {
+            found.append(
+                flaw(
+                    file, ["ttl"],
+                    "is \(type.ttlSeconds) seconds, and a code is good for \(Self.codeSecondsMax) at most",
+                    law: "NIST SP 800-63B section 5.1.3.2, ten minutes; \(law)"))
+        }
+        if type.body.push == .sealed, type.withoutKey == .generic {
+            found.append(
+                flaw(
+                    file, ["channels", "push", "without_key"],
+                    "is `generic`, and a constant text leaves whoever waits for a code without it",
+                    law: "\(law): refuse it, so that the producer takes another way at once"))
+        }
+        return found
+    }
+
+    /// Whether a word of a param's name is one for what lets somebody in. Words end at `_` and before a capital.
+    static func namesSecret(_ name: String) -> Bool {
+        var words = [""]
+        var isAfterLowercase = false
+        for character in name {
+            if character == "_" || character.isUppercase && isAfterLowercase { words.append("") }
+            if character != "_" { words[words.count - 1] += character.lowercased() }
+            isAfterLowercase = character.isLowercase || character.isNumber
+        }
+        return words.contains { secretWords.contains($0) }
+    }
+
+    private static let secretWords: Set<String> = [
+        "code", "otp", "pin", "passcode", "password", "tan", "cvv", "cvc", "secret",
+    ]
+
+    // MARK: Minors
+
+    private func minorFlaws(_ type: NotificationType) -> [PolicyProblem] {
+        guard let consent = NamedTypes.consent(for: type.id), consent.tellsOfHealth, !type.refusesMinors,
+            bundle.categories[type.category]?.refusesMinors == false
+        else { return [] }
+        return [
+            flaw(
+                Self.page(of: type.id), ["minors"],
+                "are not refused, and `\(type.id)` rests on an explicit consent about a gambling disorder",
+                law: "GDPR Arts. 8(1) and 9(2)(a): no minor gives it; S3, the programme is for adults")
+        ]
+    }
+
+    // MARK: Hours
+
+    /// What sells has its own time in the day, in the recipient's zone.
+    private func hourFlaws(_ type: NotificationType) -> [PolicyProblem] {
+        guard type.category == .marketing || type.category == .social else { return [] }
+        let isByDay =
+            switch type.timing {
+            case nil, .after: true
+            case .daily(let minute), .weekly(_, let minute): Self.daytime.contains(minute)
+            case .between(let first, let last):
+                Self.daytime.contains(first) && Self.daytime.contains(last)
+            }
+        guard !isByDay else { return [] }
+        return [
+            flaw(
+                Self.page(of: type.id), ["timing"],
+                "sends a \(type.category.rawValue) notification outside 08:00 to 21:00 of the recipient's day",
+                law: "47 CFR 64.1200(c)(1), the latest hour any law of the table allows; S1, quiet hours")
+        ]
+    }
+
+    private static let daytime = 8 * 60...21 * 60
+
+    // MARK: Who records a person's will
+
+    private func recorderFlaws() -> [PolicyProblem] {
+        var found: [PolicyProblem] = []
+        var reasons: [String: CallerName] = [:]
+        for (name, rule) in bundle.callers.sorted(by: { $0.key < $1.key })
+        where name != bundle.developmentCaller {
+            let path = ["callers", name.text]
+            let covered = Set(
+                bundle.types.values.filter { rule.types.covers($0.id, of: $0.category) }.map(\.category))
+            if rule.grants.contains(.send), covered.contains(.marketing), covered.contains(.social) {
+                found.append(
+                    flaw(
+                        "callers.yaml", path + ["types"],
+                        "lets a caller of marketing send social types, which need no opt-in to be marketing in disguise",
+                        law:
+                            "ePrivacy Directive 2002/58/EC Art. 13(1): social notifications have a caller of their own"
+                    ))
+            }
+            if rule.grants.contains(.send), rule.grants.contains(.consentsImport) {
+                found.append(
+                    flaw(
+                        "callers.yaml", path + ["grants"],
+                        "lets a caller that sends hold `consents.import`, and date consents to before its sends",
+                        law: "GDPR Art. 7(1): a migration has a caller of its own, which sends nothing"))
+            }
+            if rule.grants.contains(.send), rule.sources.contains(.adminOverride) {
+                found.append(
+                    flaw(
+                        "callers.yaml", path + ["may_assert", "sources"],
+                        "lets a caller that sends assert `admin_override`, and choose for its own recipients",
+                        law:
+                            "GDPR Art. 7(1) and Art. 21(2): support has a caller of its own, which sends nothing"
+                    ))
+            }
+            guard rule.grants.contains(.consentsWrite) else {
+                if rule.consentsBecause != nil {
+                    found.append(
+                        flaw(
+                            "callers.yaml", path + ["consents_because"],
+                            "is said of a caller without `consents.write`", law: Self.recordedWill))
+                }
+                continue
+            }
+            guard let reason = rule.consentsBecause else {
+                found.append(
+                    flaw(
+                        "callers.yaml", path + ["grants"],
+                        "has `consents.write` without a `consents_because` that says whose yes it records, and where it was said",
+                        law: Self.recordedWill))
+                continue
+            }
+            if let other = reasons.updateValue(name, forKey: reason) {
+                found.append(
+                    flaw(
+                        "callers.yaml", path + ["consents_because"], "is the reason of `\(other)` already",
+                        law: "\(Self.recordedWill); one of the two need not hold the grant"))
+            }
+        }
+        return found
+    }
+
+    private static let recordedWill = "GDPR Art. 7(1): the controller shows that the person consented"
+}
