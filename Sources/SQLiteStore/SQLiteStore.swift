@@ -258,15 +258,14 @@ package final class SQLiteStore: GateStore {
     }
 
     private func write(_ changes: [Change], expecting index: UInt64) throws -> CommitOutcome {
-        var receipt = CommitReceipt(entries: [], expectedIndex: index)
+        var (entries, prunedRowCount) = ([StoredEntry](), 0)
+        entries.reserveCapacity(changes.count)
         try writer.connection.begin(writing: true)
         let transaction = transaction()
         do {
             for (position, change) in changes.enumerated() {
                 do {
-                    let (entries, prunedRowCount) = try damages.noting { try transaction.write(change) }
-                    receipt.entries += entries
-                    receipt.prunedRowCount += prunedRowCount
+                    prunedRowCount += try damages.noting { try transaction.write(change, entries: &entries) }
                 } catch let error where StoreFailure.isOfOneChange(error) {
                     transaction.rollBack()
                     transaction.close()
@@ -281,7 +280,8 @@ package final class SQLiteStore: GateStore {
         }
         defer { transaction.close() }
         try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
-        return .done(receipt)
+        return .done(
+            CommitReceipt(entries: entries, expectedIndex: index, prunedRowCount: prunedRowCount))
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
