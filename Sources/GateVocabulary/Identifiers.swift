@@ -104,12 +104,6 @@ extension RandomIdentifier {
         return Int(truncatingIfNeeded: product.high ^ product.low)
     }
 
-    @inlinable
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(high)
-        hasher.combine(low)
-    }
-
     /// - Parameter bytes: Exactly 16, big-endian.
     @inlinable
     package init?(bytes: [UInt8]) { self.init(bytes: bytes[...]) }

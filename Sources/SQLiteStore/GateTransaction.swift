@@ -10,10 +10,10 @@ final class GateWriter: @unchecked Sendable {
     // @unchecked is sound because `words`, `tail`, `tally`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
     let words = Words()
-    var tail = Tail()
-    var tally = Tally()
-    var cache: PeopleCache
-    var offered = OfferedMessages()
+    @exclusivity(unchecked) var tail = Tail()
+    @exclusivity(unchecked) var tally = Tally()
+    @exclusivity(unchecked) var cache: PeopleCache
+    @exclusivity(unchecked) var offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
 
@@ -43,32 +43,36 @@ final class SubjectsWriter: Sendable {
 /// Order of commits: the mapping first, then everything that refers to it. A crash between the two leaves a
 /// mapping that nothing refers to, which the next registration of the same user takes up.
 final class GateTransaction: GateReading {
+    // What every send touches is set and read whole, or changed by what calls nothing: the check of an access for others at
+    // the same time would find nothing.
     let writer: GateWriter
     private let subjectsWriter: SubjectsWriter
-    var tail: Tail
-    var tally: Tally
+    @exclusivity(unchecked) var tail: Tail
+    @exclusivity(unchecked) var tally: Tally
     /// Sends of this transaction, whose numbers the statements about them need.
-    var sendNumbers: [SendID: Int64] = [:]
+    @exclusivity(unchecked) var sendNumbers: [SendID: Int64] = [:]
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
-    private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
+    @exclusivity(unchecked) private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
     /// What was read, for the cache, once it is known that it was committed.
-    private var read: [SubjectID: StoredPerson] = [:]
-    private var readSubjects: [UserID: Subject] = [:]
+    @exclusivity(unchecked) private var read: [SubjectID: StoredPerson] = [:]
+    @exclusivity(unchecked) private var readSubjects: [UserID: Subject] = [:]
     /// What the writer knew of offered messages before this transaction changed them, to go back to.
-    private var offeredBefore: OfferedMessages?
+    @exclusivity(unchecked) private var offeredBefore: OfferedMessages?
     /// Messages that are offered no more, and the rows they are in.
-    var endedOffers: [(number: Int64, segment: Int64)] = []
+    @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
-    var newOffers = OfferedSegment()
+    @exclusivity(unchecked) var newOffers: OfferedSegment
     private var writesMappings = false
     /// Entries that no row has yet.
-    var segment = EntrySegment()
+    @exclusivity(unchecked) var segment: EntrySegment
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
-        prunedRowCountMax: Int, damages: DamageLog
+        prunedRowCountMax: Int, damages: DamageLog, changeCount: Int = 1
     ) {
+        segment = EntrySegment(expectedCount: changeCount)
+        newOffers = OfferedSegment(expectedCount: changeCount)
         self.writer = writer
         self.subjectsWriter = subjectsWriter
         tail = writer.tail
@@ -84,6 +88,10 @@ final class GateTransaction: GateReading {
     override func currentTally() throws -> Tally { tally }
 
     func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        try cipher.seal(plaintext, in: column, row: row, on: contexts)
+    }
+
+    func seal(_ plaintext: UnsafeRawBufferPointer, in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
         try cipher.seal(plaintext, in: column, row: row, on: contexts)
     }
 

@@ -172,15 +172,22 @@ struct OfferedSegment: ~Copyable {
     private(set) var number: Int64?
     private(set) var last: Int64 = 0
     private(set) var count = 0
-    private(set) var heads = FieldWriter(version: 1, capacity: 0)
-    private(set) var contents = FieldWriter(version: 1, capacity: 0)
+    private(set) var heads: FieldWriter
+    private(set) var contents: FieldWriter
+
+    /// - Parameter expectedCount: Messages that come, about.
+    init(expectedCount: Int) {
+        let expectedCount = min(expectedCount, Self.countMax)
+        heads = FieldWriter(version: 1, capacity: expectedCount * 200)
+        contents = FieldWriter(version: 1, capacity: expectedCount * 2_000)
+    }
+
+    mutating func removeAll() {
+        self = OfferedSegment(expectedCount: 1)
+    }
 
     mutating func append(_ row: StoredMessage, _ content: OutboxRecord.Content) {
-        if count == 0 {
-            heads = FieldWriter(version: 1, capacity: 16_384)
-            contents = FieldWriter(version: 1, capacity: 65_536)
-            number = row.number
-        }
+        if count == 0 { number = row.number }
         count += 1
         last = row.number
         row.write(to: &heads)
@@ -379,14 +386,18 @@ extension GateTransaction {
     func writeOffered() throws {
         guard let number = newOffers.number else { return }
         let heads = newOffers.heads.bytes
-        let sealed = try seal(newOffers.contents.bytes, in: OfferedSegment.column, row: heads)
-        try gate.change(Self.insertOffered) {
-            $0.add(number)
-            $0.add(newOffers.last)
-            $0.add(heads)
-            $0.add(sealed)
+        let sealed = try newOffers.contents.withUnsafeBytes {
+            try seal($0, in: OfferedSegment.column, row: heads)
         }
-        newOffers = OfferedSegment()
+        try sealed.withUnsafeBytes { sealed in
+            _ = try gate.change(Self.insertOffered) {
+                $0.add(number)
+                $0.add(newOffers.last)
+                $0.add(heads)
+                $0.add(uncopied: sealed)
+            }
+        }
+        newOffers.removeAll()
     }
 
     /// - Returns: Whether it was there to be removed, with the number of its row.
@@ -418,7 +429,7 @@ extension GateTransaction {
             }
             tail.endedOffers.remove(in: segment...ended.last)
             if segment == newOffers.number {
-                newOffers = OfferedSegment()
+                newOffers.removeAll()
             } else if let before = deleted, before.last + 1 == segment {
                 deleted = (before.first, segment, ended.last)
             } else {
@@ -459,7 +470,7 @@ extension GateTransaction {
 
     /// Writes a row anew with some of its messages.
     private func rewrite(_ number: Int64, _ rows: [StoredMessage], _ opened: OpenedOffers) throws {
-        var segment = OfferedSegment()
+        var segment = OfferedSegment(expectedCount: rows.count)
         for row in rows { if let content = opened[row] { segment.append(row, content) } }
         let heads = segment.heads.bytes
         let sealed = try seal(segment.contents.bytes, in: OfferedSegment.column, row: heads)

@@ -21,12 +21,12 @@ final class RowCodes {
     static let functionName = "row_mac"
     static let byteCount = AES256CMAC.blockByteCount
 
-    private var mac: AES256CMAC
+    @exclusivity(unchecked) private var mac: AES256CMAC
     /// The values so far. Behind a pointer, because every access to a property of a class is checked for others at the
     /// same time, and a row has some twenty values.
     private let message: UnsafeMutablePointer<RowMessage>
     /// What SQLite was given last: when it writes a row, the code of that row, because generated columns are computed last.
-    private(set) var newest: UInt128 = 0
+    @exclusivity(unchecked) private(set) var newest: UInt128 = 0
 
     /// The function called for a row, as SQL.
     static func call(_ table: String, _ values: [String]) -> String {
@@ -294,7 +294,7 @@ final class RowSums {
             pendingChanges.removeAll(keepingCapacity: true)
         }
     }
-    private var state: State
+    @exclusivity(unchecked) private var state: State
     /// What the open transaction began with.
     private var start: (sums: [TableSum], changeCount: Int)?
 

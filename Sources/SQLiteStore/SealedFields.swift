@@ -12,15 +12,26 @@ struct FieldWriter: ~Copyable {
     private var capacity: Int
     private(set) var count = 0
 
-    init(version: UInt8, capacity: Int = 128) {
+    init(capacity: Int) {
         self.capacity = max(capacity, 16)
         start = .allocate(byteCount: self.capacity, alignment: 1)
+    }
+
+    init(version: UInt8, capacity: Int = 128) {
+        self.init(capacity: capacity)
         put(byte: version)
     }
 
     deinit { start.deallocate() }
 
-    var bytes: [UInt8] { Array(UnsafeRawBufferPointer(start: start, count: count)) }
+    var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
+
+    func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(UnsafeRawBufferPointer(start: start, count: count))
+    }
+
+    /// Forgets what was put, and keeps its memory.
+    mutating func removeAll() { count = 0 }
 
     private mutating func reserve(_ more: Int) {
         if count + more > capacity { grow(to: count + more) }
@@ -34,13 +45,13 @@ struct FieldWriter: ~Copyable {
         start = larger
     }
 
-    private mutating func put<Integer: FixedWidthInteger>(raw integer: Integer) {
+    mutating func put<Integer: FixedWidthInteger>(raw integer: Integer) {
         reserve(MemoryLayout<Integer>.size)
         start.storeBytes(of: integer.bigEndian, toByteOffset: count, as: Integer.self)
         count += MemoryLayout<Integer>.size
     }
 
-    private mutating func put(raw part: UnsafeRawBufferPointer) {
+    mutating func put(raw part: UnsafeRawBufferPointer) {
         reserve(part.count)
         if let first = part.baseAddress { (start + count).copyMemory(from: first, byteCount: part.count) }
         count += part.count
