@@ -57,6 +57,9 @@ package struct RequestKey: Hashable, Sendable {
         self.caller = caller
         self.idHash = idHash
     }
+
+    /// The hash is of the caller as well.
+    package func hash(into hasher: inout Hasher) { idHash.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }
 
 /// An event told to a person, or a duty to tell them one.

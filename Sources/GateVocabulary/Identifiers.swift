@@ -89,7 +89,21 @@ package protocol RandomIdentifier: Hashable, Comparable, Sendable, CustomStringC
     init(high: UInt64, low: UInt64)
 }
 
+/// What ids are hashed with: ids that clients send cannot be chosen to collide.
+@usableFromInline let identifierHashKeys = (
+    UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)
+)
+
 extension RandomIdentifier {
+    /// One multiplication instead of SipHash, which nearly every look-up of a send would spend its time in: the ids
+    /// are random already.
+    @inlinable
+    package func _rawHashValue(seed: Int) -> Int {
+        let keys = identifierHashKeys
+        let product = (low ^ keys.0 ^ UInt64(bitPattern: Int64(seed))).multipliedFullWidth(by: high ^ keys.1)
+        return Int(truncatingIfNeeded: product.high ^ product.low)
+    }
+
     /// - Parameter bytes: Exactly 16, big-endian.
     @inlinable
     package init?(bytes: [UInt8]) { self.init(bytes: bytes[...]) }
@@ -170,7 +184,7 @@ extension RandomIdentifier {
     }
 }
 
-/// The gateway's own id for one send, a version 4 UUID. Paths and references use it.
+/// The gateway's own id for one send, a version 7 UUID. Paths and references use it.
 @usableFromInline
 package struct SendID: RandomIdentifier {
     @usableFromInline package let high: UInt64

@@ -167,6 +167,13 @@ package final class AES256GCMContexts {
     package func seal(
         _ plaintext: [UInt8], aad: [UInt8], after head: [UInt8] = []
     ) throws -> [UInt8] {
+        try plaintext.withUnsafeBytes { try seal($0, aad: aad, after: head) }
+    }
+
+    /// The same of at most 2³⁰ bytes that lie anywhere.
+    package func seal(
+        _ plaintext: UnsafeRawBufferPointer, aad: [UInt8], after head: [UInt8] = []
+    ) throws -> [UInt8] {
         let context = try sealing ?? makeContext { EVP_EncryptInit_ex2($0, $1, $2, nil, nil) }
         sealing = context
         let byteCount = head.count + plaintext.count + AES256GCMKey.overheadByteCount
@@ -181,7 +188,8 @@ package final class AES256GCMContexts {
             guard EVP_EncryptInit_ex2(context, nil, nil, UnsafeRawBufferPointer(nonce).bytePointer, nil) == 1,
                 aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad, Int32(aad.count)) == 1,
                 plaintext.isEmpty
-                    || EVP_EncryptUpdate(context, start, &written, plaintext, Int32(plaintext.count)) == 1,
+                    || EVP_EncryptUpdate(
+                        context, start, &written, plaintext.bytePointer, Int32(plaintext.count)) == 1,
                 EVP_EncryptFinal_ex(context, start + plaintext.count, &written) == 1,
                 sendgate_aead_get_tag(context, start + plaintext.count) == 1
             else { throw OpenSSLError.lastFailure(of: "seal") }

@@ -7,7 +7,8 @@ import OpenSSLCrypto
 /// One connection to one database file, with its compiled statements.
 final class Connection: @unchecked Sendable {
     // @unchecked is sound because everything mutable is touched only while `lock` is held: `exclusively` is the
-    // way in, and every method but `close` requires that its caller is inside it.
+    // way in, and every method but `close` requires that its caller is inside it. What every statement touches is set and
+    // read whole, so that the check of an access for others at the same time would find nothing.
 
     enum Role {
         case writer(byteCountMax: Int64?)
@@ -20,20 +21,19 @@ final class Connection: @unchecked Sendable {
     let file: String
     private let lock = NSLock()
     private let handle: OpaquePointer
-    /// Compiled statements by the identity of their text, which is kept with them so that it stays theirs; finalized when
-    /// the connection closes.
-    private var prepared: [ObjectIdentifier: (text: StatementText, statement: OpaquePointer)] = [:]
+    /// Compiled statements at the places of their texts; finalized when the connection closes.
+    @exclusivity(unchecked) private var prepared: [OpaquePointer?] = []
     private let damages: DamageLog
     /// What authenticates rows here; `nil` where nothing is written and nothing checked.
     private let codes: RowCodes?
     /// On the connection that writes, once ``keepSums(of:in:)`` was called.
-    private(set) var sums: RowSums?
+    @exclusivity(unchecked) private(set) var sums: RowSums?
     private var writeSums: StatementText?
-    private var isClosed = false
-    private var isInTransaction = false
+    @exclusivity(unchecked) private var isClosed = false
+    @exclusivity(unchecked) private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
     /// the body would then be written without a transaction, so every further statement is refused.
-    private var lostTransaction = false
+    @exclusivity(unchecked) private var lostTransaction = false
     /// Pages in the write-ahead log after the newest commit; written by SQLite's hook.
     private let logPageCount: UnsafeMutablePointer<Int32>
     let pageByteCount: Int
@@ -111,8 +111,8 @@ final class Connection: @unchecked Sendable {
         lock.withLock {
             guard !isClosed else { return }
             isClosed = true
-            for entry in prepared.values { sqlite3_finalize(entry.statement) }
-            prepared = [:]
+            for statement in prepared { sqlite3_finalize(statement) }
+            prepared = []
             _ = sqlite3_wal_hook(handle, nil, nil)
             _ = sqlite3_preupdate_hook(handle, nil, nil)
             // A failure leaves a descriptor open that nobody uses; there is nothing to do about it at the end.
@@ -367,7 +367,8 @@ final class Connection: @unchecked Sendable {
             throw StoreError.unavailable(
                 "`\(file)`: SQLite rolled the transaction back after an earlier error")
         }
-        let statement = try prepared[ObjectIdentifier(text)]?.statement ?? prepare(text)
+        let known = text.place < prepared.count ? prepared[text.place] : nil
+        let statement = try known ?? prepare(text)
         var binder = Binder(statement)
         bind(&binder)
         guard binder.result == SQLITE_OK else { throw failure(binder.result, text) }
@@ -379,7 +380,10 @@ final class Connection: @unchecked Sendable {
         let code = sqlite3_prepare_v3(
             handle, text.sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         guard code == SQLITE_OK, let statement else { throw failure(code, text) }
-        prepared[ObjectIdentifier(text)] = (text, statement)
+        if text.place >= prepared.count {
+            prepared += Array(repeating: nil, count: text.place + 1 - prepared.count)
+        }
+        prepared[text.place] = statement
         return statement
     }
 

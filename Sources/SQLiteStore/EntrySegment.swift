@@ -4,7 +4,7 @@ import GateVocabulary
 /// Consecutive entries of the trail that lie in one row of `entry`:
 ///
 ///     bytes = (i64 time ‖ leaf[32] ‖ u32 length ‖ entry) …     integers big-endian
-struct EntrySegment {
+struct EntrySegment: ~Copyable {
     /// A row ends where a multiple of this does, so that none has entries of two bundles of 256, and that one entry is read
     /// without many others.
     static let countMax: UInt64 = 64
@@ -14,23 +14,27 @@ struct EntrySegment {
     /// Index of the first.
     private(set) var first: UInt64 = 0
     private(set) var count: Int64 = 0
-    private(set) var bytes: [UInt8] = []
+    private(set) var bytes: FieldWriter
     private(set) var newestTime: Instant?
+
+    /// - Parameter expectedCount: Entries that come, about.
+    init(expectedCount: Int) {
+        bytes = FieldWriter(capacity: min(expectedCount, Int(Self.countMax)) * 1_500)
+    }
 
     mutating func append(_ entry: StoredEntry) {
         precondition(entry.leaf.count == Self.leafByteCount, "a leaf hash has 32 bytes")
         if count == 0 { first = entry.index }
         count += 1
         newestTime = entry.time
-        withUnsafeBytes(of: entry.time.milliseconds.bigEndian) { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: entry.leaf)
-        withUnsafeBytes(of: UInt32(entry.bytes.count).bigEndian) { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: entry.bytes)
+        bytes.put(entry.time)
+        entry.leaf.withUnsafeBytes { bytes.put(raw: $0) }
+        bytes.put(entry.bytes)
     }
 
     mutating func removeAll() {
         (count, newestTime) = (0, nil)
-        bytes.removeAll(keepingCapacity: true)
+        bytes.removeAll()
     }
 
     /// - Throws: `StoreError.damaged` where the bytes are not exactly so many entries.

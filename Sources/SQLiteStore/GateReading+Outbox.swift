@@ -2,6 +2,17 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
+extension OutboxRecord {
+    mutating func take(_ content: Content) {
+        headers = content.headers
+        body = content.body
+        facts = content.facts
+        event = content.event
+        mayHaveArrived = content.mayHaveArrived
+        isCancelled = content.isCancelled
+    }
+}
+
 extension GateReading {
     private static let columns =
         """
@@ -49,14 +60,7 @@ extension GateReading {
     }
 
     private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
-        try outboxRecord(try outboxHead(from: &row), from: &row)
-    }
-
-    /// - Parameters:
-    ///   - head: What stands in clear.
-    ///   - row: Read up to what is sealed.
-    final func outboxRecord(_ head: OutboxRecord, from row: inout StoredRow) throws -> OutboxRecord {
-        var record = head
+        var record = try outboxHead(from: &row)
         // What stands in clear is enough to take a message out that nobody can read any more.
         let content = try gate.readable(&row) { row in
             guard !record.isDamaged else { throw StoreError.damaged(table: row.table, RowSums.wrongCode) }
@@ -72,12 +76,7 @@ extension GateReading {
             record.isDamaged = true
             return record
         }
-        record.headers = content.headers
-        record.body = content.body
-        record.facts = content.facts
-        record.event = content.event
-        record.mayHaveArrived = content.mayHaveArrived
-        record.isCancelled = content.isCancelled
+        record.take(content)
         return record
     }
 

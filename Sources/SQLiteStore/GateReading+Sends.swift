@@ -49,10 +49,8 @@ enum SendColumns {
 
 /// What a row of `history` is about; see ``Schema/gate``.
 enum HistoryKind {
-    static let send: Int64 = 0
-    static let forward: Int64 = 1
-    static let event: Int64 = 2
-    static let countedSend: Int64 = 3
+    static let forward: Int64 = 0
+    static let event: Int64 = 1
 }
 
 extension GateReading {
@@ -69,20 +67,14 @@ extension GateReading {
     private static let sendByNumber = StatementText(
         "send", "SELECT \(sendColumns) FROM send WHERE number = ?")
     private static let newestSends = StatementText(
-        "history", key: 4,
-        """
-        SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 0
-        UNION ALL SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 3
-        ORDER BY at DESC, number DESC LIMIT ?4
-        """)
+        "send",
+        "SELECT number FROM send WHERE person = ?1 ORDER BY received_at DESC, number DESC LIMIT ?4")
     private static let olderSends = StatementText(
-        "history", key: 4,
+        "send",
         """
-        SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 0 AND (at, number) <
+        SELECT number FROM send WHERE person = ?1 AND (received_at, number) <
             (SELECT received_at, number FROM send WHERE id = ?2 AND subject = ?3)
-        UNION ALL SELECT person, kind, at, number FROM history WHERE person = ?1 AND kind = 3 AND (at, number) <
-            (SELECT received_at, number FROM send WHERE id = ?2 AND subject = ?3)
-        ORDER BY at DESC, number DESC LIMIT ?4
+        ORDER BY received_at DESC, number DESC LIMIT ?4
         """)
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
@@ -103,26 +95,16 @@ extension GateReading {
 
     final func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord] {
         guard let person = try person(subject) else { return [] }
-        let rows = try gate.every(before == nil ? Self.newestSends : Self.olderSends) {
+        let numbers = try gate.every(before == nil ? Self.newestSends : Self.olderSends) {
             $0.add(person)
             $0.add(before)
             $0.add(subject)
             $0.add(Int64(max(limit, 0)))
         } read: { row in
-            let name = row.name
-            for _ in 0..<3 { _ = row.integer() }
-            return (number: row.integer(), name: name)
+            row.integer()
         }
-        return try rows.compactMap { number, name in
-            let record = try gate.first(Self.sendByNumber, { $0.add(number) }) { row in
-                try gate.readable(&row) { try send(from: &$0) }
-            }
-            if record == nil {
-                damages.note(
-                    StoredDamage(
-                        table: "history", row: name, what: "it names a send that there is not"))
-            }
-            return record ?? nil
+        return try numbers.compactMap { number in
+            try gate.everyReadable(Self.sendByNumber, { $0.add(number) }) { try send(from: &$0) }.first
         }
     }
 
@@ -155,14 +137,16 @@ extension GateReading {
     // MARK: Counters
 
     private static let newestForwards = StatementText(
-        "history", key: 4,
+        "send",
         """
-        SELECT h.person, h.kind, h.at, h.number, h.type, h.category, s.id
+        SELECT f.number, f.at, f.type, f.category, s.id
         FROM (
-            SELECT * FROM history WHERE person = ?1 AND kind = 1 AND at >= ?2
-            UNION ALL SELECT * FROM history WHERE person = ?1 AND kind = 3 AND at >= ?2
+            SELECT number, received_at AS at, type, category FROM send
+            WHERE person = ?1 AND received_at >= ?2 AND type IS NOT NULL
+            UNION ALL SELECT number, at, type, category FROM history
+            WHERE person = ?1 AND kind = 0 AND at >= ?2
             ORDER BY at DESC, number DESC LIMIT ?3
-        ) AS h LEFT JOIN send AS s ON s.number = h.number ORDER BY h.at DESC, h.number DESC
+        ) AS f LEFT JOIN send AS s ON s.number = f.number ORDER BY f.at DESC, f.number DESC
         """)
 
     final func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
@@ -172,11 +156,9 @@ extension GateReading {
             $0.add(since)
             $0.add(Int64(max(limit, 0)))
         } read: { row in
-            for _ in 0..<2 { _ = row.integer() }
-            let at = try row.instant()
             _ = row.integer()
             return ForwardRecord(
-                at: at, type: TypeID(try words.text(of: row.integer(), in: gate)),
+                at: try row.instant(), type: TypeID(try words.text(of: row.integer(), in: gate)),
                 category: try row.code(Category.self), send: try row.optionalID())
         }
     }

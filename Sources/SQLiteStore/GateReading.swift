@@ -47,12 +47,17 @@ class GateReading: StoreReading {
     func currentTail() throws -> Tail { try Tail(from: gate) }
     func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { nil }
     func currentTally() throws -> Tally { try Tally(from: gate) }
+    func offeredRows() throws -> [StoredMessage] {
+        let ended = try currentTail().endedOffers
+        return try storedOffers().flatMap(\.rows).filter { !ended.contains($0.number) }
+    }
     func offeredTally() throws -> Tally {
-        try everyOffered().reduce(into: Tally()) { tally, offered in
-            let row = offered.row
+        try offeredRows().reduce(into: Tally()) { tally, row in
             tally.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         }
     }
+    /// What was opened of the rows of `offered`.
+    final var openedOffers: [Int64: OpenedOffers] = [:]
 
     // MARK: Who is who
 

@@ -15,20 +15,22 @@ struct Tail: Equatable {
     var personNumber: Int64 = 0
     /// Of `subjects.db`, at least; see ``SubjectMappings/generation(in:)``.
     var subjectsGeneration: Int64 = 0
+    /// Messages that are offered no more, in rows of `offered` that have others.
+    var endedOffers = NumberRanges()
 
     private static let read = StatementText(
         "tail",
         """
         SELECT only, entry_count, published_size, newest_entry_time, event_cursor, send_number,
-            outbox_number, person_number, subjects_generation, clock_wall, clock_uptime, clock_boot
+            outbox_number, person_number, subjects_generation, ended_offers, clock_wall, clock_uptime, clock_boot
         FROM tail
         """)
     private static let write = StatementText(
         "tail",
         """
         UPDATE tail SET sums = ?, entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
-            send_number = ?, outbox_number = ?, person_number = ?, subjects_generation = ?, clock_wall = ?,
-            clock_uptime = ?, clock_boot = ?
+            send_number = ?, outbox_number = ?, person_number = ?, subjects_generation = ?, ended_offers = ?,
+            clock_wall = ?, clock_uptime = ?, clock_boot = ?
         """)
 
     init() {}
@@ -45,6 +47,10 @@ struct Tail: Equatable {
             tail.outboxNumber = try row.count()
             tail.personNumber = try row.count()
             tail.subjectsGeneration = try row.count()
+            guard let endedOffers = NumberRanges(bytes: row.byteArray()) else {
+                throw StoreError.damaged(table: "tail", "it says no numbers of offered messages")
+            }
+            tail.endedOffers = endedOffers
             if let wall = try row.optionalInstant() {
                 tail.newestEntryClock = ClockReading(
                     wall: wall, uptime: try row.count(), boot: row.optionalText())
@@ -64,7 +70,7 @@ struct Tail: Equatable {
         SELECT 1, (SELECT max(number) FROM entry), (SELECT count FROM entry ORDER BY number DESC LIMIT 1),
             (SELECT time FROM entry ORDER BY number DESC LIMIT 1),
             (SELECT max(number) FROM send), (SELECT max(cursor) FROM event),
-            (SELECT max(number) FROM outbox), (SELECT max(number) FROM offered), (SELECT max(number) FROM person)
+            (SELECT max(number) FROM outbox), (SELECT max(last) FROM offered), (SELECT max(number) FROM person)
         """)
 
     /// Holds each series against the newest row there is of it. Of the entries those of the bundle that is filling are
@@ -153,6 +159,7 @@ struct Tail: Equatable {
                     $0.add(outboxNumber)
                     $0.add(personNumber)
                     $0.add(subjectsGeneration)
+                    $0.add(endedOffers.bytes)
                     $0.add(newestEntryClock?.wall)
                     $0.add(newestEntryClock?.uptime)
                     $0.add(newestEntryClock?.boot)

@@ -37,7 +37,7 @@ extension GateTransaction {
     func insertOutbox(_ record: OutboxRecord) throws {
         try requireNew(record.message)
         let number = tail.outboxNumber + 1
-        let (row, sealed) = try stored(record, number: number)
+        let (row, sealed) = try sealed(record, number: number)
         try insert(row, sealed: sealed, isDamaged: false)
         tail.outboxNumber = number
     }
@@ -54,24 +54,29 @@ extension GateTransaction {
         guard let known else {
             throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
         }
-        let (row, sealed) = try stored(record, number: known.number)
+        let (row, sealed) = try sealed(record, number: known.number)
         try write(row, sealed: sealed, isDamaged: false, with: Self.update)
         tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
 
     /// A message as its row will have it, and what is sealed of it.
-    func stored(_ record: OutboxRecord, number: Int64) throws -> (row: StoredMessage, sealed: [UInt8]) {
-        let content = OutboxRecord.Content(
-            headers: record.headers, body: record.body, facts: record.facts, event: record.event,
-            mayHaveArrived: record.mayHaveArrived, isCancelled: record.isCancelled)
+    private func sealed(_ record: OutboxRecord, number: Int64) throws -> (row: StoredMessage, sealed: [UInt8])
+    {
+        let content = OutboxRecord.Content(record)
         let sealed = try seal(
             content.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
-        let row = StoredMessage(
-            record, number: number, sendNumber: sendNumbers[record.send],
+        return (try stored(record, content, number: number), sealed)
+    }
+
+    /// A message as a row will have it.
+    func stored(
+        _ record: OutboxRecord, _ content: OutboxRecord.Content, number: Int64, segment: Int64 = 0
+    ) throws -> StoredMessage {
+        StoredMessage(
+            record, number: number, segment: segment, sendNumber: sendNumbers[record.send],
             caller: try words.makeNumber(of: record.request.caller.text, in: gate),
             type: try words.makeNumber(of: record.request.type.text, in: gate),
             byteCount: Int64(content.byteCount))
-        return (row, sealed)
     }
 
     func insert(_ row: StoredMessage, sealed: [UInt8], isDamaged: Bool) throws {

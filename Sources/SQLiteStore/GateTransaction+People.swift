@@ -135,19 +135,12 @@ extension GateTransaction {
 
     private static let outboxOfSubject = StatementText(
         "outbox", "DELETE FROM outbox WHERE subject = ? RETURNING rank, caller, byte_count")
-    private static let sendsOfPerson = StatementText(
-        "send",
-        "DELETE FROM send WHERE number IN (SELECT number FROM history WHERE person = ? AND kind IN (0, 1, 3))"
-    )
+    private static let sendsOfPerson = StatementText("send", "DELETE FROM send WHERE person = ?")
     private static let eventsOfPerson = StatementText(
         "event",
-        "DELETE FROM event WHERE cursor IN (SELECT number FROM history WHERE person = ? AND kind = 2)")
+        "DELETE FROM event WHERE cursor IN (SELECT number FROM history WHERE person = ? AND kind = 1)")
     private static let eventsOfSends = StatementText(
-        "event",
-        """
-        DELETE FROM event WHERE send_number IN
-            (SELECT number FROM history WHERE person = ? AND kind IN (0, 1, 3))
-        """)
+        "event", "DELETE FROM event WHERE send_number IN (SELECT number FROM send WHERE person = ?)")
     private static let historyOfPerson = StatementText("history", "DELETE FROM history WHERE person = ?")
     private static let keysOfPerson = StatementText("device_key", "DELETE FROM device_key WHERE person = ?")
     private static let tokensOfPerson = StatementText(
@@ -163,7 +156,7 @@ extension GateTransaction {
         try removeOffered(of: subject)
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }
         if let person = try person(subject) {
-            // Events are found through sends, and both through the person's history, so it goes after them.
+            // Events are found through sends and the person's history, so these go after them.
             try gate.change(Self.eventsOfPerson) { $0.add(person) }
             try gate.change(Self.eventsOfSends) { $0.add(person) }
             try gate.change(Self.sendsOfPerson) { $0.add(person) }

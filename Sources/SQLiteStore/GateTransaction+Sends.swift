@@ -6,9 +6,9 @@ extension GateTransaction {
     private static let insertSend = StatementText(
         "send",
         """
-        INSERT INTO send (number, id, caller, id_hash, content_mac, subject, category, channel, received_at,
-            entry_index, forwarded_at, sealed)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO send (number, id, caller, id_hash, content_mac, subject, person, type, category, channel,
+            received_at, entry_index, forwarded_at, sealed)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """)
     private static let insertHistory = StatementText(
         "history", "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)")
@@ -23,6 +23,8 @@ extension GateTransaction {
         let sealed = try seal(
             details.sealedFields, in: SendColumns.send, row: SendColumns.sendRow(record, caller: caller))
         let number = tail.sendNumber + 1
+        let person = try record.subject.map { try makePerson($0) }
+        let type = try forward.map { try words.makeNumber(of: $0.type.text, in: gate) }
         try gate.change(Self.insertSend) {
             $0.add(number)
             $0.add(record.id)
@@ -30,6 +32,8 @@ extension GateTransaction {
             $0.add(record.idHash)
             $0.add(record.contentMAC)
             $0.add(record.subject)
+            $0.add(person)
+            $0.add(type)
             $0.add(record.category)
             $0.add(record.channel)
             $0.add(record.receivedAt)
@@ -39,11 +43,6 @@ extension GateTransaction {
         }
         tail.sendNumber = number
         sendNumbers[record.id] = number
-        guard let subject = record.subject else { return }
-        try note(
-            forward == nil ? HistoryKind.send : HistoryKind.countedSend, of: subject, at: record.receivedAt,
-            number: number, type: forward.map { try words.makeNumber(of: $0.type.text, in: gate) },
-            category: forward?.category)
     }
 
     /// Adds a row to a person's history.
@@ -201,9 +200,7 @@ extension GateTransaction {
         for send in sends {
             count += try gate.change(Self.deleteSend) { $0.add(send.number) }
             guard let subject = send.subject else { continue }
-            try forget(HistoryKind.send, of: subject, at: send.at, number: send.number)
             if let forwardedAt = send.forwardedAt {
-                try forget(HistoryKind.countedSend, of: subject, at: send.at, number: send.number)
                 try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)
                 count += 1
             }

@@ -26,11 +26,13 @@ extension GateTransaction {
     /// Writes the entries since the last row of them.
     func writeSegment() throws {
         guard let last = segment.newestTime else { return }
-        try gate.change(Self.insertEntry) {
-            $0.add(Int64(bitPattern: segment.first))
-            $0.add(segment.count)
-            $0.add(last)
-            $0.add(segment.bytes)
+        try segment.bytes.withUnsafeBytes { bytes in
+            _ = try gate.change(Self.insertEntry) {
+                $0.add(Int64(bitPattern: segment.first))
+                $0.add(segment.count)
+                $0.add(last)
+                $0.add(uncopied: bytes)
+            }
         }
         segment.removeAll()
     }

@@ -10,10 +10,10 @@ final class GateWriter: @unchecked Sendable {
     // @unchecked is sound because `words`, `tail`, `tally`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
     let words = Words()
-    var tail = Tail()
-    var tally = Tally()
-    var cache: PeopleCache
-    var offered = OfferedMessages()
+    @exclusivity(unchecked) var tail = Tail()
+    @exclusivity(unchecked) var tally = Tally()
+    @exclusivity(unchecked) var cache: PeopleCache
+    @exclusivity(unchecked) var offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
 
@@ -43,30 +43,36 @@ final class SubjectsWriter: Sendable {
 /// Order of commits: the mapping first, then everything that refers to it. A crash between the two leaves a
 /// mapping that nothing refers to, which the next registration of the same user takes up.
 final class GateTransaction: GateReading {
+    // What every send touches is set and read whole, or changed by what calls nothing: the check of an access for others at
+    // the same time would find nothing.
     let writer: GateWriter
     private let subjectsWriter: SubjectsWriter
-    var tail: Tail
-    var tally: Tally
+    @exclusivity(unchecked) var tail: Tail
+    @exclusivity(unchecked) var tally: Tally
     /// Sends of this transaction, whose numbers the statements about them need.
-    var sendNumbers: [SendID: Int64] = [:]
+    @exclusivity(unchecked) var sendNumbers: [SendID: Int64] = [:]
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
-    private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
+    @exclusivity(unchecked) private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
     /// What was read, for the cache, once it is known that it was committed.
-    private var read: [SubjectID: StoredPerson] = [:]
-    private var readSubjects: [UserID: Subject] = [:]
-    /// What the writer knew of offered messages that this transaction has changed, to go back to.
-    private var offeredBefore: [(message: MessageID, row: StoredMessage?)] = []
-    /// Numbers of rows that this transaction deletes at its end.
-    var endedOffers: [Int64] = []
+    @exclusivity(unchecked) private var read: [SubjectID: StoredPerson] = [:]
+    @exclusivity(unchecked) private var readSubjects: [UserID: Subject] = [:]
+    /// What the writer knew of offered messages before this transaction changed them, to go back to.
+    @exclusivity(unchecked) private var offeredBefore: OfferedMessages?
+    /// Messages that are offered no more, and the rows they are in.
+    @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
+    /// Messages that no row has yet.
+    @exclusivity(unchecked) var newOffers: OfferedSegment
     private var writesMappings = false
     /// Entries that no row has yet.
-    var segment = EntrySegment()
+    @exclusivity(unchecked) var segment: EntrySegment
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
-        prunedRowCountMax: Int, damages: DamageLog
+        prunedRowCountMax: Int, damages: DamageLog, changeCount: Int = 1
     ) {
+        segment = EntrySegment(expectedCount: changeCount)
+        newOffers = OfferedSegment(expectedCount: changeCount)
         self.writer = writer
         self.subjectsWriter = subjectsWriter
         tail = writer.tail
@@ -82,6 +88,10 @@ final class GateTransaction: GateReading {
     override func currentTally() throws -> Tally { tally }
 
     func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
+        try cipher.seal(plaintext, in: column, row: row, on: contexts)
+    }
+
+    func seal(_ plaintext: UnsafeRawBufferPointer, in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
         try cipher.seal(plaintext, in: column, row: row, on: contexts)
     }
 
@@ -162,10 +172,10 @@ final class GateTransaction: GateReading {
 
     /// Writes what one step did.
     ///
-    /// - Returns: Its entries with their places, and how many rows went because their time was over.
-    func write(_ change: Change) throws -> (entries: [StoredEntry], prunedRowCount: Int) {
+    /// - Parameter entries: Gets its entries with their places.
+    /// - Returns: How many rows went because their time was over.
+    func write(_ change: Change, entries: inout [StoredEntry]) throws -> Int {
         // First: a step of the clock begins in front of the rows that come with its entry.
-        var entries: [StoredEntry] = []
         for entry in change.entries {
             let stored = try entry.stored(at: tail.entryCount)
             try append(stored)
@@ -213,7 +223,7 @@ final class GateTransaction: GateReading {
         for (name, value) in change.settings.pairs { try setSetting(name, to: value) }
         for subject in change.erased { try eraseSubject(subject) }
         if let size = change.publishedSize { try setPublishedSize(size) }
-        return (entries, try change.prunedBefore.map { try prune(before: $0) } ?? 0)
+        return try change.prunedBefore.map { try prune(before: $0) } ?? 0
     }
 
     /// Keeps in memory what was looked up outside of a transaction.
@@ -225,11 +235,12 @@ final class GateTransaction: GateReading {
     // MARK: Messages
 
     override func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { writer.offered[message]?.head }
+    override func offeredRows() throws -> [StoredMessage] { writer.offered.all }
     override func offeredTally() throws -> Tally { writer.offered.tally }
 
-    func setOffered(_ message: MessageID, to row: StoredMessage?) {
-        offeredBefore.append((message, writer.offered[message]))
-        writer.offered[message] = row
+    func changeOffered(_ change: (inout OfferedMessages) -> Void) {
+        if offeredBefore == nil { offeredBefore = writer.offered }
+        change(&writer.offered)
     }
 
     /// Writes what was kept in memory and commits: subjects first, then the gate.
@@ -237,8 +248,10 @@ final class GateTransaction: GateReading {
     /// Durable after the first commit: new mappings, which refer to nothing. After the second: everything.
     /// On an error the caller rolls back.
     func commit() throws {
-        try writeSegment()
+        // What is deleted first makes room for what is written.
         try deleteEndedOffers()
+        try writeOffered()
+        try writeSegment()
         try writeStates(changed.values.map { ($0.person, $0.fields) })
         let sealCount = try coverSeals()
         try tally.writeChanges(to: gate, since: writer.tally)
@@ -253,7 +266,7 @@ final class GateTransaction: GateReading {
         writer.tail = tail
         writer.tally = tally
         keepRead()
-        offeredBefore = []
+        offeredBefore = nil
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
         writer.coveredSealCount = sealCount
     }
@@ -293,8 +306,8 @@ final class GateTransaction: GateReading {
         }
         gate.rollBack()
         words.rollBack()
-        for (message, row) in offeredBefore.reversed() { writer.offered[message] = row }
-        offeredBefore = []
+        if let offeredBefore { writer.offered = offeredBefore }
+        offeredBefore = nil
     }
 
     private func endMappings() {

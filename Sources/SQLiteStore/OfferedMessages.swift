@@ -5,6 +5,8 @@ import GatewayPipeline
 /// A message as its row has it, without what is sealed of it.
 final class StoredMessage {
     let number: Int64
+    /// Of the row of `offered` that it is in.
+    let segment: Int64
     /// Of its send, where that is known.
     var sendNumber: Int64?
     let rank: Int64
@@ -16,10 +18,11 @@ final class StoredMessage {
 
     /// - Parameter record: What is sealed of it is left out.
     init(
-        _ record: OutboxRecord, number: Int64, sendNumber: Int64? = nil, caller: Int64, type: Int64,
-        byteCount: Int64
+        _ record: OutboxRecord, number: Int64, segment: Int64 = 0, sendNumber: Int64? = nil, caller: Int64,
+        type: Int64, byteCount: Int64
     ) {
         self.number = number
+        self.segment = segment
         self.sendNumber = sendNumber
         rank = Rank.of(record.category, record.tier)
         self.caller = caller
@@ -32,27 +35,61 @@ final class StoredMessage {
     }
 }
 
-/// The rows of `offered`: messages that this process gave to its relay from memory.
+/// Messages of the rows of `offered` that have neither ended nor moved: what this process gave to its relay from memory.
 ///
 /// Whole, because the table is emptied when the store opens and changed by its one writer alone, which keeps this.
 struct OfferedMessages {
-    private var rows: [MessageID: StoredMessage] = [:]
-    private(set) var tally = Tally()
-
-    subscript(_ message: MessageID) -> StoredMessage? {
-        get { rows[message] }
-        set {
-            if let old = rows[message] {
-                tally.add(rank: old.rank, caller: old.caller, rows: -1, bytes: -old.byteCount)
-            }
-            rows[message] = newValue
-            if let newValue {
-                tally.add(rank: newValue.rank, caller: newValue.caller, rows: 1, bytes: newValue.byteCount)
-            }
-        }
+    /// A row.
+    struct Segment {
+        let number: Int64
+        /// Number of its last message.
+        var last: Int64
+        var liveCount = 0
+        /// Everybody whom it has a message of, ended or not.
+        var subjects: [SubjectID] = []
     }
 
-    func of(_ subject: SubjectID) -> [StoredMessage] { rows.values.filter { $0.head.subject == subject } }
+    private var rows: [MessageID: StoredMessage] = [:]
+    /// Oldest first, so that what is looked for is near an end.
+    private(set) var segments: [Segment] = []
+    private(set) var tally = Tally()
+
+    subscript(_ message: MessageID) -> StoredMessage? { rows[message] }
+
+    var all: [StoredMessage] { rows.values.sorted { $0.number < $1.number } }
+
+    mutating func insert(_ row: StoredMessage) {
+        rows[row.head.message] = row
+        tally.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
+        if segments.last?.number != row.segment {
+            segments.append(Segment(number: row.segment, last: row.number))
+        }
+        let place = segments.count - 1
+        segments[place].last = row.number
+        segments[place].liveCount += 1
+        segments[place].subjects.append(row.head.subject)
+    }
+
+    mutating func remove(_ row: StoredMessage) {
+        rows[row.head.message] = nil
+        tally.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
+        if let place = place(of: row.segment) { segments[place].liveCount -= 1 }
+    }
+
+    private func place(of segment: Int64) -> Int? { segments.firstIndex { $0.number == segment } }
+
+    /// Call when a row is written anew.
+    mutating func setSubjects(_ subjects: [SubjectID], ofSegment number: Int64) {
+        if let place = place(of: number) { segments[place].subjects = subjects }
+    }
+
+    /// Takes a row off whose messages have all ended.
+    ///
+    /// - Returns: `nil` while one of them has not.
+    mutating func removeSegment(_ number: Int64) -> Segment? {
+        guard let place = place(of: number), segments[place].liveCount == 0 else { return nil }
+        return segments.remove(at: place)
+    }
 
     /// Call when sends are deleted: their numbers lead to nothing.
     func forgetSendNumbers() {
@@ -60,11 +97,126 @@ struct OfferedMessages {
     }
 }
 
+/// Numbers of messages, as few ranges as there can be.
+struct NumberRanges: Equatable {
+    /// Of each range the first and the last, ascending; no two touch.
+    private var bounds: [Int64] = []
+
+    var isEmpty: Bool { bounds.isEmpty }
+
+    func contains(_ number: Int64) -> Bool {
+        stride(from: 0, to: bounds.count, by: 2).contains {
+            bounds[$0] <= number && number <= bounds[$0 + 1]
+        }
+    }
+
+    mutating func insert(_ number: Int64) {
+        // Results come in the order of offers, so it is nearly always the last that grows.
+        var place = bounds.count
+        while place > 0, bounds[place - 2] > number { place -= 2 }
+        if place > 0, bounds[place - 1] >= number { return }
+        let growsBefore = place > 0 && bounds[place - 1] == number - 1
+        let growsAfter = place < bounds.count && bounds[place] == number + 1
+        switch (growsBefore, growsAfter) {
+        case (true, true): bounds.removeSubrange(place - 1...place)
+        case (true, false): bounds[place - 1] = number
+        case (false, true): bounds[place] = number
+        case (false, false): bounds.insert(contentsOf: [number, number], at: place)
+        }
+    }
+
+    mutating func remove(in range: ClosedRange<Int64>) {
+        var kept: [Int64] = []
+        for place in stride(from: 0, to: bounds.count, by: 2) {
+            let (first, last) = (bounds[place], bounds[place + 1])
+            if first < range.lowerBound { kept += [first, min(last, range.lowerBound - 1)] }
+            if last > range.upperBound { kept += [max(first, range.upperBound + 1), last] }
+        }
+        bounds = kept
+    }
+
+    /// (i64 first ‖ i64 last) …, big-endian.
+    var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(8 * bounds.count)
+        for bound in bounds { withUnsafeBytes(of: bound.bigEndian) { bytes.append(contentsOf: $0) } }
+        return bytes
+    }
+
+    init() {}
+
+    /// - Returns: `nil` for what ``bytes`` never gives.
+    init?(bytes: [UInt8]) {
+        guard bytes.count.isMultiple(of: 16) else { return nil }
+        bounds = bytes.withUnsafeBytes { bytes in
+            stride(from: 0, to: bytes.count, by: 8).map {
+                Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: $0, as: Int64.self))
+            }
+        }
+        for place in bounds.indices.dropFirst() {
+            guard
+                place.isMultiple(of: 2)
+                    ? bounds[place - 1] < bounds[place] - 1 : bounds[place - 1] <= bounds[place]
+            else { return nil }
+        }
+    }
+}
+
+/// The messages that one commit offers, as a row of `offered` will have them.
+struct OfferedSegment: ~Copyable {
+    /// So that what the sealed part is bound to is short enough.
+    static let countMax = 128
+    static let column = SealedColumn("offered", "sealed")
+
+    /// Number of the first, and of the last.
+    private(set) var number: Int64?
+    private(set) var last: Int64 = 0
+    private(set) var count = 0
+    private(set) var heads: FieldWriter
+    private(set) var contents: FieldWriter
+
+    /// - Parameter expectedCount: Messages that come, about.
+    init(expectedCount: Int) {
+        let expectedCount = min(expectedCount, Self.countMax)
+        heads = FieldWriter(version: 1, capacity: expectedCount * 200)
+        contents = FieldWriter(version: 1, capacity: expectedCount * 2_000)
+    }
+
+    mutating func removeAll() {
+        self = OfferedSegment(expectedCount: 1)
+    }
+
+    mutating func append(_ row: StoredMessage, _ content: OutboxRecord.Content) {
+        if count == 0 { number = row.number }
+        count += 1
+        last = row.number
+        row.write(to: &heads)
+        contents.put(Int64(content.fieldByteCount))
+        content.write(to: &contents)
+    }
+
+    /// What is sealed of each, by its number.
+    ///
+    /// - Throws: `StoreError.damaged` where the bytes are not of so many messages.
+    static func contents(_ bytes: [UInt8], of numbers: [Int64]) throws -> [Int64: OutboxRecord.Content] {
+        var fields = try FieldReader(bytes, version: 1, table: "offered")
+        var contents: [Int64: OutboxRecord.Content] = [:]
+        for number in numbers {
+            contents[number] = try OutboxRecord.Content(
+                sealedFields: try fields.bytes(count: try fields.integer()), table: "offered")
+        }
+        try fields.finish()
+        return contents
+    }
+}
+
 extension StoredMessage {
-    /// What stands in clear in one column of `offered`: what a row of `outbox` has in columns of their own, by which it is
-    /// found.
-    var offeredHead: [UInt8] {
-        var fields = FieldWriter(version: 1, capacity: 128)
+    /// What stands in clear of it: what a row of `outbox` has in columns of their own, by which it is found.
+    func write(to fields: inout FieldWriter) {
+        fields.put(number)
+        fields.put(head.message)
+        fields.put(head.send)
+        fields.put(head.subject)
         fields.put(head.destination)
         fields.put(caller)
         fields.put(type)
@@ -82,34 +234,57 @@ extension StoredMessage {
         fields.put(Int64(head.attemptCount))
         fields.put(optional: head.attemptedAt)
         fields.put(byteCount)
-        return fields.bytes
     }
 }
 
-extension GateReading {
-    private static let columns =
-        "number, message, send, subject, head, \(Schema.offered.isAltered), sealed FROM offered"
-    private static let all = StatementText("offered", "SELECT \(columns) ORDER BY number")
-    private static let byMessage = StatementText("offered", "SELECT \(columns) WHERE message = ?")
-    private static let bySend = StatementText(
-        "offered", "SELECT \(columns) WHERE send = ? ORDER BY number")
-    private static let bySubject = StatementText(
-        "offered", "SELECT \(columns) WHERE subject = ? ORDER BY number")
+/// What is sealed in a row of `offered`.
+struct OpenedOffers {
+    let isAltered: Bool
+    /// By the numbers of messages; empty when it cannot be read.
+    let contents: [Int64: OutboxRecord.Content]
 
-    /// Reads a row up to what is sealed of it.
-    private func offered(from row: inout StoredRow) throws -> StoredMessage {
-        let number = row.integer()
-        let (message, send, subject) = (
-            try row.id(MessageID.self), try row.id(SendID.self), try row.id(SubjectID.self)
-        )
-        var fields = try FieldReader(row.byteArray(), version: 1, table: "offered")
-        let destination = try fields.id(Tag.self)
+    subscript(_ row: StoredMessage) -> OutboxRecord.Content? { isAltered ? nil : contents[row.number] }
+}
+
+extension GateReading {
+    private static let everyHead = StatementText(
+        "offered", "SELECT number, last, heads FROM offered ORDER BY number")
+    private static let segment = StatementText(
+        "offered",
+        "SELECT number, last, heads, \(Schema.offered.isAltered), sealed FROM offered WHERE number = ?")
+
+    /// Every row whose clear part can be read, oldest first.
+    final func storedOffers() throws -> [(segment: Int64, rows: [StoredMessage])] {
+        try gate.everyReadable(Self.everyHead) { row in
+            let segment = row.integer()
+            return (segment, try offers(in: segment, last: row.count(), heads: row.byteArray()))
+        }
+    }
+
+    /// The messages of a row.
+    private func offers(in segment: Int64, last: Int64, heads: [UInt8]) throws -> [StoredMessage] {
+        var fields = try FieldReader(heads, version: 1, table: "offered")
+        var rows: [StoredMessage] = []
+        while !fields.isAtEnd {
+            let row = try offer(from: &fields, in: segment)
+            guard row.number >= segment, row.number > rows.last?.number ?? -1, row.number <= last else {
+                throw StoreError.damaged(table: "offered", "a message has a number of another row")
+            }
+            rows.append(row)
+        }
+        return rows
+    }
+
+    private func offer(from fields: inout FieldReader, in segment: Int64) throws -> StoredMessage {
+        let number = try fields.integer(in: 0...StoredRow.countMax)
+        let (message, send) = (try fields.id(MessageID.self), try fields.id(SendID.self))
+        let (subject, destination) = (try fields.id(SubjectID.self), try fields.id(Tag.self))
         let (caller, type) = (try fields.integer(), try fields.integer())
         let request = AttestedRequest(
             caller: CallerName(try words.text(of: caller, in: gate)),
             type: TypeID(try words.text(of: type, in: gate)), channel: try fields.code(),
             critical: try fields.flag())
-        var record = OutboxRecord(
+        let record = OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: try fields.code(), tier: try fields.code(), state: try fields.code(),
             form: try fields.code(), interruption: try fields.code(),
@@ -119,75 +294,83 @@ extension GateReading {
             attemptCount: Int(try fields.integer(in: 0...StoredRow.countMax)),
             attemptedAt: try fields.optional { try $0.instant() })
         let byteCount = try fields.integer(in: 0...StoredRow.countMax)
-        try fields.finish()
-        record.isDamaged = row.flag()
-        return StoredMessage(record, number: number, caller: caller, type: type, byteCount: byteCount)
+        return StoredMessage(
+            record, number: number, segment: segment, caller: caller, type: type, byteCount: byteCount)
     }
 
-    private func offeredRecord(from row: inout StoredRow) throws -> OutboxRecord {
-        try outboxRecord(try offered(from: &row).head, from: &row)
+    /// What is sealed in a row; `nil` when there is no such row.
+    final func openOffers(_ segment: Int64) throws -> OpenedOffers? {
+        if let opened = openedOffers[segment] { return opened }
+        let opened = try gate.first(Self.segment, { $0.add(segment) }) { row in
+            row.skip(1)
+            let (last, heads, isAltered, sealed) = (
+                row.integer(), row.byteArray(), row.flag(), row.byteArray()
+            )
+            let contents = try damages.readable("offered", row: "\(segment)") {
+                guard !isAltered else { throw StoreError.damaged(table: "offered", RowSums.wrongCode) }
+                return try OfferedSegment.contents(
+                    open(sealed, in: OfferedSegment.column, row: heads),
+                    of: offers(in: segment, last: last, heads: heads).map(\.number))
+            }
+            return OpenedOffers(isAltered: isAltered, contents: contents ?? [:])
+        }
+        openedOffers[segment] = opened
+        return opened
+    }
+
+    private func offered(_ isWanted: (OutboxRecord) -> Bool) throws -> [OutboxRecord] {
+        try offeredRows().filter { isWanted($0.head) }.compactMap { row in
+            guard let opened = try openOffers(row.segment) else { return nil }
+            var record = row.head
+            if let content = opened[row] { record.take(content) } else { record.isDamaged = true }
+            return record
+        }
     }
 
     /// Messages that an open row is looked for among, each found by a look at all there are: some two hundred at most.
     final func offered(_ message: MessageID) throws -> OutboxRecord? {
-        try gate.first(Self.byMessage, { $0.add(message) }) { try offeredRecord(from: &$0) }
+        try offered { $0.message == message }.first
     }
 
     final func offeredHead(_ message: MessageID) throws -> OutboxRecord? {
-        try gate.first(Self.byMessage, { $0.add(message) }) { try offered(from: &$0).head }
+        try offeredRows().first { $0.head.message == message }?.head
     }
 
-    final func offered(of send: SendID) throws -> [OutboxRecord] {
-        try gate.everyReadable(Self.bySend, { $0.add(send) }) { try offeredRecord(from: &$0) }
-    }
+    final func offered(of send: SendID) throws -> [OutboxRecord] { try offered { $0.send == send } }
 
     final func offered(of subject: SubjectID) throws -> [OutboxRecord] {
-        try gate.everyReadable(Self.bySubject, { $0.add(subject) }) { try offeredRecord(from: &$0) }
+        try offered { $0.subject == subject }
     }
-
-    private static let countBySubject = StatementText(
-        "offered", "SELECT count(*) FROM offered WHERE subject = ?")
 
     final func offeredCount(of subject: SubjectID) throws -> Int {
-        try gate.first(Self.countBySubject, { $0.add(subject) }, read: { Int($0.integer()) }) ?? 0
-    }
-
-    /// All rows that can be read, oldest first, with what is sealed of them as it is stored.
-    final func everyOffered() throws -> [(row: StoredMessage, sealed: [UInt8])] {
-        try gate.everyReadable(Self.all) { (try offered(from: &$0), $0.byteArray()) }
+        try offeredRows().count { $0.head.subject == subject }
     }
 }
 
 extension GateTransaction {
     private static let insertOffered = StatementText(
-        "offered",
-        "INSERT INTO offered (number, message, send, subject, head, sealed) VALUES (?, ?, ?, ?, ?, ?)")
+        "offered", "INSERT INTO offered (number, last, heads, sealed) VALUES (?, ?, ?, ?)")
+    private static let updateOffered = StatementText(
+        "offered", "UPDATE offered SET last = ?, heads = ?, sealed = ? WHERE number = ?")
     private static let deleteOffered = StatementText(
         "offered", "DELETE FROM offered WHERE number BETWEEN ? AND ?")
-    private static let offeredOfSubject = StatementText("offered", "DELETE FROM offered WHERE subject = ?")
-    private static let storedOffered = StatementText(
-        "offered", "SELECT number, \(Schema.offered.isAltered), sealed FROM offered WHERE number = ?")
+    private static let offeredNumbers = StatementText("offered", "SELECT number FROM offered")
     private static let isQueued = StatementText("outbox", "SELECT number FROM outbox WHERE message = ?")
 
-    /// Writes a new message that goes to the relay from memory.
+    /// Writes a new message that goes to the relay from memory: into one row with all others of its commit.
     func offer(_ record: OutboxRecord) throws {
         try requireNew(record.message)
         guard
             try gate.isEmpty(Schema.outbox.name)
                 || gate.first(Self.isQueued, { $0.add(record.message) }, read: { _ in true }) == nil
         else { throw Self.isThereAlready(record.message) }
+        if newOffers.count == OfferedSegment.countMax { try writeOffered() }
         let number = tail.outboxNumber + 1
-        let (row, sealed) = try stored(record, number: number)
-        try gate.change(Self.insertOffered) {
-            $0.add(number)
-            $0.add(record.message)
-            $0.add(record.send)
-            $0.add(record.subject)
-            $0.add(row.offeredHead)
-            $0.add(sealed)
-        }
+        let content = OutboxRecord.Content(record)
+        let row = try stored(record, content, number: number, segment: newOffers.number ?? number)
+        newOffers.append(row, content)
         tail.outboxNumber = number
-        setOffered(record.message, to: row)
+        changeOffered { $0.insert(row) }
     }
 
     /// Messages have one id in both tables.
@@ -199,36 +382,112 @@ extension GateTransaction {
         StoreConflict(table: "offered", message: "there is a message \(message) already")
     }
 
+    /// Writes the row of what was offered since the last one.
+    func writeOffered() throws {
+        guard let number = newOffers.number else { return }
+        let heads = newOffers.heads.bytes
+        let sealed = try newOffers.contents.withUnsafeBytes {
+            try seal($0, in: OfferedSegment.column, row: heads)
+        }
+        try sealed.withUnsafeBytes { sealed in
+            _ = try gate.change(Self.insertOffered) {
+                $0.add(number)
+                $0.add(newOffers.last)
+                $0.add(heads)
+                $0.add(uncopied: sealed)
+            }
+        }
+        newOffers.removeAll()
+    }
+
     /// - Returns: Whether it was there to be removed, with the number of its row.
     func removeOffered(_ message: MessageID) throws -> Bool {
         guard let row = writer.offered[message] else { return false }
         sendNumbers[row.head.send] = row.sendNumber ?? sendNumbers[row.head.send]
-        setOffered(message, to: nil)
-        endedOffers.append(row.number)
+        changeOffered { $0.remove(row) }
+        endedOffers.append((row.number, row.segment))
         return true
     }
 
-    /// Deletes rows that are not offered any more. Results come in the order of offers, so that most lie side by side. A row that
-    /// is gone already is named by the integrity check.
+    /// Deletes the rows whose messages have all ended, and notes which of the others have. Results come in the order of offers,
+    /// so that rows end side by side. A row that is gone already is named by the integrity check.
     func deleteEndedOffers() throws {
         guard !endedOffers.isEmpty else { return }
-        endedOffers.sort()
-        var first = endedOffers[0]
-        for (index, number) in endedOffers.enumerated() {
-            if index + 1 < endedOffers.count, endedOffers[index + 1] == number + 1 { continue }
+        endedOffers.sort { $0.number < $1.number }
+        var deleted: (first: Int64, segment: Int64, last: Int64)?
+        func delete() throws {
+            guard let deleted else { return }
             try gate.change(Self.deleteOffered) {
-                $0.add(first)
-                $0.add(number)
+                $0.add(deleted.first)
+                $0.add(deleted.segment)
             }
-            if index + 1 < endedOffers.count { first = endedOffers[index + 1] }
         }
+        for (number, segment) in endedOffers where number > deleted?.last ?? 0 {
+            guard let ended = writer.offered.removeSegment(segment) else {
+                tail.endedOffers.insert(number)
+                continue
+            }
+            tail.endedOffers.remove(in: segment...ended.last)
+            if segment == newOffers.number {
+                newOffers.removeAll()
+            } else if let before = deleted, before.last + 1 == segment {
+                deleted = (before.first, segment, ended.last)
+            } else {
+                try delete()
+                deleted = (segment, segment, ended.last)
+            }
+        }
+        try delete()
         endedOffers = []
     }
 
+    /// Nothing of an erased person stays in a row because of its other messages: it is written anew without them. Where it cannot
+    /// be read, the others wait in `outbox`, as damage.
     func removeOffered(of subject: SubjectID) throws {
-        for row in writer.offered.of(subject) { _ = try removeOffered(row.head.message) }
+        try writeOffered()
+        let segments = writer.offered.segments
+        for segment in segments where segment.subjects.contains(subject) {
+            let rows = writer.offered.all.filter { $0.segment == segment.number }
+            for row in rows where row.head.subject == subject { _ = try removeOffered(row.head.message) }
+            let others = rows.filter { $0.head.subject != subject }
+            guard !others.isEmpty, let opened = try openOffers(segment.number) else { continue }
+            if others.allSatisfy({ opened[$0] != nil }) {
+                try rewrite(segment.number, others, opened)
+            } else {
+                for row in others { try queueOffered(row.head.message, damage: .known) }
+            }
+        }
         // Also what an earlier process left and nobody can read.
-        try gate.change(Self.offeredOfSubject) { $0.add(subject) }
+        let known = Set(segments.map(\.number))
+        let stored = try gate.every(Self.offeredNumbers) { $0.integer() }
+        for number in stored where !known.contains(number) {
+            try gate.change(Self.deleteOffered) {
+                $0.add(number)
+                $0.add(number)
+            }
+        }
+    }
+
+    /// Writes a row anew with some of its messages.
+    private func rewrite(_ number: Int64, _ rows: [StoredMessage], _ opened: OpenedOffers) throws {
+        var segment = OfferedSegment(expectedCount: rows.count)
+        for row in rows { if let content = opened[row] { segment.append(row, content) } }
+        let heads = segment.heads.bytes
+        let sealed = try seal(segment.contents.bytes, in: OfferedSegment.column, row: heads)
+        try gate.change(Self.updateOffered) {
+            $0.add(segment.last)
+            $0.add(heads)
+            $0.add(sealed)
+            $0.add(number)
+        }
+        openedOffers[number] = nil
+        changeOffered { $0.setSubjects(rows.map(\.head.subject), ofSegment: number) }
+    }
+
+    /// Whether there is a row that has it, which is written now if it was not yet.
+    private func isStored(_ row: StoredMessage) throws -> Bool {
+        if row.segment == newOffers.number { try writeOffered() }
+        return try openOffers(row.segment) != nil
     }
 
     /// A message that was offered has to wait after all: from here on it is one of `outbox`.
@@ -236,34 +495,49 @@ extension GateTransaction {
     /// - Parameter damage: What becomes of a row that is not as it was written: as of a change to it.
     func queueOffered(_ message: MessageID, damage: StatementText.DamagePolicy = .refused) throws {
         guard let row = writer.offered[message] else { return }
-        let found = try gate.first(Self.storedOffered, { $0.add(row.number) }) {
-            $0.skip(1)
-            return (isAltered: $0.flag(), sealed: $0.byteArray())
+        guard try isStored(row), let opened = try openOffers(row.segment) else {
+            throw StoreError.damaged(table: "offered", row: "\(row.segment)", "it is missing")
         }
-        guard let found else {
-            throw StoreError.damaged(table: "offered", row: "\(row.number)", "it is missing")
-        }
-        guard !found.isAltered || damage != .refused else {
-            throw StoreError.damaged(table: "offered", row: "\(row.number)", RowSums.wrongCode)
+        guard !opened.isAltered || damage != .refused else {
+            throw StoreError.damaged(table: "offered", row: "\(row.segment)", RowSums.wrongCode)
         }
         _ = try removeOffered(message)
-        try insert(row, sealed: found.sealed, isDamaged: found.isAltered)
+        try queue(row, opened[row])
+    }
+
+    /// - Parameter content: `nil` when it cannot be read: then it waits as damage.
+    private func queue(_ row: StoredMessage, _ content: OutboxRecord.Content?) throws {
+        let sealed = try content.map {
+            try seal($0.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(row.head))
+        }
+        try insert(row, sealed: sealed ?? [], isDamaged: sealed == nil)
     }
 
     /// What an earlier process offered and never heard of waits in `outbox`, as what was tried there. A row that nobody
     /// can read stays where it is.
     func queueOfferedOfEarlierProcess() throws {
-        for (row, sealed) in try everyOffered() {
-            if row.head.isDamaged {
-                damages.note(StoredDamage(table: "offered", row: "\(row.number)", what: RowSums.wrongCode))
+        var ended = NumberRanges()
+        for (segment, rows) in try storedOffers() {
+            guard let opened = try openOffers(segment) else { continue }
+            var left: [StoredMessage] = []
+            for row in rows where !tail.endedOffers.contains(row.number) {
+                let content = opened[row]
+                do {
+                    try queue(row, content)
+                } catch is StoreConflict where content == nil {
+                    // Its number or its id is that of another.
+                    left.append(row)
+                }
             }
-            do {
-                try insert(row, sealed: sealed, isDamaged: row.head.isDamaged)
-            } catch is StoreConflict where row.head.isDamaged {
-                // Its number or its id is that of another.
+            guard left.isEmpty else {
+                for row in rows where !left.contains(where: { $0 === row }) { ended.insert(row.number) }
                 continue
             }
-            endedOffers.append(row.number)
+            try gate.change(Self.deleteOffered) {
+                $0.add(segment)
+                $0.add(segment)
+            }
         }
+        tail.endedOffers = ended
     }
 }

@@ -2,9 +2,10 @@ import CSQLite
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import Synchronization
 
-/// The text of a statement and the table it is about. One instance per text: its identity is the key of
-/// the connection's cache, which is quicker than hashing the text for every row.
+/// The text of a statement and the table it is about. One instance per text, because each has a place of its own in every
+/// connection, which is found without hashing the text for every row.
 final class StatementText: Sendable {
     let sql: String
     let table: String
@@ -20,6 +21,9 @@ final class StatementText: Sendable {
         case known
     }
     let damage: DamagePolicy
+    /// Where a connection keeps what it has compiled of it.
+    let place = StatementText.count.add(1, ordering: .relaxed).oldValue
+    private static let count = Atomic(0)
 
     init(_ table: String, key keyColumnCount: Int = 1, _ sql: String, damage: DamagePolicy = .refused) {
         self.damage = damage
@@ -89,6 +93,13 @@ struct Binder {
                         statement, position, bytes.baseAddress, UInt64(bytes.count), Self.copied)
             })
     }
+    /// Bytes that lie where they are until the statement has run, which are not copied. Nothing runs it again before it is bound
+    /// anew.
+    mutating func add(uncopied bytes: UnsafeRawBufferPointer) {
+        let position = nextPosition()
+        note(sqlite3_bind_blob64(statement, position, bytes.baseAddress, UInt64(bytes.count), nil))
+    }
+
     mutating func add(_ cell: StoredCell) {
         switch cell {
         case .null: addNull()

@@ -59,6 +59,14 @@ package struct RowCipher: Sendable {
     func seal(
         _ plaintext: [UInt8], in column: SealedColumn, row: [UInt8], on contexts: AES256GCMContexts? = nil
     ) throws -> [UInt8] {
+        try plaintext.withUnsafeBytes { try seal($0, in: column, row: row, on: contexts) }
+    }
+
+    /// The same of bytes that lie anywhere.
+    func seal(
+        _ plaintext: UnsafeRawBufferPointer, in column: SealedColumn, row: [UInt8],
+        on contexts: AES256GCMContexts? = nil
+    ) throws -> [UInt8] {
         guard current.seals.take(below: DataKeyUse.sealCountMax) else {
             throw StoreError.unavailable(
                 "the data key `\(current.id)` has sealed 2^32 rows and seals no more; add a new data key (Running a gateway, Rotating a key)"

@@ -225,14 +225,20 @@ package final class SQLiteStore: GateStore {
 
     // MARK: Reading and writing
 
+    /// From so many asks on, a snapshot costs less than it saves.
+    private static let askCountOfSnapshot = 4
+
     package func load(_ asks: [Ask], into state: BatchState) throws {
         try writer.connection.exclusively {
             try refuseWhenStopped()
-            // One after the other rather than in one snapshot: nobody else changes `gate.db`, and an erasure, which
-            // changes `subjects.db`, waits for this connection.
+            // Nobody else changes `gate.db`, and an erasure, which changes `subjects.db`, waits for this connection. So one
+            // snapshot of `gate.db` shows nothing that many would not; it only saves to begin and end each.
             try subjectsForWriting.exclusively {
                 let reading = transaction()
                 defer { reading.close() }
+                let isLong = asks.count >= Self.askCountOfSnapshot
+                if isLong { try writer.connection.begin(writing: false) }
+                defer { if isLong { writer.connection.rollBack() } }
                 state.begin(at: try reading.trailTail())
                 try damages.noting { try reading.answer(asks, into: state) }
                 reading.keepRead()
@@ -251,22 +257,21 @@ package final class SQLiteStore: GateStore {
         }
     }
 
-    private func transaction() -> GateTransaction {
+    private func transaction(of changeCount: Int = 1) -> GateTransaction {
         GateTransaction(
             writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
-            prunedRowCountMax: limits.prunedRowCountMax, damages: damages)
+            prunedRowCountMax: limits.prunedRowCountMax, damages: damages, changeCount: changeCount)
     }
 
     private func write(_ changes: [Change], expecting index: UInt64) throws -> CommitOutcome {
-        var receipt = CommitReceipt(entries: [], expectedIndex: index)
+        var (entries, prunedRowCount) = ([StoredEntry](), 0)
+        entries.reserveCapacity(changes.count)
         try writer.connection.begin(writing: true)
-        let transaction = transaction()
+        let transaction = transaction(of: changes.count)
         do {
             for (position, change) in changes.enumerated() {
                 do {
-                    let (entries, prunedRowCount) = try damages.noting { try transaction.write(change) }
-                    receipt.entries += entries
-                    receipt.prunedRowCount += prunedRowCount
+                    prunedRowCount += try damages.noting { try transaction.write(change, entries: &entries) }
                 } catch let error where StoreFailure.isOfOneChange(error) {
                     transaction.rollBack()
                     transaction.close()
@@ -281,7 +286,8 @@ package final class SQLiteStore: GateStore {
         }
         defer { transaction.close() }
         try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
-        return .done(receipt)
+        return .done(
+            CommitReceipt(entries: entries, expectedIndex: index, prunedRowCount: prunedRowCount))
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {

@@ -167,7 +167,7 @@ extension Schema {
         [
             "number": "INTEGER PRIMARY KEY", "id": "BLOB NOT NULL",
             "caller": "INTEGER NOT NULL", "id_hash": "BLOB NOT NULL",
-            "content_mac": "BLOB NOT NULL", "subject": "BLOB",
+            "content_mac": "BLOB NOT NULL", "subject": "BLOB", "person": "INTEGER", "type": "INTEGER",
             "category": "INTEGER CHECK (category BETWEEN 0 AND 3)",
             "channel": "INTEGER NOT NULL CHECK (channel BETWEEN 0 AND 2)",
             "received_at": "INTEGER NOT NULL", "entry_index": "INTEGER NOT NULL",
@@ -210,8 +210,8 @@ extension Schema {
     static let offered = AuthenticatedTable(
         "offered",
         [
-            "number": "INTEGER PRIMARY KEY", "message": "BLOB NOT NULL", "send": "BLOB NOT NULL",
-            "subject": "BLOB NOT NULL", "head": "BLOB NOT NULL", "sealed": "BLOB NOT NULL",
+            "number": "INTEGER PRIMARY KEY", "last": "INTEGER NOT NULL CHECK (last >= number)",
+            "heads": "BLOB NOT NULL", "sealed": "BLOB NOT NULL",
         ])
 
     static let erasure = AuthenticatedTable("erasure", ["subject": "BLOB NOT NULL"], key: "subject")
@@ -233,9 +233,9 @@ extension Schema {
     /// page it reads of ten million people is a read from the disk:
     /// - a pseudonym is a number through `person`, whose row has the person's state as one value: read in one go, and
     ///   written only when the person changes. What only grows lies beside it in `ledger`;
-    /// - `history` is the one random page a send changes: sends, counted forwards and events of a person side
-    ///   by side. It replaces three indexes;
-    /// - `send`, `event`, `entry` and the index of events by send grow at their end;
+    /// - the random pages a send changes are one of the index of sends by hash and one of that by person, which also has
+    ///   what a cap counts, so that no send is read for it. `history` has what that index cannot;
+    /// - `send`, its index by id, `event`, `entry` and the index of events by send grow at their end;
     /// - names that repeat (callers, registered types) are numbers through `word`. Only closed names go there:
     ///   a type that is not registered is text somebody chose, and stays sealed in its send.
     ///
@@ -273,15 +273,16 @@ extension Schema {
                 """
                 CREATE UNIQUE INDEX send_by_id ON send (id);
                 CREATE UNIQUE INDEX send_by_hash ON send (id_hash, caller);
+                CREATE INDEX send_by_person ON send (person, received_at, type, category) WHERE person IS NOT NULL;
 
                 """,
-                // kind 0: a send was received (number of `send`); 1: it counted as a forward (the same);
-                // 2: an event of a send that is not, or no longer, known (its cursor); 3: a send that counted as a forward when
-                // it was received. type and category are set for kinds 1 and 3.
+                // kind 0: a send counted as a forward, later than it was received (number of `send`); 1: an event of a send that
+                // is not, or no longer, known (its cursor). type and category are set for kind 0. A send that counted when it
+                // was received has its own `type`.
                 table(
                     "history",
                     [
-                        "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 3)",
+                        "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind IN (0, 1))",
                         "at": "INTEGER NOT NULL", "number": "INTEGER NOT NULL", "type": "INTEGER",
                         "category": "INTEGER CHECK (category BETWEEN 0 AND 3)",
                     ], key: "person, kind, at, number"),
@@ -322,8 +323,9 @@ extension Schema {
                 CREATE INDEX outbox_due ON outbox (rank, caller, not_before, number, message);
 
                 """,
-                // What went to the relay from memory: not looked for by anything but its number, and gone with its result.
-                // What has to wait after all goes on in `outbox`, under the same number. Some two hundred rows at most.
+                // What went to the relay from memory, one row a commit: the numbers of its first and last message, what
+                // stands in clear of each, and what is sealed of all. Deleted when all have their results; until then `tail`
+                // says which have. What has to wait after all goes on in `outbox`, under the same number.
                 offered.text,
                 // What waits in `outbox`, kept with every change, so that back-pressure never counts rows.
                 table(
@@ -346,10 +348,11 @@ extension Schema {
                         "published_size": "INTEGER NOT NULL", "newest_entry_time": "INTEGER",
                         "event_cursor": "INTEGER NOT NULL", "send_number": "INTEGER NOT NULL",
                         "outbox_number": "INTEGER NOT NULL", "person_number": "INTEGER NOT NULL",
-                        "subjects_generation": "INTEGER NOT NULL", "clock_wall": "INTEGER",
-                        "clock_uptime": "INTEGER", "clock_boot": "TEXT", "sums": "BLOB NOT NULL",
+                        "subjects_generation": "INTEGER NOT NULL", "ended_offers": "BLOB NOT NULL",
+                        "clock_wall": "INTEGER", "clock_uptime": "INTEGER", "clock_boot": "TEXT",
+                        "sums": "BLOB NOT NULL",
                     ]),
-                "INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, x'');\n",
+                "INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0, 0, x'', NULL, NULL, NULL, x'');\n",
                 setting.text,
                 // A known text under each data key ever used here, to tell a wrong key at once; and how many rows the key
                 // has sealed, rounded up: written ahead, so that a crash forgets none.

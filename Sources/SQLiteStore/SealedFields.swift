@@ -6,41 +6,83 @@ import GatewayPipeline
 ///
 /// Sealing a row once instead of field by field costs one nonce and one tag per row, and hides which of
 /// its fields are set. The order of the fields is the format; the first byte says which order.
-struct FieldWriter {
-    private(set) var bytes: [UInt8]
+struct FieldWriter: ~Copyable {
+    // Memory of its own: a field is a few bytes, and an array asks more questions before it takes some.
+    private var start: UnsafeMutableRawPointer
+    private var capacity: Int
+    private(set) var count = 0
+
+    init(capacity: Int) {
+        self.capacity = max(capacity, 16)
+        start = .allocate(byteCount: self.capacity, alignment: 1)
+    }
 
     init(version: UInt8, capacity: Int = 128) {
-        bytes = []
-        bytes.reserveCapacity(capacity)
-        bytes.append(version)
+        self.init(capacity: capacity)
+        put(byte: version)
     }
 
-    mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+    deinit { start.deallocate() }
 
-    mutating func put(_ integer: Int64) {
-        withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) }
+    var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
+
+    func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(UnsafeRawBufferPointer(start: start, count: count))
     }
+
+    /// Forgets what was put, and keeps its memory.
+    mutating func removeAll() { count = 0 }
+
+    private mutating func reserve(_ more: Int) {
+        if count + more > capacity { grow(to: count + more) }
+    }
+
+    private mutating func grow(to wanted: Int) {
+        capacity = max(2 * capacity, wanted)
+        let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
+        larger.copyMemory(from: start, byteCount: count)
+        start.deallocate()
+        start = larger
+    }
+
+    mutating func put<Integer: FixedWidthInteger>(raw integer: Integer) {
+        reserve(MemoryLayout<Integer>.size)
+        start.storeBytes(of: integer.bigEndian, toByteOffset: count, as: Integer.self)
+        count += MemoryLayout<Integer>.size
+    }
+
+    mutating func put(raw part: UnsafeRawBufferPointer) {
+        reserve(part.count)
+        if let first = part.baseAddress { (start + count).copyMemory(from: first, byteCount: part.count) }
+        count += part.count
+    }
+
+    mutating func put(byte: UInt8) { put(raw: byte) }
+
+    mutating func put(_ flag: Bool) { put(byte: flag ? 1 : 0) }
+
+    mutating func put(_ integer: Int64) { put(raw: integer) }
 
     mutating func put(_ instant: Instant) { put(instant.milliseconds) }
 
-    mutating func put<Code: StoredCode>(_ value: Code) { bytes.append(UInt8(value.code)) }
+    mutating func put<Code: StoredCode>(_ value: Code) { put(byte: UInt8(value.code)) }
 
     mutating func put(_ id: some RandomIdentifier) {
-        withUnsafeBytes(of: id.high.bigEndian) { bytes.append(contentsOf: $0) }
-        withUnsafeBytes(of: id.low.bigEndian) { bytes.append(contentsOf: $0) }
+        put(raw: id.high)
+        put(raw: id.low)
     }
 
     mutating func put(_ part: [UInt8]) {
         precondition(part.count <= Int(UInt32.max), "a field has at most 2³²−1 bytes")
-        withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: part)
+        put(raw: UInt32(part.count))
+        part.withUnsafeBytes { put(raw: $0) }
     }
 
     mutating func put(_ text: String) {
         var text = text
         text.withUTF8 { text in
-            withUnsafeBytes(of: UInt32(text.count).bigEndian) { bytes.append(contentsOf: $0) }
-            bytes.append(contentsOf: text)
+            put(raw: UInt32(text.count))
+            put(raw: UnsafeRawBufferPointer(text))
         }
     }
 
@@ -151,6 +193,13 @@ struct FieldReader {
     }
 
     mutating func byteArray() throws -> [UInt8] { Array(bytes[try part()]) }
+
+    /// So many bytes, whose count stands elsewhere.
+    mutating func bytes(count: Int64) throws -> [UInt8] {
+        guard let count = Int(exactly: count), count >= 0 else { throw cutShort() }
+        let start = try advance(count)
+        return Array(bytes[start..<start + count])
+    }
 
     mutating func text() throws -> String {
         let range = try part()

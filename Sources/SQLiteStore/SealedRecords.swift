@@ -106,42 +106,56 @@ extension OutboxRecord {
 
         var byteCount: Int { headers.count + body.count + facts.count }
 
+        fileprivate static let version: UInt8 = 3
+
         var sealedFields: [UInt8] {
-            var fields = FieldWriter(version: 3, capacity: 40 + byteCount)
+            var fields = FieldWriter(version: Self.version, capacity: fieldByteCount)
+            put(to: &fields)
+            return fields.bytes
+        }
+
+        /// How many bytes ``sealedFields`` are.
+        var fieldByteCount: Int { 1 + 4 * 4 + byteCount + (event == nil ? 0 : 16) + 2 }
+
+        /// Writes ``sealedFields`` among others.
+        func write(to fields: inout FieldWriter) {
+            fields.put(byte: Self.version)
+            put(to: &fields)
+        }
+
+        private func put(to fields: inout FieldWriter) {
             fields.put(headers)
             fields.put(body)
             fields.put(facts)
             fields.put(event?.bytes ?? [])
             fields.put(mayHaveArrived)
             fields.put(isCancelled)
-            return fields.bytes
         }
+    }
+}
 
-        init(
-            headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag?, mayHaveArrived: Bool,
-            isCancelled: Bool
-        ) {
-            self.headers = headers
-            self.body = body
-            self.facts = facts
-            self.event = event
-            self.mayHaveArrived = mayHaveArrived
-            self.isCancelled = isCancelled
-        }
+extension OutboxRecord.Content {
+    init(_ record: OutboxRecord) {
+        headers = record.headers
+        body = record.body
+        facts = record.facts
+        event = record.event
+        mayHaveArrived = record.mayHaveArrived
+        isCancelled = record.isCancelled
+    }
 
-        init(sealedFields: [UInt8]) throws {
-            var fields = try FieldReader(sealedFields, versions: 1...3, table: "outbox")
-            headers = try fields.byteArray()
-            body = try fields.byteArray()
-            facts = try fields.byteArray()
-            let tag = fields.version >= 2 ? try fields.byteArray() : []
-            event = Tag(bytes: tag)
-            guard tag.isEmpty || event != nil else {
-                throw StoreError.damaged(table: "outbox", "a sealed row holds a tag of \(tag.count) bytes")
-            }
-            mayHaveArrived = fields.version >= 2 ? try fields.flag() : false
-            isCancelled = fields.version >= 3 ? try fields.flag() : false
-            try fields.finish()
+    init(sealedFields: [UInt8], table: String = "outbox") throws {
+        var fields = try FieldReader(sealedFields, versions: 1...Self.version, table: table)
+        headers = try fields.byteArray()
+        body = try fields.byteArray()
+        facts = try fields.byteArray()
+        let tag = fields.version >= 2 ? try fields.byteArray() : []
+        event = Tag(bytes: tag)
+        guard tag.isEmpty || event != nil else {
+            throw StoreError.damaged(table: table, "a sealed row holds a tag of \(tag.count) bytes")
         }
+        mayHaveArrived = fields.version >= 2 ? try fields.flag() : false
+        isCancelled = fields.version >= 3 ? try fields.flag() : false
+        try fields.finish()
     }
 }

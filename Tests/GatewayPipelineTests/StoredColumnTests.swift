@@ -5,6 +5,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
+import RecipientModel
 import Testing
 
 @testable import SQLiteStore
@@ -195,6 +196,14 @@ import Testing
         // Some are handed over, so that there are events of sends.
         for delivery in try await gate.claim().prefix(3) {
             try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        }
+        // Of one the send is known no longer.
+        let person = try gate.store.read { try $0.subject(of: UserID("u_1"))?.id }
+        try gate.store.write {
+            try $0.appendEvent(
+                EventRecord(
+                    caller: CallerName("payments"), send: SendID(high: 1, low: 1), subject: person,
+                    event: .handedOver, destination: nil, at: gate.clock.now(), reason: nil))
         }
         // And some are under way from memory.
         await gate.gateway.hop(isUsable: true)

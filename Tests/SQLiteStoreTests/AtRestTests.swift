@@ -262,9 +262,6 @@ import Testing
                     try transaction.putPermissionPrompt(
                         PermissionPrompt(
                             subject: subject, device: .sample(1), shownAt: .sample, answer: .granted))
-                    try transaction.countForward(
-                        of: subject, type: TypeID(Canary.type), category: .transactional, at: .sample,
-                        send: .sample(number))
                     try transaction.putTold(
                         ToldRecord(event: .sample(7), send: .sample(number), at: .sample), to: subject)
                     try transaction.putDuty(
@@ -272,6 +269,12 @@ import Testing
                             duty: .sample(8), subject: subject, state: .owed, send: .sample(number),
                             caller: CallerName("payments"), type: TypeID(Canary.type), mustGoBy: "letter",
                             within: "a month", dueAt: .sample))
+                }
+                // Later than it was received.
+                try store.write {
+                    try $0.countForward(
+                        of: .sample(number), type: TypeID(Canary.type), category: .transactional, at: .sample,
+                        send: .sample(number))
                 }
             }
             for number in erased { try store.write { try $0.eraseSubject(.sample(number)) } }

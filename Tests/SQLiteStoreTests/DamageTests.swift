@@ -64,7 +64,7 @@ import Testing
                 { _ = try ConsentEvent(sealedFields: $0, subject: .sample(1), sequence: 1) }
             ),
             (
-                Self.segment.bytes,
+                Self.segment,
                 { _ = try EntrySegment.entries($0, from: 5, count: 3) }
             ),
             (
@@ -91,9 +91,12 @@ import Testing
         }
     }
 
-    private static let segment = (5..<8).reduce(into: EntrySegment()) { segment, index in
-        segment.append(
-            StoredEntry(index: UInt64(index), time: .sample, bytes: Array("{\"n\":\(index)}".utf8)))
+    private static var segment: [UInt8] {
+        var segment = EntrySegment(expectedCount: 1)
+        for index in UInt64(5)..<8 {
+            segment.append(StoredEntry(index: index, time: .sample, bytes: Array("{\"n\":\(index)}".utf8)))
+        }
+        return segment.bytes.bytes
     }
 
     // MARK: Columns

@@ -179,9 +179,8 @@ import Testing
     }
 
     private static let editsOfOffered = [
-        "sealed = x'00'", "sealed = zeroblob(length(sealed))", "head = x'00'",
-        "head = zeroblob(length(head))",
-        "send = zeroblob(16)", "subject = zeroblob(16)", "message = zeroblob(16)", "mac = zeroblob(16)",
+        "sealed = x'00'", "sealed = zeroblob(length(sealed))", "heads = x'00'",
+        "heads = zeroblob(length(heads))", "last = last + 1", "mac = zeroblob(16)",
     ]
 
     @Test(arguments: editsOfOffered)
@@ -192,8 +191,9 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { transaction in
             try transaction.putCanaries(1)
-            for number in 11...13 { try transaction.offerOutbox(.canary(number, of: 1)) }
+            for number in 11...12 { try transaction.offerOutbox(.canary(number, of: 1)) }
         }
+        try store.write { try $0.offerOutbox(.canary(13, of: 1)) }
         try tamper(folder.state + "/gate.db") {
             try $0.script("UPDATE offered SET \(edit) WHERE number < (SELECT max(number) FROM offered)")
         }
@@ -216,22 +216,28 @@ import Testing
     @Test(arguments: editsOfOffered)
     func `what an earlier process offered waits as it was written, or as damage`(_ edit: String) throws {
         let folder = try TemporaryFolder()
-        try openStore(folder.state).write { transaction in
+        let first = try openStore(folder.state)
+        try first.write { transaction in
             try transaction.putCanaries(1)
             for number in 11...12 { try transaction.offerOutbox(.canary(number, of: 1)) }
         }
+        try first.write { try $0.offerOutbox(.canary(13, of: 1)) }
+        // One has its result, and comes back whatever becomes of its row no more.
+        try first.write { try $0.removeOutbox(.sample(12)) }
+        first.close()
         try tamper(folder.state + "/gate.db") {
             try $0.script("UPDATE offered SET \(edit) WHERE number = (SELECT min(number) FROM offered)")
         }
         var store = try openStore(folder.state)
         #expect(store.damagedRows.contains { $0.table == "offered" })
-        let isLost = edit.hasPrefix("head")
+        let isLost = edit.hasPrefix("heads")
         let due = try store.read { store in
             try store.dueOutbox(at: .sample, limit: 9, lane: .general, excluding: []).map {
                 try #require(try store.outbox($0))
             }
         }
-        #expect(due.count == (isLost ? 2 : 3) && due.contains { $0.message == .sample(12) })
+        #expect(due.count == (isLost ? 2 : 3) && due.contains { $0.message == .sample(13) })
+        #expect(!due.contains { $0.message == .sample(12) })
         #expect(due.count { $0.isDamaged } == (isLost ? 0 : 1))
         store.close()
         store = try openStore(folder.state)

@@ -84,7 +84,7 @@ extension StepContext {
         to person: RecipientSnapshot, at now: Instant
     ) throws -> [OutboxRecord] {
         let request = AttestedRequest(caller: .gateway, type: type.id, channel: channel, critical: false)
-        let send = try identifiers.newSendID()
+        let send = try identifiers.newSendID(at: now)
         var drafts: [DeliveryDraft] = []
         var told: [Member] = []
         var alone: [OutboxRecord] = []

@@ -46,8 +46,8 @@ package final class ConsideredSend {
         // not send this at all is not to learn either.
         let isAdmitted = policy.admits(attested, params: verdict.fact)
         let material = Self.material(
-            request, as: attested, of: type, to: person, send: try context.identifiers.newSendID(),
-            at: context.now)
+            request, as: attested, of: type, to: person,
+            send: try context.identifiers.newSendID(at: context.now), at: context.now)
         let events =
             isAdmitted
             ? person?.eventTags(
