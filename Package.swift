@@ -62,6 +62,7 @@ let package = Package(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CPerfEvent"),
         module("CanonicalJSON"),
 
         // Layer 0: values and primitives. No I/O, no clock, no randomness but OpenSSL's own.
@@ -141,8 +142,8 @@ let package = Package(
         .executableTarget(
             name: "sendgate",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "DeliveryRelay", "GateSteps",
-                "GateVocabulary", "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto",
+                "AuditTrail", "CanonicalJSON", "CompliancePolicy", "CPerfEvent", "CSQLite", "DeliveryRelay",
+                "GateSteps", "GateVocabulary", "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto",
                 "PayloadSealing", "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush",
                 "SendPlanning", "SQLiteStore", "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint",
                 "WireProtocol", logging, lifecycle,
@@ -213,7 +214,8 @@ let package = Package(
             dependencies: [
                 "AuditTrail", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
-                "PolicyFiles", "RecipientModel", "SendPlanning", "WireProtocol",
+                "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "WireProtocol",
+                .product(name: "Crypto", package: "swift-crypto"),
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
         tests(
             "StoreConformanceTests",
