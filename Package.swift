@@ -62,6 +62,7 @@ let package = Package(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CPerfEvent"),
         module("CanonicalJSON"),
 
         // Layer 0: values and primitives. No I/O, no clock, no randomness but OpenSSL's own.
@@ -90,7 +91,7 @@ let package = Package(
         module(
             "SendPlanning",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
                 "PayloadComposition",
                 "SealedFormat",
             ]),
@@ -99,7 +100,7 @@ let package = Package(
         module(
             "GateSteps",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
                 "KeyLifecycle",
                 "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
                 "WireProtocol",
@@ -109,7 +110,7 @@ let package = Package(
         module(
             "GatewayPipeline",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps",
                 "GateVocabulary",
                 "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
                 "SendPlanning", "WireProtocol",
@@ -133,7 +134,7 @@ let package = Package(
         module(
             "PolicyFiles",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
                 "OpenSSLCrypto",
                 .product(name: "Yams", package: "Yams"),
             ]),
@@ -153,10 +154,11 @@ let package = Package(
         .executableTarget(
             name: "sendgate",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "PolicyProof",
-                "DeliveryRelay", "GateSteps",
-                "GateVocabulary", "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto",
-                "PayloadSealing", "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "CPerfEvent", "CSQLite",
+                "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", "KeyFiles",
+                "KeyLifecycle", "OpenSSLCrypto",
+                "PayloadSealing", "PolicyFiles", "PolicyProof", "RecipientModel", "SealedFormat",
+                "SealedPush",
                 "SendPlanning", "SQLiteStore", "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint",
                 "WireProtocol", logging, lifecycle,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -170,7 +172,7 @@ let package = Package(
         .target(
             name: "GateTestKit",
             dependencies: [
-                "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
+                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
             ],
             path: "Tests/GateTestKit", swiftSettings: strict + optimized),
         tests("ArchitectureTests", []),
@@ -181,7 +183,7 @@ let package = Package(
         tests(
             "CompliancePolicyTests",
             [
-                "CanonicalJSON", "BundleModel", "CompliancePolicy", "PolicyProof", "PolicyStatutes",
+                "BundleModel", "CanonicalJSON", "CompliancePolicy", "PolicyProof", "PolicyStatutes",
                 "GateTestKit", "GateVocabulary", "PolicyFiles",
             ],
             computes: true),
@@ -197,14 +199,14 @@ let package = Package(
         tests(
             "SendPlanningTests",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateTestKit",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateTestKit",
                 "GateVocabulary",
                 "PayloadComposition", "PolicyFiles", "SealedFormat", "SendPlanning",
             ]),
         tests(
             "GatewayPipelineTests",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
                 "PolicyFiles", "RecipientModel", "SealedPush", "SendPlanning", "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
@@ -230,9 +232,10 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
-                "PolicyFiles", "RecipientModel", "SendPlanning", "WireProtocol",
+                "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "WireProtocol",
+                .product(name: "Crypto", package: "swift-crypto"),
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
         tests(
             "StoreConformanceTests",
@@ -246,7 +249,7 @@ let package = Package(
         tests(
             "PolicyFilesTests",
             [
-                "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
+                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
                 "PolicyProof",
             ]),
         tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
@@ -264,7 +267,7 @@ let package = Package(
         tests(
             "SendgateCommandTests",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "PolicyProof",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "PolicyProof",
                 "DeliveryRelay", "GateSteps",
                 "GateTestKit", "GateVocabulary", "GatewayPipeline", "KeyFiles", "OpenSSLCrypto",
                 "PolicyFiles", "RecipientModel", "sendgate", "TrailDirectory", "UnixSocketEndpoint",

@@ -1,4 +1,4 @@
-// The C interface of SQLite 3.40 and newer, for SQLiteStore alone.
+// The C interface of SQLite 3.40 and newer, for SQLiteStore, and for the floor that `sendgate bench` compares it with.
 #ifndef SENDGATE_CSQLITE_SHIM_H
 #define SENDGATE_CSQLITE_SHIM_H
 

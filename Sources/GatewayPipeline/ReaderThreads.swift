@@ -52,7 +52,6 @@ final class ReaderThreads: Sendable {
         for number in 0...threadCount {
             let isSecurity = number == threadCount
             let thread = Thread { [self] in
-                Thread.current.name = isSecurity ? "reader-security" : "reader-\(number)"
                 let signal = isSecurity ? securityAvailable : available
                 while true {
                     signal.wait()
@@ -61,6 +60,7 @@ final class ReaderThreads: Sendable {
                 }
             }
             thread.start()
+            thread.name = isSecurity ? "reader-security" : "reader-\(number)"
         }
     }
 

@@ -63,11 +63,11 @@ package final class TrailPublisher: Sendable {
 
     package func start() {
         let thread = Thread { [self] in
-            Thread.current.name = "publisher"
             run()
             stopped.signal()
         }
         thread.start()
+        thread.name = "publisher"
         entriesWereCommitted()
     }
 

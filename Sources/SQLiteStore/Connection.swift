@@ -50,9 +50,7 @@ final class Connection: @unchecked Sendable {
         let handle = try Self.open(path: path, file: file, role: role)
         do {
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
-            try Self.check(sendgate_refuse_double_quoted_strings(handle), handle, file: file)
-            // What is bound to a statement keeps its place until it is bound anew, and every statement is kept.
-            try Self.check(sendgate_keep_small_memory(handle, 1200, 256), handle, file: file)
+            try Self.limitMemory(handle, file: file)
             if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
             pageByteCount = Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
@@ -120,10 +118,17 @@ final class Connection: @unchecked Sendable {
         }
     }
 
+    /// Call before anything else: a connection that uses memory already keeps what it has.
+    static func limitMemory(_ handle: OpaquePointer, file: String) throws {
+        // What is bound to a statement keeps its place until it is bound anew, and every statement is kept.
+        try check(sendgate_keep_small_memory(handle, 1200, 256), handle, file: file)
+    }
+
     /// Sets what must hold on this connection, and reads it back.
-    private static func configure(
+    static func configure(
         _ handle: OpaquePointer, file: String, role: Role, cacheByteCount: Int
     ) throws {
+        try check(sendgate_refuse_double_quoted_strings(handle), handle, file: file)
         func set(_ setting: String, _ value: String) throws {
             try run("PRAGMA \(setting) = \(value)", on: handle, file: file)
             let found = try Self.value(of: "PRAGMA \(setting)", on: handle, file: file)
@@ -480,5 +485,15 @@ final class Connection: @unchecked Sendable {
             try piece.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
             offset += Int64(count)
         }
+    }
+}
+
+extension SQLiteStore {
+    /// Gives a new connection of the caller's own the settings of the one that writes `gate.db`: what a benchmark compares with.
+    package static func configureWriter(_ handle: OpaquePointer, limits: SQLiteStoreLimits) throws {
+        try Connection.limitMemory(handle, file: Schema.gate.file)
+        try Connection.configure(
+            handle, file: Schema.gate.file, role: .writer(byteCountMax: limits.gateByteCountMax),
+            cacheByteCount: limits.writerCacheByteCount)
     }
 }

@@ -630,15 +630,16 @@ import WireProtocol
         try await expectWithdrawn(send, gate)
     }
 
-    @Test(arguments: endings)
-    func `a message that is being handed over goes no second time once its key ended`(verb: Verb)
-        async throws
-    {
+    @Test(arguments: endings, [false, true])
+    func `a message under way goes no second time once its key ended, whatever key comes after`(
+        verb: Verb, hasNext: Bool
+    ) async throws {
         let gate = try await gate()
         let key = try await key(in: .active, gate)
         let send = try await login(gate, "s1")
         let delivery = try #require(try await gate.claim(.security).first)
         try #require(try await perform(verb, on: key, gate).status == 200)
+        if hasNext { try #require(try await perform(.promote, on: add(gate), gate).status == 200) }
         // The hop turns out never to have had it.
         try await gate.gateway.report(
             delivery.message, .notWritten("refused"), retryAt: gate.clock.now().advanced(bySeconds: 1))

@@ -6,6 +6,7 @@ import GateVocabulary
 import InMemoryStore
 import OpenSSLCrypto
 import PayloadSealing
+import SealedPush
 import Synchronization
 import WireProtocol
 
@@ -81,13 +82,18 @@ final class SimulatedGateway {
         let sealers: SealerPool
         let keys: GateKeys
         let attestation: PeerAttestation
+        /// What phones believe.
+        let origin: OriginKey
 
         init() throws {
             sealers = try SealerPool(threadCount: 1) { try Sealer() }
             let origin = try Ed25519PrivateKey.generate()
+            let id = Array(origin.publicKey.rawBytes.prefix(8))
+            self.origin = try OriginKey(
+                keyID: Hexadecimal.encode(id), publicKey: origin.publicKey.rawBytes)
             keys = GateKeys(
                 origin: try OriginSigner(
-                    keyID: Array(origin.publicKey.rawBytes.prefix(8)), privateKey: origin),
+                    keyID: id, privateKey: origin),
                 index: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))))
             attestation = try PeerAttestation(
                 bindings: SimulatedGateway.users.map {

@@ -2,6 +2,7 @@ import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import Crypto
 import Foundation
 import GateTestKit
 import GateVocabulary
@@ -71,21 +72,24 @@ struct Simulation {
         "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "in doubt",
         "cancel",
         "erasure", "policy", "crash", "lost answer", "conflict", "stale", "capped", "told before",
-        "together",
+        "together", "key registered", "key proved", "key replaced", "proof wrong", "proof too late",
+        "key changed", "key revoked", "key compromised", "compromised key refused", "sealed", "constant text",
+        "opened",
     ]
 
-    private let world: SimulatedWorld
-    private let parts: SimulatedGateway.Parts
+    let world: SimulatedWorld
+    let parts: SimulatedGateway.Parts
     private let trouble: Trouble
     private let policies: [CompiledPolicy]
-    private var dice: SeededNumbers
+    var dice: SeededNumbers
     private var policy: CompiledPolicy
-    private var gate: SimulatedGateway
+    private(set) var gate: SimulatedGateway
     private(set) var broken: [String] = []
     private(set) var counts: [String: Int] = [:]
 
-    private struct Person {
+    struct Person {
         var user: String
+        var phone = SimulatedPhone()
         var consentCount = 0
         /// The consent in force, as answers have it.
         var consent: String?
@@ -93,7 +97,11 @@ struct Simulation {
         /// Forwards of marketing, newest last.
         var offers: [Instant] = []
     }
-    private var people: [Person] = []
+    var people: [Person] = []
+    /// Nobody's any more, whoever registers them.
+    var compromisedPairs: [P256.KeyAgreement.PrivateKey] = []
+    /// What must not be read on the way: values of confidential types.
+    private(set) var secrets: Set<String> = []
     private var userCount = 0
 
     private struct Sent {
@@ -107,7 +115,9 @@ struct Simulation {
     private var sent: [Sent] = []
     private var idCount = 0
     /// By send: whose it is, and what.
-    private var sends: [SendID: (user: String, isMarketing: Bool, event: String?)] = [:]
+    private var sends: [SendID: (user: String, type: String, isMarketing: Bool, event: String?)] = [:]
+    /// Tried, and nobody heard what became of it.
+    private(set) var mayHaveArrived: Set<MessageID> = []
     private var delivered: [SendID: MessageID] = [:]
     private var eventsTold: [String: SendID] = [:]
     private var cancelled: Set<SendID> = []
@@ -151,16 +161,19 @@ struct Simulation {
         return CompiledPolicy(try PolicyBundle.read(documents: pages).get())
     }
 
-    private mutating func count(_ what: String) { counts[what, default: 0] += 1 }
-    private mutating func require(_ holds: Bool, _ what: @autoclosure () -> String) {
+    mutating func count(_ what: String) { counts[what, default: 0] += 1 }
+    mutating func require(_ holds: Bool, _ what: @autoclosure () -> String) {
         if !holds { broken.append(what()) }
     }
 
     // MARK: Asking
 
     /// Asks until it is answered, as a producer does: what a crash or a full disk ate is asked again.
-    private mutating func call(
-        _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil
+    ///
+    /// - Parameter losesAnswers: Not for a command without an id of its own, which is another one when it is asked again.
+    mutating func call(
+        losesAnswers: Bool = true, _ caller: String, _ method: String, _ target: String,
+        _ body: JSONObject? = nil
     ) -> SimulatedGateway.Reply {
         while true {
             let trouble: InMemoryStore.Disturbance? =
@@ -168,7 +181,7 @@ struct Simulation {
                 case 0...1: .conflict
                 case 2...3: .stale
                 case 4: .unavailable
-                case 5 where dice.onceIn(10): .lostAnswer
+                case 5 where dice.onceIn(10) && losesAnswers: .lostAnswer
                 default: nil
                 }
             self.trouble.next.withLock { $0 = trouble }
@@ -193,6 +206,10 @@ struct Simulation {
     private mutating func crash() {
         count("crash")
         let trouble = trouble
+        // What the relay took, or would have taken, goes again.
+        for row in gate.store.committed.outbox.values where row.attemptedAt != nil {
+            mayHaveArrived.insert(row.message)
+        }
         let store = InMemoryStore(gate.store.committed) { _ in trouble.next.withLock { $0.take() } }
         do {
             gate = try SimulatedGateway(over: store, world: world, policy: policy, parts: parts)
@@ -264,7 +281,8 @@ struct Simulation {
         switch dice.below(100) {
         case 0..<44: send(to: index)
         case 44..<48: sendTogether()
-        case 48..<54: send(to: index)
+        case 48..<51: send(to: index)
+        case 51..<54: key(of: index)
         case 54..<60: repeatSend()
         case 60..<63: consent(of: index)
         case 63..<66: withdraw(of: index)
@@ -304,7 +322,7 @@ struct Simulation {
                     "one id twice in a batch: \(earlier.json) and \(reply.json)")
             } else {
                 first[id] = reply
-                judge(reply, of: draft.caller, to: draft.index, event: draft.event)
+                judge(reply, of: draft.caller, draft.body, to: draft.index, event: draft.event)
             }
         }
     }
@@ -313,7 +331,7 @@ struct Simulation {
         let (caller, body, event) = draft(to: index)
         let user = people[index].user
         let reply = call(caller, "POST", "/v1/sends", body)
-        judge(reply, of: caller, to: index, event: event)
+        judge(reply, of: caller, body, to: index, event: event)
         sent.append(Sent(caller: caller, body: body, reply: reply, person: index, user: user))
         if sent.count > 64 { sent.removeFirst() }
     }
@@ -330,7 +348,8 @@ struct Simulation {
             body = example("promo.offer", id, to: user, as: caller)
         case 4..<6:
             caller = "security"
-            body = example("security.new_login", id, to: user, as: caller)
+            body = example(
+                dice.onceIn(4) ? Self.onlySealedType : "security.new_login", id, to: user, as: caller)
         case 6..<8:
             var once = example("transfer.sent", id, to: user, as: caller)
             let value = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a\(10 + dice.below(12))"
@@ -351,6 +370,9 @@ struct Simulation {
         let known = Self.examples.withLock { $0[type] }
         var body = known ?? gate.call(caller, "GET", "/v1/types/\(type)").json["example"]?.objectValue ?? [:]
         Self.examples.withLock { $0[type] = body }
+        for name in ["device_name", "recipient_name"] {
+            if let value = body["params"]?[name]?.stringValue { secrets.insert(value) }
+        }
         body["id"] = id
         body["recipient"] = ["user": .string(user)]
         return body
@@ -358,8 +380,9 @@ struct Simulation {
 
     /// What an answer may say, given all that was answered before.
     private mutating func judge(
-        _ reply: SimulatedGateway.Reply, of caller: String, to index: Int, event: String?
+        _ reply: SimulatedGateway.Reply, of caller: String, _ body: JSONObject, to index: Int, event: String?
     ) {
+        let type = body["type"]?.stringValue ?? ""
         let person = people[index]
         guard reply.status == 202 || reply.status == 403 else {
             return require(false, "a send is answered \(reply.status): \(reply.json)")
@@ -377,10 +400,11 @@ struct Simulation {
         }
         let isMarketing = caller == "marketing"
         if reply.json["replayed"] == nil || reply.json["replayed"] == false {
-            sends[send] = (person.user, isMarketing, event)
+            sends[send] = (person.user, type, isMarketing, event)
+            requireSealed(reply, type, to: index)
         } else if sends[send] == nil {
             // The answer to the first asking was lost.
-            sends[send] = (person.user, isMarketing, event)
+            sends[send] = (person.user, type, isMarketing, event)
         }
         guard reply["outcome"] == "forward" else { return }
         count("forward")
@@ -397,7 +421,7 @@ struct Simulation {
     }
 
     /// Whatever is answered is in the trail, where the answer says.
-    private mutating func requireEntry(of reply: SimulatedGateway.Reply) {
+    mutating func requireEntry(of reply: SimulatedGateway.Reply) {
         guard let trail = reply.json["trail"]?.objectValue, let index = trail["index"]?.integerValue,
             let leaf = trail["leaf"]?.stringValue
         else { return require(false, "an answer without its entry: \(reply.json)") }
@@ -484,6 +508,7 @@ struct Simulation {
             !send.isMarketing || person?.consent != nil || delivery.attemptCount > 0,
             "an offer to \(send.user) goes after its consent was withdrawn")
         require(!cancelled.contains(delivery.send), "send \(delivery.send) goes after it was cancelled")
+        if let person { requireConfidential(delivery, send.type, to: person) }
         let first = delivered[delivery.send] ?? delivery.message
         require(first == delivery.message, "send \(delivery.send) has two messages for one device")
         delivered[delivery.send] = first
@@ -509,6 +534,7 @@ struct Simulation {
                 retryAt: later)
         case 8:
             count("in doubt")
+            mayHaveArrived.insert(delivery.message)
             _ = gate.report(delivery.message, .ambiguous("reset"), retryAt: later)
         default: _ = gate.report(delivery.message, .refused(status: 410), retryAt: nil)
         }

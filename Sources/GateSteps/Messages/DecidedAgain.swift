@@ -67,13 +67,9 @@ struct DecidedAgain {
         }
         facts.sizes = recorded.sizes
         if let key = row.key {
-            // A sealed body opens with one key only, whatever newer ones there are. A replaced key still opens what was
-            // sealed to it; a revoked one leaves its device without an active key, and nothing sealed goes there.
-            let state = (person?.state.key(key)?.state).flatMap { KeyState(rawValue: $0) }
-            let isReplaced =
-                state == .deactivated
-                && destination?.device.map { person?.state.sealingKey(of: $0.tag).fact == .usable } == true
-            facts.deviceKey = state == .active || isReplaced ? .usable : .sealedToRevoked
+            facts.deviceKey =
+                recorded.deviceKey == .sealedToRevoked
+                ? .sealedToRevoked : keyFact(of: row, sealedTo: key, person)
         } else if row.request.channel == .push, let known = recorded.deviceKey {
             // The constant text was composed for want of a key, and one that came since does not seal it.
             facts.deviceKey = known
@@ -85,7 +81,20 @@ struct DecidedAgain {
         return facts
     }
 
-    private static func recordedFacts(of row: OutboxRecord) throws -> JSONObject {
+    /// A sealed body opens with one key only, whatever newer ones there are. A replaced key still opens what was sealed to it;
+    /// a revoked one leaves its device without an active key, and nothing sealed goes there.
+    static func keyFact(
+        of row: OutboxRecord, sealedTo key: KeyID, _ person: RecipientSnapshot?
+    ) -> DeviceKeyFact {
+        let state = (person?.state.key(key)?.state).flatMap { KeyState(rawValue: $0) }
+        let device = person?.destination(tagged: row.destination, on: row.request.channel)?.device
+        let isReplaced =
+            state == .deactivated
+            && device.map { person?.state.sealingKey(of: $0.tag).fact == .usable } == true
+        return state == .active || isReplaced ? .usable : .sealedToRevoked
+    }
+
+    static func recordedFacts(of row: OutboxRecord) throws -> JSONObject {
         guard case .object(let object) = try CanonicalJSON.read(row.facts) else {
             throw row.damaged("the recorded facts are not an object")
         }

@@ -66,18 +66,26 @@ extension StepContext {
             if row.attemptedAt == nil {
                 try decideAgain(row, person: person, cause: cause, at: now)
             } else {
-                try decideFirstThing(row)
+                try decideFirstThing(row, as: person)
             }
         }
     }
 
     /// A message that is being handed over right now: should the hop turn out not to have it, it is decided again
     /// before anything else happens to it.
-    func decideFirstThing(_ row: OutboxRecord) throws {
+    ///
+    /// - Parameter person: As they are now. That the key it is sealed to is no longer trusted is kept in its facts, because the
+    ///   device may have another one by then.
+    func decideFirstThing(_ row: OutboxRecord, as person: RecipientSnapshot?) throws {
         // One that cannot be read does not go again anyway.
         guard !row.isDamaged else { return }
         var row = row
         row.decidedAt = .longAgo
+        if let key = row.key, DecidedAgain.keyFact(of: row, sealedTo: key, person) == .sealedToRevoked {
+            var facts = try DecidedAgain.recordedFacts(of: row)
+            facts["device_key"] = .string(DeviceKeyFact.sealedToRevoked.rawValue)
+            row.facts = CanonicalJSON.write(.object(facts))
+        }
         try update(row)
     }
 
@@ -100,12 +108,9 @@ extension StepContext {
                 "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
             ])
         try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
-        // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
-        switch cause {
-        case .erased, .acknowledged: break
-        case .cancelled:
-            if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
-        default: try cameToNothing(row, at: now)
-        }
+        if cause.settlesWhatWasTold { return }
+        // Who cancels may ask again, and has nothing to be alarmed of.
+        guard cause == .cancelled else { return try cameToNothing(row, at: now) }
+        if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
     }
 }

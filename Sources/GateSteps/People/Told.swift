@@ -146,7 +146,7 @@ extension StepContext {
                     try withdraw(row, because: .acknowledged, at: now)
                     isWithdrawn = true
                 } else {
-                    try decideFirstThing(row)
+                    try decideFirstThing(row, as: person)
                 }
             }
             if isWithdrawn { withdrawn.append(teller) }

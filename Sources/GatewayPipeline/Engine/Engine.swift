@@ -48,11 +48,12 @@ package final class Engine: Sendable {
     package func start(opening: Opening? = nil) {
         self.opening.withLock { $0 = opening }
         let thread = Thread { [self] in
-            Thread.current.name = "engine"
             run()
             stopped.signal()
         }
         thread.start()
+        // Not in the thread: what it is called before `start` has noted that it runs reaches nobody (swift-corelibs-foundation).
+        thread.name = "engine"
     }
 
     /// Hands an operation over; never blocks. When it is not taken, `refuse` has been called.

@@ -41,7 +41,6 @@ package final class SealerPool: Sendable {
         let ready = DispatchSemaphore(value: 0)
         for number in 0..<threadCount {
             let thread = Thread { [self] in
-                Thread.current.name = "sealer-\(number)"
                 do {
                     var sealer = try makeSealer()
                     ready.signal()
@@ -52,6 +51,7 @@ package final class SealerPool: Sendable {
                 }
             }
             thread.start()
+            thread.name = "sealer-\(number)"
         }
         for _ in 0..<threadCount { ready.wait() }
         if let error = started.withLock({ $0 }) { throw error }

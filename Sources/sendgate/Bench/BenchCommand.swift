@@ -12,8 +12,9 @@ struct Bench: GateCommand {
             Starts a gateway of its own in a temporary folder, registers recipients, and sends: as fast as it is \
             answered (closed loop) and at a fixed rate (open loop, latency from the intended start), in single \
             requests and as a live stream, in open and in sealed bodies. The load runs on the same machine, so the \
-            rates are those of both together; the floor is measured in the same run. Needs a release build to mean \
-            anything.
+            rates are those of both together; the floor is measured in the same run. User instructions are counted \
+            where the machine has a counter for them, and allocations with --allocations. Needs a \
+            release build to mean anything.
             """)
 
     static let example = "sendgate bench --quick"
@@ -41,6 +42,9 @@ struct Bench: GateCommand {
 
     @Option(help: "How long registering may take, in seconds.")
     var setupSeconds = 900.0
+
+    @Flag(help: "Count allocations too, in a gateway of their own: takes root, and up to a minute.")
+    var allocations = false
 
     @Option(help: ArgumentHelp("The folder of the rule book.", valueName: "dir"))
     var policies: String?
@@ -81,7 +85,7 @@ struct Bench: GateCommand {
         } catch {
             throw CommandFailure("cannot make `\(folder)`", hint: "name a folder of yours with --directory")
         }
-        let gateway = BenchGateway(folder: folder)
+        let gateway = BenchGateway(folder: folder, counting: .instructions)
         defer {
             gateway.stop()
             try? FileManager.default.removeItem(atPath: folder)
@@ -90,17 +94,18 @@ struct Bench: GateCommand {
             Terminal.warning("this is a debug build, several times slower than `swift build -c release`")
         #endif
         try await gateway.start(policies: policies)
-        let report = try await measure(gateway)
+        let report = try await measure(gateway, policies: policies)
         if output.json { Terminal.print(report.json) } else { report.show() }
     }
 
     // MARK: Measuring
 
-    private func measure(_ gateway: BenchGateway) async throws -> BenchReport {
+    private func measure(_ gateway: BenchGateway, policies: String) async throws -> BenchReport {
         let registered = try gateway.register(recipientCount, seconds: setupSeconds)
         try await gateway.enrolKeys(keyCount)
         var rows: [BenchSends.Body: [BenchRow]] = [:]
         var samples: [BenchSends.Body: (entry: UInt64, message: JSONObject)] = [:]
+        var costs = SendCosts()
         for body in [BenchSends.Body.open, .sealed] {
             let people = body == .sealed ? keyCount : recipientCount
             var sample = BenchSends(body, people: people, refusedPercent: 0, label: "sample-\(body)")
@@ -114,28 +119,99 @@ struct Bench: GateCommand {
             samples[body] = (entry, message)
             rows[body] = try await measure(gateway, body: body, people: people)
         }
+        try await count(at: gateway, people: recipientCount, keys: keyCount, into: &costs)
         let peak = gateway.peakMemoryMebibytes()
         // Stopped, it has published everything, and the floor has the machine to itself.
         gateway.stop()
+        if allocations {
+            try await countAllocations(in: gateway.folder, policies: policies, into: &costs)
+        } else {
+            costs.refused[.allocations] = .init("ask for them with --allocations")
+        }
         let trail = try TrailDirectoryReader(openingAt: gateway.trail)
-        let floor = BenchFloor(folder: gateway.folder)
         var all: [BenchRow] = []
         for body in [BenchSends.Body.open, .sealed] {
-            guard let sample = samples[body], let entry = try trail.entry(sample.entry) else {
-                throw CommandFailure("the gateway did not publish its trail")
-            }
-            let written = try SendRows(entry: entry, message: sample.message)
+            guard let sample = samples[body], let entry = try trail.entry(sample.entry),
+                let delivery = try Self.deliveryEntry(after: sample.entry, of: sample.message, in: trail)
+            else { throw CommandFailure("the gateway did not publish its trail") }
+            let written = try SendRows(entry: entry, deliveryEntry: delivery, message: sample.message)
             for var row in rows[body] ?? [] {
-                row.floorPerSecond = try floor.rowsPerSecond(
-                    written, batch: max(1, Int(row.batch.rounded())), refusedPercent: refusedPercent,
-                    people: recipientCount, seconds: min(measuredSeconds, 3))
+                let folder = gateway.folder + "/floor"
+                let specimen = try FloorSpecimen(
+                    of: written, batch: max(1, Int(row.batch.rounded())), refusedPercent: refusedPercent,
+                    in: folder)
+                row.floorPerSecond = try BenchFloor(specimen, in: folder, people: recipientCount)
+                    .sendsPerSecond(seconds: min(measuredSeconds, 3))
                 all.append(row)
             }
         }
         return BenchReport(
             recipients: recipientCount, keys: keyCount,
             registrationsPerSecond: registered.perSecond, refusedPercent: refusedPercent, rows: all,
+            costs: costs,
             sealing: try SealingFloor.measure(seconds: min(measuredSeconds, 2)), peakMemoryMebibytes: peak)
+    }
+
+    /// The entry of a hand-over follows that of the send, with few others in between.
+    private static func deliveryEntry(
+        after index: UInt64, of message: JSONObject, in trail: TrailDirectoryReader
+    ) throws -> [UInt8]? {
+        let id = message["message_id"]?.stringValue
+        for number in index + 1..<index + 16 {
+            guard let entry = try trail.entry(number) else { return nil }
+            let object = try CanonicalJSON.read(entry)
+            if object["kind"] == "delivery", object["message_id"]?.stringValue == id { return entry }
+        }
+        return nil
+    }
+
+    /// Probes make allocating slower, so it is counted in another gateway than the one that is timed.
+    private func countAllocations(in folder: String, policies: String, into costs: inout SendCosts)
+        async throws
+    {
+        let folder = folder + "/counted"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        let gateway = BenchGateway(folder: folder, counting: .allocations)
+        defer { gateway.stop() }
+        try await gateway.start(policies: policies)
+        let people = min(recipientCount, 500)
+        _ = try gateway.register(people, seconds: setupSeconds)
+        try await gateway.enrolKeys(min(keyCount, 32))
+        try await count(at: gateway, people: people, keys: min(keyCount, 32), into: &costs)
+    }
+
+    /// Sends what is forwarded and what is refused, and has the gateway count what it does for each.
+    private func count(
+        at gateway: BenchGateway, people: Int, keys: Int, into costs: inout SendCosts
+    ) async throws {
+        guard let meter = gateway.meter else { return }
+        let sendCount = quick ? 500 : 5_000
+        let connections = connections
+        let kinds: [(what: String, body: BenchSends.Body, people: Int, refusedPercent: Int)] = [
+            ("open", .open, people, 0), ("sealed", .sealed, keys, 0), ("refused", .open, people, 100),
+        ]
+        for kind in kinds {
+            var sends = BenchSends(
+                kind.body, people: kind.people, refusedPercent: kind.refusedPercent,
+                label: "count \(kind.what)")
+            let load = Load(
+                socket: gateway.socket, connections: connections, isStream: false, arrival: .closed(depth: 1),
+                seconds: 60, countMax: sendCount)
+            let counts = try await meter.count {
+                let outcome = try load.run { sends.request($0) }
+                guard outcome.count == sendCount else {
+                    throw CommandFailure(
+                        "only \(outcome.count) of \(sendCount) sends were answered in a minute")
+                }
+                try await gateway.drained(within: 60)
+            }
+            switch counts {
+            case .success(let counts): costs.add(counts, of: gateway.counted, kind.what, sendCount)
+            case .failure(let refused):
+                costs.refused[gateway.counted] = refused
+                return
+            }
+        }
     }
 
     private func measure(
@@ -171,19 +247,20 @@ struct Bench: GateCommand {
         var sends = BenchSends(body, people: people, refusedPercent: refusedPercent, label: what)
         let before = try await (gateway.metrics(), gateway.processorSeconds(), Self.ownSeconds())
         let outcome = try load.run { sends.request($0) }
-        let after = try await (gateway.metrics(), gateway.processorSeconds(), Self.ownSeconds())
-        func counted(_ name: String) -> Double { after.0[name, default: 0] - before.0[name, default: 0] }
-        var shares = after.1.map { stage, seconds in
+        let after = (gateway.processorSeconds(), Self.ownSeconds())
+        let drainSeconds = try await gateway.drained(within: 60)
+        let metrics = try await gateway.metrics()
+        func counted(_ name: String) -> Double { metrics[name, default: 0] - before.0[name, default: 0] }
+        var shares = after.0.map { stage, seconds in
             (stage: stage, percent: Self.percent(seconds - before.1[stage, default: 0], outcome.seconds))
         }
         shares.sort { ($0.percent, $1.stage) > ($1.percent, $0.stage) }
-        shares.append((stage: "the load itself", percent: Self.percent(after.2 - before.2, outcome.seconds)))
-        try await gateway.drained(within: 60)
+        shares.append((stage: "the load itself", percent: Self.percent(after.1 - before.2, outcome.seconds)))
         var isOpenLoop = false
         if case .open = load.arrival { isOpenLoop = true }
         return BenchRow(
-            what: what, outcome: outcome,
-            batch: counted("sendgate_operations_total") / max(1, counted("sendgate_batches_total")),
+            what: what, outcome: outcome, drainSeconds: drainSeconds,
+            batch: Double(outcome.count) / max(1, counted("sendgate_batches_total")),
             shares: shares, isOpenLoop: isOpenLoop)
     }
 

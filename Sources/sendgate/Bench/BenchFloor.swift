@@ -1,191 +1,234 @@
-import CanonicalJSON
-import Dispatch
+import CSQLite
 import Foundation
-import GateSteps
-import GateVocabulary
-import GatewayPipeline
-import OpenSSLCrypto
-import PayloadSealing
-import RecipientModel
 import SQLiteStore
-import SealedFormat
-import Synchronization
 
-/// The rows one send leaves behind, as long as a real one's.
-struct SendRows {
-    var entry: [UInt8]
-    /// Of the outbox: provider headers, provider body and facts, all canonical JSON.
-    var headers: [UInt8]
-    var body: [UInt8]
-    var facts: [UInt8]
+/// What the machine could do with nothing in the way: the rows of a ``FloorSpecimen``, written by SQLite's C interface in a
+/// bare loop, with the settings of the gateway's own connection.
+final class BenchFloor {
+    private let database: RawDatabase
+    private let folder: String
+    private let specimen: FloorSpecimen
+    private var statements: [PreparedOperation] = []
+    private let begin: OpaquePointer
+    private let commit: OpaquePointer
+    private var random = SplitMix(state: 1)
+    private let personCount: UInt64
+    private var number: Int64 = 0
+
+    private struct PreparedOperation {
+        var table: String
+        var statement: OpaquePointer
+        var rows: [[Bound]]
+        /// How many rows each run changes.
+        var changed: [Int32]
+    }
+
+    /// A value where SQLite reads it.
+    private enum Bound {
+        case null
+        case integer(Int64, step: Int64)
+        case person
+        case text(UnsafeMutableRawBufferPointer)
+        case blob(UnsafeMutableRawBufferPointer, isUnique: Bool, milliseconds: UInt64?)
+
+        init(_ value: FloorSpecimen.Value) {
+            if value.isPerson {
+                self = .person
+                return
+            }
+            self =
+                switch value.first {
+                case .null: .null
+                case .integer(let first): .integer(first, step: value.step)
+                case .text(let bytes): .text(Self.copy(bytes))
+                case .blob(let bytes):
+                    .blob(
+                        Self.copy(bytes), isUnique: value.isUnique,
+                        milliseconds: value.isTimed ? FloorSpecimen.milliseconds(bytes) : nil)
+                }
+        }
+
+        /// With a byte more: the address of nothing would bind NULL.
+        private static func copy(_ bytes: [UInt8]) -> UnsafeMutableRawBufferPointer {
+            let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count + 1, alignment: 8)
+            memory.copyBytes(from: bytes)
+            return UnsafeMutableRawBufferPointer(start: memory.baseAddress, count: bytes.count)
+        }
+
+        func free() {
+            switch self {
+            case .text(let bytes), .blob(let bytes, _, _): bytes.baseAddress?.deallocate()
+            case .null, .integer, .person: break
+            }
+        }
+    }
 
     /// - Parameters:
-    ///   - entry: Of the trail.
-    ///   - message: As it was handed over.
-    init(entry: [UInt8], message: JSONObject) throws {
-        guard case .object(let object) = try CanonicalJSON.read(entry) else {
-            throw CommandFailure("an entry of the trail is not an object")
-        }
-        self.entry = entry
-        headers = CanonicalJSON.write(.object(message["headers"]?.objectValue ?? [:]))
-        body = CanonicalJSON.write(.object(message["body"]?.objectValue ?? [:]))
-        // The outbox keeps one object where the entry keeps the shared facts and the destination's apart.
-        facts =
-            CanonicalJSON.write(.object(object["facts"]?.objectValue ?? [:]))
-            + CanonicalJSON.write(
-                .object(object["deliveries"]?.arrayValue?.first?["facts"]?.objectValue ?? [:]))
-    }
-}
-
-/// What the machine could do with nothing in the way: the same rows, written in a bare loop.
-struct BenchFloor {
-    /// A fresh directory is made here, on the disk the gateway used.
-    let folder: String
-
-    /// People who exist before the loop starts, so that it does not pay for making them.
-    private static let personCountMax = 10_000
-
-    /// Sends a second when one thread writes their rows through the store port, `batch` to a transaction.
-    ///
-    /// - Parameters:
-    ///   - refusedPercent: So many of a hundred leave an entry and a send, and nothing else.
-    ///   - seconds: How long to write.
-    func rowsPerSecond(
-        _ rows: SendRows, batch: Int, refusedPercent: Int, people: Int, seconds: Double
-    ) throws -> Double {
-        let path = folder + "/floor"
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let store = try SQLiteStore(
-            directory: path,
-            cipher: RowCipher(
-                current: .init(id: "bench", key: try AES256GCMKey(SecretBytes.random(byteCount: 32)))),
-            indexKey: HMACKey(try SecretBytes.random(byteCount: 32)))
-        defer { store.close() }
-        var random = SplitMix(state: 1)
-        let start = Instant(seconds: Int64(Date().timeIntervalSince1970))
-        let subjects = (0..<min(people, Self.personCountMax)).map { _ in
-            SubjectID(high: random.next(), low: random.next())
-        }
-        try store.write { transaction in
-            for subject in subjects {
-                let record = RecipientRecord(
-                    subject: subject, region: nil, age: nil, locale: nil, timeZone: nil, privacy: .full,
-                    pushEnabled: true, quietHours: nil, registeredAt: start, updatedAt: start)
-                try transaction.apply(.recipient(record, action: .registered), to: subject)
-            }
-        }
-        let leaf = SHA256.digest(rows.entry).bytes
-        let begin = Load.now()
-        let end = begin + UInt64(seconds * 1e9)
-        var count = 0
-        while Load.now() < end {
-            try store.write { transaction in
-                for _ in 0..<batch {
-                    let subject = subjects[Int(random.next() % UInt64(subjects.count))]
-                    try Self.write(
-                        rows, number: count, of: subject, isRefused: random.next() % 100 < refusedPercent,
-                        leaf: leaf, at: start, in: transaction, &random)
-                    count += 1
-                }
-            }
-        }
-        return Double(count) / (Double(Load.now() - begin) / 1e9)
+    ///   - folder: Made, on the disk to measure, and removed at the end.
+    ///   - people: Whom the rows are spread over.
+    init(_ specimen: FloorSpecimen, in folder: String, people: Int) throws {
+        self.specimen = specimen
+        self.folder = folder
+        personCount = UInt64(max(people, 1))
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        database = try RawDatabase(path: folder + "/gate.db")
+        let limits = SQLiteStoreLimits()
+        try SQLiteStore.configureWriter(database.handle, limits: limits)
+        // The gateway moves its log at the same length, but looks at the result (`Connection.moveLog`).
+        try database.check(
+            sqlite3_wal_autocheckpoint(database.handle, Int32(limits.logByteCountBeforeCheckpoint / 4096)))
+        begin = try database.prepare("BEGIN IMMEDIATE")
+        commit = try database.prepare("COMMIT")
+        for text in specimen.schema { try database.run(text) }
+        try fill()
+        for operation in specimen.operations { try prepare(operation) }
     }
 
-    private static func write(
-        _ rows: SendRows, number: Int, of subject: SubjectID, isRefused: Bool, leaf: [UInt8],
-        at now: Instant, in transaction: StepView, _ random: inout SplitMix
-    ) throws {
-        func bytes(_ count: Int) -> [UInt8] {
-            (0..<(count / 8)).flatMap { _ in withUnsafeBytes(of: random.next()) { Array($0) } }
+    deinit {
+        for prepared in statements {
+            sqlite3_finalize(prepared.statement)
+            for value in prepared.rows.joined() { value.free() }
         }
-        let send = SendID(high: random.next(), low: random.next())
-        let tag = Tag(high: subject.low, low: subject.high)
-        let type: TypeID = isRefused ? TypeID("promo.offer") : TypeID("statement.available")
-        let category: GateVocabulary.Category = isRefused ? .marketing : .transactional
-        let caller = DevelopmentGateway.caller
-        transaction.append(
-            try NewEntry(at: now, expectedIndex: transaction.upcomingIndex) { _, _ in rows.entry })
-        try transaction.insertSend(
-            SendRecord(
-                id: send, caller: caller, idHash: bytes(16), contentMAC: bytes(32), subject: subject,
-                type: type, category: category, channel: .push, receivedAt: now,
-                entryIndex: UInt64(number), requestID: "bench-floor-\(number)",
-                destinationNames: [tag: BenchGateway.device]))
-        if isRefused { return }
-        try transaction.insertOutbox(
-            OutboxRecord(
-                message: MessageID(high: random.next(), low: random.next()), send: send, subject: subject,
-                destination: tag,
-                request: AttestedRequest(caller: caller, type: type, channel: .push, critical: false),
-                category: category, tier: .informational, state: .ready, form: .full,
-                interruption: .active, key: nil, headers: rows.headers, body: rows.body, facts: rows.facts,
-                decidedAt: now, notBefore: now, expiresAt: now.advanced(bySeconds: 86_400)))
-        try transaction.countForward(of: subject, type: type, category: category, at: now, send: send)
-        try transaction.appendEvent(
-            EventRecord(
-                caller: caller, send: send, subject: subject, event: .handedOver,
-                destination: tag, at: now, reason: nil))
-    }
-}
-
-/// Sealing 512 bytes to a P-256 key, against what no sealing can do without.
-struct SealingFloor {
-    /// Messages a second on one thread, and on two.
-    var sealedPerSecond: Double
-    var sealedPerSecondOnTwo: Double
-    /// P-256 key generation, ECDH and an Ed25519 signature, on one thread.
-    var floorPerSecond: Double
-
-    static let contentByteCount = 512
-
-    static func measure(seconds: Double) throws -> SealingFloor {
-        let signer = try Ed25519PrivateKey.generate()
-        let origin = try OriginSigner(keyID: Array(signer.publicKey.rawBytes.prefix(8)), privateKey: signer)
-        let device = try AgreementPrivateKey.generate(curve: .p256).publicKey
-        let key = try DeviceSealingKey(DevicePublicKey(validating: device.rawBytes, suite: .p256))
-        let content = [UInt8](repeating: UInt8(ascii: "x"), count: contentByteCount)
-
-        let seal: @Sendable () throws -> Double = {
-            var sealer = try Sealer()
-            var number: UInt64 = 0
-            return try rate(seconds) {
-                number += 1
-                _ = try sealer.seal(
-                    content, to: key, purpose: .notification, app: BenchGateway.app,
-                    device: DestinationID(BenchGateway.device), keyID: KeyID(high: 1, low: 1),
-                    messageID: MessageID(high: 1, low: number), expiresAt: 1_900_000_000, origin: origin)
-            }
-        }
-        var agreement = try EphemeralAgreement(curve: .p256)
-        var publicKey = [UInt8](repeating: 0, count: AgreementCurve.p256.publicKeyByteCount)
-        var secret = [UInt8](repeating: 0, count: AgreementCurve.sharedSecretByteCount)
-        let floor = try rate(seconds) {
-            try publicKey.withUnsafeMutableBytes { publicKey in
-                try secret.withUnsafeMutableBytes { secret in
-                    try agreement.agree(with: device, publicKey: publicKey, sharedSecret: secret)
-                }
-            }
-            _ = try signer.sign(content)
-        }
-        let one = try seal()
-        let both = Mutex<[Result<Double, any Error>]>([])
-        DispatchQueue.concurrentPerform(iterations: 2) { _ in
-            let result = Result { try seal() }
-            both.withLock { $0.append(result) }
-        }
-        let two = try both.withLock { try $0.reduce(0) { try $0 + $1.get() } }
-        return SealingFloor(sealedPerSecond: one, sealedPerSecondOnTwo: two, floorPerSecond: floor)
+        sqlite3_finalize(begin)
+        sqlite3_finalize(commit)
+        try? FileManager.default.removeItem(atPath: folder)
     }
 
-    private static func rate(_ seconds: Double, _ body: () throws -> Void) rethrows -> Double {
-        let begin = Load.now()
-        let end = begin + UInt64(seconds * 1e9)
+    /// Sends a second when one thread writes their rows and those of their results.
+    func sendsPerSecond(seconds: Double) throws -> Double {
+        let start = Load.now()
+        let end = start + UInt64(seconds * 1e9)
         var count = 0
         repeat {
-            for _ in 0..<16 { try body() }
-            count += 16
+            try transaction()
+            count += specimen.batch
         } while Load.now() < end
-        return Double(count) / (Double(Load.now() - begin) / 1e9)
+        return Double(count) / (Double(Load.now() - start) / 1e9)
+    }
+
+    /// Writes the next batch.
+    func transaction() throws {
+        try run(begin)
+        // The same in the whole transaction, so that a row still has the id of the one it belongs to.
+        let mask = number == 0 ? 0 : random.next()
+        for prepared in statements {
+            for (row, changed) in zip(prepared.rows, prepared.changed) {
+                for (position, value) in row.enumerated() {
+                    try bind(value, to: prepared.statement, at: Int32(position + 1), mask)
+                }
+                try run(prepared.statement)
+                guard sqlite3_changes(database.handle) == changed else {
+                    throw CommandFailure("the floor did not find the rows of `\(prepared.table)`")
+                }
+            }
+        }
+        try run(commit)
+        number += 1
+    }
+
+    private func run(_ statement: OpaquePointer) throws {
+        let code = sqlite3_step(statement)
+        sqlite3_reset(statement)
+        try database.check(code)
+    }
+
+    /// - Parameter mask: Makes an id of the last transaction one of this.
+    private func bind(
+        _ value: Bound, to statement: OpaquePointer, at position: Int32, _ mask: UInt64 = 0
+    ) throws {
+        let code: Int32
+        switch value {
+        case .null: code = sqlite3_bind_null(statement, position)
+        case .integer(let first, let step):
+            code = sqlite3_bind_int64(statement, position, first &+ number &* step)
+        case .person:
+            code = sqlite3_bind_int64(statement, position, 1 + Int64(random.next() % personCount))
+        // Without a copy: the bytes stay where they are until the statement is finalized.
+        case .text(let bytes):
+            code = sqlite3_bind_text(
+                statement, position, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
+                Int32(bytes.count), nil)
+        case .blob(let bytes, let isUnique, let milliseconds):
+            if isUnique {
+                withUnsafeBytes(of: mask) { mask in
+                    for index in bytes.indices { bytes[index] ^= mask[index & 7] }
+                }
+            }
+            if let milliseconds {
+                let time = milliseconds &+ UInt64(number)
+                for index in 0..<6 { bytes[index] = UInt8(truncatingIfNeeded: time >> (8 * (5 - index))) }
+            }
+            code = sqlite3_bind_blob(statement, position, bytes.baseAddress, Int32(bytes.count), nil)
+        }
+        try database.check(code)
+    }
+
+    private func fill() throws {
+        for (table, columns, rows) in specimen.contents {
+            let statement = try database.prepare(Self.insert(into: table, columns))
+            defer { sqlite3_finalize(statement) }
+            // A table that is made with a row in it has that one.
+            try database.run("DELETE FROM \(table)")
+            for row in rows {
+                let row = row.map { Bound(FloorSpecimen.Value(first: $0)) }
+                defer { for value in row { value.free() } }
+                for (position, value) in row.enumerated() {
+                    try bind(value, to: statement, at: Int32(position + 1))
+                }
+                try run(statement)
+            }
+        }
+    }
+
+    private static func insert(into table: String, _ columns: [String]) -> String {
+        "INSERT INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))"
+    }
+
+    private func prepare(_ operation: FloorSpecimen.Operation) throws {
+        var operation = operation
+        var changed = operation.rows.map { _ in Int32(1) }
+        let isKey = operation.key.map { "\($0) = ?" }.joined(separator: " AND ")
+        let text: String
+        switch operation.kind {
+        case .insert: text = Self.insert(into: operation.table, operation.columns)
+        case .update:
+            let isValue = { (index: Int) in !operation.key.contains(operation.columns[index]) }
+            let values = operation.columns.indices.filter(isValue)
+            let keys = operation.key.compactMap { operation.columns.firstIndex(of: $0) }
+            let assignments = values.map { "\(operation.columns[$0]) = ?" }.joined(separator: ", ")
+            text = "UPDATE \(operation.table) SET \(assignments) WHERE \(isKey)"
+            operation.rows = operation.rows.map { row in (values + keys).map { row[$0] } }
+        case .delete:
+            guard let ranges = operation.ranges else {
+                text = "DELETE FROM \(operation.table) WHERE \(isKey)"
+                break
+            }
+            text = "DELETE FROM \(operation.table) WHERE \(operation.key[0]) BETWEEN ? AND ?"
+            operation.rows = ranges.map { [$0.first, $0.last] }
+            changed = ranges.map(\.count)
+        }
+        statements.append(
+            PreparedOperation(
+                table: operation.table, statement: try database.prepare(text),
+                rows: operation.rows.map { $0.map(Bound.init) }, changed: changed))
+    }
+}
+
+extension FloorSpecimen.Operation {
+    /// Rows with consecutive numbers for keys, which one statement reaches; `nil` where keys are something else.
+    fileprivate var ranges: [(first: FloorSpecimen.Value, last: FloorSpecimen.Value, count: Int32)]? {
+        var ranges: [(first: FloorSpecimen.Value, last: FloorSpecimen.Value, count: Int32)] = []
+        for row in rows {
+            guard row.count == 1, case .integer(let number) = row[0].first else { return nil }
+            if let open = ranges.last, case .integer(let last) = open.last.first, last + 1 == number,
+                open.last.step == row[0].step
+            {
+                ranges[ranges.count - 1].last = row[0]
+                ranges[ranges.count - 1].count += 1
+            } else {
+                ranges.append((row[0], row[0], 1))
+            }
+        }
+        return ranges
     }
 }

@@ -9,12 +9,21 @@ import WireProtocol
 final class BenchGateway {
     let folder: String
     private var process: Process?
+    /// Where it is asked what it counts of itself.
+    private(set) var meter: MeterClient?
+    private var meterDescriptor: Int32 = -1
 
     /// The app every device of the measurement has installed.
     static let app = "no.getdrop.app"
     static let device = "phone"
 
-    init(folder: String) { self.folder = folder }
+    /// What its ``meter`` counts.
+    let counted: ThreadCounters.Event
+
+    init(folder: String, counting counted: ThreadCounters.Event) {
+        self.folder = folder
+        self.counted = counted
+    }
 
     var socket: String { folder + "/gate/gate.sock" }
     var trail: String { folder + "/gate/trail" }
@@ -29,6 +38,7 @@ final class BenchGateway {
         process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = [
             "serve", "--dev", folder + "/gate", "--policies", policies, "--log-level", "error",
+            "--meter", counted.rawValue,
         ]
         let log = folder + "/gateway.log"
         let descriptor = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
@@ -36,7 +46,13 @@ final class BenchGateway {
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         process.standardOutput = handle
         process.standardError = handle
-        process.standardInput = FileHandle.nullDevice
+        var ends: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0
+        else { throw LoadConnection.Failure.system(errno) }
+        meterDescriptor = ends[0]
+        meter = MeterClient(line: MeterLine(ends[0]))
+        process.standardInput = FileHandle(fileDescriptor: ends[1], closeOnDealloc: false)
+        defer { close(ends[1]) }
         try process.run()
         self.process = process
         let deadline = Date().addingTimeInterval(30)
@@ -60,6 +76,8 @@ final class BenchGateway {
         while process.isRunning, Date() < deadline { usleep(20_000) }
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         process.waitUntilExit()
+        meter = nil
+        close(meterDescriptor)
     }
 
     // MARK: People
@@ -176,12 +194,16 @@ final class BenchGateway {
     }
 
     /// Waits until everything promised was handed over, so that one measurement does not pay for another.
-    func drained(within seconds: Double) async throws {
-        let deadline = Date().addingTimeInterval(seconds)
-        while Date() < deadline {
-            if try await metrics()["sendgate_outbox_rows"] == 0 { return }
-            try await Task.sleep(for: .milliseconds(50))
+    ///
+    /// - Returns: How many seconds that took, to some milliseconds.
+    @discardableResult
+    func drained(within seconds: Double) async throws -> Double {
+        let begin = Load.now()
+        while Double(Load.now() - begin) < seconds * 1e9 {
+            if try await metrics()["sendgate_outbox_rows"] == 0 { return Double(Load.now() - begin) / 1e9 }
+            try await Task.sleep(for: .milliseconds(5))
         }
+        throw CommandFailure("what was sent was not handed over within \(Int(seconds)) s")
     }
 
     /// Sends once more, and gives what it left behind: the index of its entry, and its message as handed over.
@@ -232,20 +254,10 @@ final class BenchGateway {
             guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else {
                 continue
             }
-            let name = stat[stat.index(after: start)..<end].prefix { $0 != "-" }
-            seconds[Self.stage(String(name)), default: 0] += (user + system) / tick
+            let stage = GatewayStage.named(String(stat[stat.index(after: start)..<end]))
+            seconds[stage, default: 0] += (user + system) / tick
         }
         return seconds
-    }
-
-    private static func stage(_ thread: String) -> String {
-        switch thread {
-        case "engine", "publisher": thread
-        case "sealer": "sealing"
-        case "reader": "reading"
-        case "NIO": "sockets"
-        default: "other threads"
-        }
     }
 
     /// The most memory it ever held, in MiB.

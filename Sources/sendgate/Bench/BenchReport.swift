@@ -6,15 +6,23 @@ import Histogram
 struct BenchRow {
     var what: String
     var outcome: Load.Outcome
-    /// Operations to a transaction, the relay's own among them.
+    /// From the last answer until everything was handed over.
+    var drainSeconds: Double
+    /// Sends to a transaction, those of results alone among the transactions.
     var batch: Double
     /// Processor time of each stage, in percent of one core.
     var shares: [(stage: String, percent: Int)]
     var floorPerSecond = 0.0
 
+    /// Sends a second from the first request until the last hand-over: what the floor does, too.
+    var handedOverPerSecond: Double {
+        let seconds = outcome.seconds + drainSeconds
+        return seconds > 0 ? Double(outcome.count) / seconds : 0
+    }
+
     /// `nil` for a measurement whose rate was asked for, which no floor can judge.
     var ratioPercent: Int? {
-        isOpenLoop || floorPerSecond == 0 ? nil : Int(100 * outcome.perSecond / floorPerSecond)
+        isOpenLoop || floorPerSecond == 0 ? nil : Int(100 * handedOverPerSecond / floorPerSecond)
     }
     var isOpenLoop: Bool
 
@@ -27,6 +35,66 @@ struct BenchRow {
     }
 }
 
+/// What one send costs the gateway, by what becomes of it.
+struct SendCosts {
+    struct Cost {
+        var what: String
+        var sendCount = 0
+        /// Of all threads.
+        var counts: [ThreadCounters.Event: Int] = [:]
+        var engineInstructions: Int?
+    }
+    var costs = ["open", "sealed", "refused"].map { Cost(what: $0) }
+    /// Why something is not counted.
+    var refused: [ThreadCounters.Event: ThreadCounters.Refused] = [:]
+
+    mutating func add(
+        _ counts: [String: UInt64], of event: ThreadCounters.Event, _ what: String, _ sendCount: Int
+    ) {
+        guard let index = costs.firstIndex(where: { $0.what == what }) else { return }
+        costs[index].sendCount = sendCount
+        costs[index].counts[event] = Int(counts.values.reduce(0, +)) / sendCount
+        if event == .instructions {
+            costs[index].engineInstructions = Int(counts[GatewayStage.engine, default: 0]) / sendCount
+        }
+    }
+
+    private static let events: [ThreadCounters.Event] = [.instructions, .allocations]
+
+    var lines: [String] {
+        var table = Table("per send", "instructions", "of the engine", "allocations")
+        func number(_ value: Int?) -> String { value.map(String.init) ?? "-" }
+        for cost in costs {
+            table.add(
+                cost.what, number(cost.counts[.instructions]), number(cost.engineInstructions),
+                number(cost.counts[.allocations]))
+        }
+        let reasons = Self.events.compactMap { event in
+            refused[event].map { "\(event.rawValue): not counted: \($0)" }
+        }
+        return (reasons.count < Self.events.count ? table.lines : []) + reasons
+    }
+
+    var json: JSONObject {
+        func number(_ value: Int?) -> JSONValue { value.map { .integer(Int64($0)) } ?? .null }
+        func reason(_ event: ThreadCounters.Event) -> JSONValue {
+            refused[event].map { .string($0.description) } ?? .null
+        }
+        return [
+            "per_send": .array(
+                costs.map {
+                    [
+                        "what": .string($0.what), "count": .integer(Int64($0.sendCount)),
+                        "engine_instructions": number($0.engineInstructions),
+                        "instructions": number($0.counts[.instructions]),
+                        "allocations": number($0.counts[.allocations]),
+                    ]
+                }), "instructions_not_counted": reason(.instructions),
+            "allocations_not_counted": reason(.allocations),
+        ]
+    }
+}
+
 /// Everything one run of `sendgate bench` found.
 struct BenchReport {
     var recipients: Int
@@ -34,22 +102,26 @@ struct BenchReport {
     var registrationsPerSecond: Double
     var refusedPercent: Int
     var rows: [BenchRow]
+    var costs: SendCosts
     var sealing: SealingFloor
     var peakMemoryMebibytes: Int?
 
     func show() {
         var table = Table(
-            "what", "rate/s", "p50 us", "p99 us", "p99.9 us", "refused", "batch", "floor/s", "of floor")
+            "what", "rate/s", "p50 us", "p99 us", "p99.9 us", "refused", "batch", "handed over/s", "floor/s",
+            "of floor")
         for row in rows {
             let refused = row.outcome.countByStatus[403, default: 0]
             table.add(
                 row.what, Self.whole(row.outcome.perSecond), "\(row.microseconds(50))",
                 "\(row.microseconds(99))", "\(row.microseconds(99.9))",
                 "\(row.outcome.count == 0 ? 0 : 100 * refused / row.outcome.count) %",
-                Self.tenths(row.batch), Self.whole(row.floorPerSecond),
+                Self.tenths(row.batch), Self.whole(row.handedOverPerSecond), Self.whole(row.floorPerSecond),
                 row.ratioPercent.map { "\($0) %" } ?? "-")
         }
         for line in table.lines { Terminal.print(line) }
+        Terminal.print("")
+        for line in costs.lines { Terminal.print(line) }
         Terminal.print("")
         var seals = Table(
             "sealing \(SealingFloor.contentByteCount) B, P-256", "rate/s", "floor/s", "of floor")
@@ -73,8 +145,9 @@ struct BenchReport {
             "\(recipients) recipients, \(keys) with a key, registered at \(Self.whole(registrationsPerSecond))/s; "
                 + "the gateway held at most \(peakMemoryMebibytes.map(String.init) ?? "?") MiB")
         Terminal.print(
-            "floor: the same rows in a bare loop over the store, at the same batch size, on the same disk; "
-                + "for sealing, P-256 key generation, ECDH and an Ed25519 signature")
+            "floor: the store's rows of sends and of their results, written by SQLite's C interface in a bare loop, "
+                + "at the same batch size, on the same disk; for sealing, P-256 key generation, ECDH and an Ed25519 signature"
+        )
         for row in rows where !row.notTaken.isEmpty {
             let answers = row.notTaken.map {
                 $0.status == 0 ? "\($0.count) not asked in time" : "\($0.count) answered \($0.status)"
@@ -87,7 +160,7 @@ struct BenchReport {
         [
             "recipients": .integer(Int64(recipients)), "device_keys": .integer(Int64(keys)),
             "registrations_per_second": .integer(Int64(registrationsPerSecond)),
-            "refused_percent": .integer(Int64(refusedPercent)),
+            "refused_percent": .integer(Int64(refusedPercent)), "costs": .object(costs.json),
             "peak_memory_mebibytes": peakMemoryMebibytes.map { .integer(Int64($0)) } ?? .null,
             "sealing": [
                 "sealed_per_second": .integer(Int64(sealing.sealedPerSecond)),
@@ -103,6 +176,8 @@ struct BenchReport {
             "what": .string(row.what), "count": .integer(Int64(row.outcome.count)),
             "milliseconds": .integer(Int64(row.outcome.seconds * 1_000)),
             "per_second": .integer(Int64(row.outcome.perSecond)),
+            "drain_milliseconds": .integer(Int64(row.drainSeconds * 1_000)),
+            "handed_over_per_second": .integer(Int64(row.handedOverPerSecond)),
             "p50_microseconds": .integer(Int64(row.microseconds(50))),
             "p99_microseconds": .integer(Int64(row.microseconds(99))),
             "p999_microseconds": .integer(Int64(row.microseconds(99.9))),
@@ -124,7 +199,7 @@ struct BenchReport {
         guard let single = closed.first(where: { $0.what.contains("single") }),
             let streamed = closed.first(where: { $0.what.contains("stream") })
         else { return nil }
-        return percent(streamed.outcome.perSecond, single.outcome.perSecond)
+        return percent(streamed.handedOverPerSecond, single.handedOverPerSecond)
     }
 
     private func percent(_ part: Double, _ whole: Double) -> Int { whole > 0 ? Int(100 * part / whole) : 0 }

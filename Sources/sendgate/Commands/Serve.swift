@@ -45,6 +45,12 @@ struct Serve: GateCommand {
             "With --dev: this user may use the callers' sockets, too. Repeatable.", valueName: "uid"))
     var devAllowUID: [UInt32] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "With --dev: counts this for `sendgate bench`, whose socket is standard input.",
+            visibility: .hidden))
+    var meter: ThreadCounters.Event?
+
     @Option(help: ArgumentHelp("Databases and lock.", valueName: "dir")) var state: String?
     @Option(help: ArgumentHelp("The trail.", valueName: "dir")) var trail: String?
     @Option(help: ArgumentHelp("Private keys.", valueName: "dir")) var keys: String?
@@ -56,8 +62,9 @@ struct Serve: GateCommand {
 
     func validate() throws {
         if dev == nil {
-            for (flag, isGiven) in [("--hop", hop != nil), ("--dev-allow-uid", !devAllowUID.isEmpty)]
-            where isGiven {
+            for (flag, isGiven) in [
+                ("--hop", hop != nil), ("--dev-allow-uid", !devAllowUID.isEmpty), ("--meter", meter != nil),
+            ] where isGiven {
                 throw ValidationError("`\(flag)` goes with `--dev` only")
             }
             return
@@ -77,6 +84,7 @@ struct Serve: GateCommand {
     }
 
     func run() async throws {
+        if let meter { GatewayMeter.start(meter) }
         let environment = Console.current.environment
         if let dev {
             let development = try DevelopmentGateway(

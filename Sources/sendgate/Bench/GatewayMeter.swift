@@ -1,0 +1,109 @@
+import CPerfEvent
+import CanonicalJSON
+import Foundation
+
+/// What a measured gateway counts of itself when `sendgate bench` asks: `serve --dev DIR --meter EVENT`.
+///
+/// The gateway forbids other processes of its user to look into it, so it counts its own threads. Questions and answers
+/// are lines over its standard input, a socket of the benchmark's:
+///
+///     → begin    ← {"counting":true} | {"refused":"…"}
+///     → end      ← {"counts":{"engine":…,…}} | {"refused":"…"}
+enum GatewayMeter {
+    /// Answers on a thread of its own until the other end is closed.
+    static func start(_ event: ThreadCounters.Event, on descriptor: Int32 = STDIN_FILENO) {
+        let thread = Thread { answer(MeterLine(descriptor), event) }
+        thread.start()
+        thread.name = "meter"
+    }
+
+    private static func answer(_ line: MeterLine, _ event: ThreadCounters.Event) {
+        let own = sendgate_own_thread()
+        var kept: ThreadCounters?
+        while line.read() != nil {
+            do {
+                let counters = try kept ?? ThreadCounters(event, except: own)
+                // Probes stay until the process ends.
+                if event == .allocations { kept = counters }
+                defer { if kept == nil { counters.close() } }
+                let before = try counters.read()
+                line.write(["counting": true])
+                _ = line.read()
+                let counts = try counters.read().map { stage, count in
+                    (stage, JSONValue.integer(Int64(clamping: count - before[stage, default: 0])))
+                }
+                line.write(["counts": .object(JSONObject(counts))])
+            } catch {
+                line.write(["refused": .string("\(error)")])
+            }
+        }
+    }
+}
+
+/// Lines over one socket, blocking.
+final class MeterLine {
+    private let descriptor: Int32
+    private var unread: [UInt8] = []
+
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    /// - Returns: `nil` when the other end is closed.
+    func read() -> String? {
+        while true {
+            if let end = unread.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { unread.removeSubrange(...end) }
+                return String(decoding: unread[..<end], as: UTF8.self)
+            }
+            var buffer = [UInt8](repeating: 0, count: 4_096)
+            let count = Foundation.read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return nil }
+            unread += buffer[..<count]
+        }
+    }
+
+    func write(_ text: String) {
+        let bytes = Array("\(text)\n".utf8)
+        // A line is far shorter than what a socket takes at once; an end that is closed is met by the next read.
+        _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+
+    func write(_ object: JSONObject) { write(String(decoding: CanonicalJSON.write(object), as: UTF8.self)) }
+}
+
+/// The benchmark's end of a ``GatewayMeter``.
+struct MeterClient {
+    let line: MeterLine
+
+    /// What `body` made the gateway do.
+    ///
+    /// - Returns: Counts by ``GatewayStage``, or why nothing was counted: then `body` did not run.
+    func count(during body: () async throws -> Void) async throws
+        -> Result<[String: UInt64], ThreadCounters.Refused>
+    {
+        line.write("begin")
+        if let refused = try answer()["refused"]?.stringValue { return .failure(.init(refused)) }
+        do {
+            try await body()
+        } catch {
+            line.write("end")
+            _ = try? answer()
+            throw error
+        }
+        line.write("end")
+        let answer = try answer()
+        if let refused = answer["refused"]?.stringValue { return .failure(.init(refused)) }
+        return .success(
+            (answer["counts"]?.objectValue ?? [:]).reduce(into: [:]) {
+                $0[$1.key] = UInt64(clamping: $1.value.integerValue ?? 0)
+            })
+    }
+
+    private func answer() throws -> JSONObject {
+        guard let text = line.read(), case .object(let object) = try CanonicalJSON.read(Array(text.utf8))
+        else {
+            throw CommandFailure("the gateway does not say what it counted")
+        }
+        return object
+    }
+}
