@@ -57,4 +57,7 @@ package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
     case policyChanged = "policy_changed"
     /// What was stored of it cannot be read any more.
     case damaged
+
+    /// Whether nothing is left to tell: the person is gone, or knows.
+    package var settlesWhatWasTold: Bool { self == .erased || self == .acknowledged }
 }

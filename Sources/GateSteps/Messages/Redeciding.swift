@@ -108,12 +108,9 @@ extension StepContext {
                 "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
             ])
         try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
-        // Who erases or acknowledges has settled it; who cancels may ask again, and has nothing to be alarmed of.
-        switch cause {
-        case .erased, .acknowledged: break
-        case .cancelled:
-            if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
-        default: try cameToNothing(row, at: now)
-        }
+        if cause.settlesWhatWasTold { return }
+        // Who cancels may ask again, and has nothing to be alarmed of.
+        guard cause == .cancelled else { return try cameToNothing(row, at: now) }
+        if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
     }
 }

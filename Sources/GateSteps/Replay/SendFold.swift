@@ -14,9 +14,30 @@ struct SendFold {
         let fallback: FallbackFact
         /// What it tells on its own channel.
         let event: Tag?
-        /// Messages that wait or are under way, with the form of those that are composed.
-        var messages: [MessageID: BodyForm?] = [:]
+        /// Messages that wait or are under way.
+        var messages: [MessageID: Stage] = [:]
         var mayHaveArrived = false
+    }
+
+    /// How far a message is.
+    enum Stage {
+        /// Composed when its time comes.
+        case deferred
+        case composed(BodyForm?)
+
+        init(_ decision: Decision) {
+            self = decision.outcome == .forward ? .composed(decision.form) : .deferred
+        }
+
+        var form: BodyForm? { if case .composed(let form) = self { form } else { nil } }
+    }
+
+    /// How a message left the outbox.
+    enum Ending {
+        case mayHaveArrived
+        case cameToNothing
+        /// It did not go, and there is nothing left to tell.
+        case settled
     }
 
     private(set) var sends: [SendID: Sent] = [:]
@@ -34,7 +55,7 @@ struct SendFold {
         // The end of a message matters only for an event that is told once.
         for delivery in entry.deliveries where event != nil {
             guard let message = delivery.message else { continue }
-            sent.messages[message] = .some(Self.form(delivery.decision))
+            sent.messages[message] = Stage(delivery.decision)
         }
         sends[entry.send] = sent
         if let event, entry.overall.outcome.isPromise {
@@ -42,31 +63,30 @@ struct SendFold {
         }
     }
 
-    /// The form of what is composed now; `nil` for what is composed later.
-    private static func form(_ decision: Decision) -> BodyForm? {
-        decision.outcome == .forward ? decision.form : nil
-    }
-
     /// A message that waited was looked at again.
     mutating func apply(_ entry: RedecisionEntry) {
         guard let known = sends[entry.send]?.messages[entry.message] else { return }
         let decision = entry.decision
         switch WithdrawalCause(rawValue: entry.cause) {
-        case .summarised: end(entry.message, of: entry.send, mayHaveArrived: true)
+        case .summarised: end(entry.message, of: entry.send, .mayHaveArrived)
         case .due where decision.outcome.isPromise:
-            sends[entry.send]?.messages[entry.message] = .some(Self.form(decision))
-        case .due: end(entry.message, of: entry.send, mayHaveArrived: false)
+            sends[entry.send]?.messages[entry.message] = Stage(decision)
+        case .due: end(entry.message, of: entry.send, .cameToNothing)
         default:
-            guard !decision.stands(forMessageOf: known) else { return }
-            end(entry.message, of: entry.send, mayHaveArrived: false)
+            guard !decision.stands(forMessageOf: known.form) else { return }
+            end(entry.message, of: entry.send, .cameToNothing)
         }
     }
 
     /// A message left the outbox.
-    mutating func end(_ message: MessageID, of send: SendID, mayHaveArrived: Bool, isSettled: Bool = false) {
+    mutating func end(_ message: MessageID, of send: SendID, _ ending: Ending) {
         guard sends[send] != nil else { return }
         sends[send]?.messages[message] = nil
-        if mayHaveArrived { arrived(send) } else if !isSettled { forgetUntold(send) }
+        switch ending {
+        case .mayHaveArrived: arrived(send)
+        case .cameToNothing: forgetUntold(send)
+        case .settled: break
+        }
     }
 
     mutating func arrived(_ send: SendID) { sends[send]?.mayHaveArrived = true }

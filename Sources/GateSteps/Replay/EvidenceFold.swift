@@ -83,12 +83,10 @@ package struct EvidenceFold {
         switch entry.kind {
         case .delivery:
             guard let message, let result: HandOver = name("result") else { return }
-            sends.end(message, of: send, mayHaveArrived: result.fate.mayHaveArrived)
+            sends.end(message, of: send, result.fate.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
         case .unsent:
             guard let message, let cause: WithdrawalCause = name("cause") else { return }
-            sends.end(
-                message, of: send, mayHaveArrived: false,
-                isSettled: cause == .erased || cause == .acknowledged)
+            sends.end(message, of: send, cause.settlesWhatWasTold ? .settled : .cameToNothing)
         default:
             if let event: ReceiptBody.Event = name("event"), event.fate.mayHaveArrived { sends.arrived(send) }
         }
