@@ -34,14 +34,14 @@ extension EndToEnd {
                 [
                     Machine.sendgate, "bench", "--quick", "--seconds", "0.2", "--recipients", "40", "--keys",
                     "4", "--connections", "8", "--policies", Machine.policies, "--directory", scratch.folder,
-                ] + more, in: scratch, within: 240)
+                ] + more, in: scratch, within: 120)
             #expect(finished.ending == .exit(0), "\(finished)")
             return finished
         }
 
         @Test func `a run says what a send costs beside the rates and why it does not`() throws {
             let scratch = try Scratch()
-            let finished = try bench(["--json", "--allocations"], in: scratch)
+            let finished = try bench(["--json"], in: scratch)
             let decoder = JSONDecoder()
             decoder.keyDecodingStrategy = .convertFromSnakeCase
             let report = try decoder.decode(Report.self, from: Data(finished.output.utf8))
@@ -51,14 +51,14 @@ extension EndToEnd {
             }
             #expect(report.costs.perSend.map(\.what) == ["open", "sealed", "refused"])
             for cost in report.costs.perSend {
-                #expect(cost.count == 500)
+                #expect(cost.count == (cost.instructions == nil ? 0 : 500))
                 // A machine with a counter counts, and any other says why not.
                 #expect((cost.instructions == nil) == (report.costs.instructionsNotCounted != nil))
                 #expect((cost.engineInstructions == nil) == (cost.instructions == nil))
                 #expect(cost.instructions.map { $0 > 10_000 } ?? true)
-                #expect((cost.allocations == nil) == (report.costs.allocationsNotCounted != nil))
-                #expect(cost.allocations.map { $0 > 5 && $0 < 5_000 } ?? true, "\(report.costs)")
+                #expect(cost.allocations == nil)
             }
+            #expect(report.costs.allocationsNotCounted == "ask for them with --allocations")
             #expect(report.measurements.count == 6)
             for measurement in report.measurements {
                 #expect(Set(measurement.answers.keys).isSubset(of: ["202", "403"]), "\(measurement)")

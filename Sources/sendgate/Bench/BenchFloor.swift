@@ -29,7 +29,7 @@ final class BenchFloor {
         case integer(Int64, step: Int64)
         case person
         case text(UnsafeMutableRawBufferPointer)
-        case blob(UnsafeMutableRawBufferPointer, isUnique: Bool)
+        case blob(UnsafeMutableRawBufferPointer, isUnique: Bool, milliseconds: UInt64?)
 
         init(_ value: FloorSpecimen.Value) {
             if value.isPerson {
@@ -41,7 +41,10 @@ final class BenchFloor {
                 case .null: .null
                 case .integer(let first): .integer(first, step: value.step)
                 case .text(let bytes): .text(Self.copy(bytes))
-                case .blob(let bytes): .blob(Self.copy(bytes), isUnique: value.isUnique)
+                case .blob(let bytes):
+                    .blob(
+                        Self.copy(bytes), isUnique: value.isUnique,
+                        milliseconds: value.isTimed ? FloorSpecimen.milliseconds(bytes) : nil)
                 }
         }
 
@@ -54,7 +57,7 @@ final class BenchFloor {
 
         func free() {
             switch self {
-            case .text(let bytes), .blob(let bytes, _): bytes.baseAddress?.deallocate()
+            case .text(let bytes), .blob(let bytes, _, _): bytes.baseAddress?.deallocate()
             case .null, .integer, .person: break
             }
         }
@@ -145,11 +148,15 @@ final class BenchFloor {
             code = sqlite3_bind_text(
                 statement, position, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
                 Int32(bytes.count), nil)
-        case .blob(let bytes, let isUnique):
+        case .blob(let bytes, let isUnique, let milliseconds):
             if isUnique {
                 withUnsafeBytes(of: mask) { mask in
                     for index in bytes.indices { bytes[index] ^= mask[index & 7] }
                 }
+            }
+            if let milliseconds {
+                let time = milliseconds &+ UInt64(number)
+                for index in 0..<6 { bytes[index] = UInt8(truncatingIfNeeded: time >> (8 * (5 - index))) }
             }
             code = sqlite3_bind_blob(statement, position, bytes.baseAddress, Int32(bytes.count), nil)
         }

@@ -51,6 +51,8 @@ struct FloorSpecimen {
         var step: Int64 = 0
         /// An id or a code: other bytes in each transaction.
         var isUnique = false
+        /// An id that begins with the milliseconds of its transaction (RFC 9562 section 5.7), which come one after the other.
+        var isTimed = false
         /// The number of a person: anybody's.
         var isPerson = false
     }
@@ -156,12 +158,17 @@ struct FloorSpecimen {
         return operations
     }
 
+    /// The first 48 bits.
+    static func milliseconds(_ id: [UInt8]) -> UInt64 { id.prefix(6).reduce(0) { $0 << 8 | UInt64($1) } }
+
     private static func value(_ one: RawValue, _ two: RawValue, in column: String) -> Value {
         if column == "person" { return Value(first: one, isPerson: true) }
         switch (one, two) {
         case (.integer(let one), .integer(let two)): return Value(first: .integer(one), step: two &- one)
         case (.blob(let bytes), .blob(let other)) where bytes != other && bytes.count <= idByteCountMax:
-            return Value(first: .blob(bytes), isUnique: true)
+            return Value(
+                first: .blob(bytes), isUnique: true,
+                isTimed: bytes.count == 16 && milliseconds(other) == milliseconds(bytes) &+ 1)
         default: return Value(first: one)
         }
     }
@@ -238,7 +245,8 @@ private final class FloorSource {
     private var random = SplitMix(state: 1)
     private var count = 0
     private let subject: SubjectID
-    private let start = Instant(seconds: Int64(Date().timeIntervalSince1970))
+    /// Of the transaction: each has the next millisecond.
+    private var start = Instant(seconds: Int64(Date().timeIntervalSince1970))
     private var waiting: [(send: SendID, message: MessageID)] = []
 
     init(_ rows: SendRows, batch: Int, refusedPercent: Int, folder: String) throws {
@@ -285,6 +293,7 @@ private final class FloorSource {
     /// As the relay's group of results and the requests behind it come into one batch.
     func transaction() throws {
         let (ended, number) = (waiting, count)
+        start = start.advanced(byMilliseconds: 1)
         waiting = try store.write { view in
             for (send, message) in ended { try end(message, of: send, in: view) }
             return try (0..<batch).compactMap {
@@ -304,7 +313,8 @@ private final class FloorSource {
     private func insert(
         _ number: Int, isRefused: Bool, in view: StepView
     ) throws -> (send: SendID, message: MessageID)? {
-        let send = SendID(high: random.next(), low: random.next())
+        let send = SendID(
+            high: UInt64(start.milliseconds) << 16 | random.next() & 0xFFF | 0x7000, low: random.next())
         let message = MessageID(high: random.next(), low: random.next())
         let type: TypeID = isRefused ? TypeID("promo.offer") : TypeID("statement.available")
         let category: GateVocabulary.Category = isRefused ? .marketing : .transactional

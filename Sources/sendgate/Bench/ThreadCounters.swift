@@ -110,6 +110,11 @@ struct ThreadCounters {
 
     private var counters: [(stage: String, descriptor: Int32)] = []
 
+    /// Where probes of allocations are set: one for each function.
+    static func allocatorPlaces() throws -> [(path: String, offset: UInt64)] {
+        try Counter.allocators().map { ($0.path ?? "", $0.offset) }
+    }
+
     /// Begins to count.
     ///
     /// - Parameter except: A thread of the measurement's own.
