@@ -89,14 +89,15 @@ package protocol RandomIdentifier: Hashable, Comparable, Sendable, CustomStringC
     init(high: UInt64, low: UInt64)
 }
 
-/// What ids are hashed with: ids that clients send cannot be chosen to collide.
+/// What ids are hashed with where they are a key by themselves, so that ids that clients send cannot be chosen to collide. No
+/// client chooses the ids that are part of a larger key.
 @usableFromInline let identifierHashKeys = (
     UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)
 )
 
 extension RandomIdentifier {
     /// One multiplication instead of SipHash, which nearly every look-up of a send would spend its time in: the ids
-    /// are random already.
+    /// are random already. A requirement of `Hashable` that has an underscore and is called in the place of `hash(into:)`.
     @inlinable
     package func _rawHashValue(seed: Int) -> Int {
         let keys = identifierHashKeys

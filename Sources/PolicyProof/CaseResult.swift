@@ -19,7 +19,7 @@ extension PolicyCase {
         let first = decide(request, given: facts, under: policy)
         var differences = expected.differences(from: first)
         var decisions: [Decision] = []
-        for step in later {
+        for step in self.later {
             let moment = step.facts.now?.rfc3339 ?? "an unknown time"
             let last = decisions.last ?? first
             guard last.outcome.isWaiting else {

@@ -151,7 +151,8 @@ extension GateTransaction {
     private static let dutiesOfPerson = StatementText("duty", "DELETE FROM duty WHERE person = ?")
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
-    /// Opens nothing: a row that no longer authenticates must not keep anybody from being forgotten.
+    /// Opens nothing but rows of `offered` that other persons' messages share: one that no longer authenticates must not keep
+    /// anybody from being forgotten.
     func eraseSubject(_ subject: SubjectID) throws {
         try removeOffered(of: subject)
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }

@@ -201,8 +201,8 @@ extension GateTransaction {
             count += try gate.change(Self.deleteSend) { $0.add(send.number) }
             guard let subject = send.subject else { continue }
             if let forwardedAt = send.forwardedAt {
-                try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)
-                count += 1
+                // Only of one that counted later than it was received.
+                count += try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)
             }
             // Its younger events are found through it no longer.
             let events = try gate.everyReadable(Self.eventsOfSend, { $0.add(send.number) }) { row in
@@ -242,9 +242,11 @@ extension GateTransaction {
         return count
     }
 
-    private func forget(_ kind: Int64, of subject: SubjectID, at: Instant, number: Int64) throws {
-        guard let person = try person(subject) else { return }
-        try gate.change(Self.deleteHistory) {
+    /// - Returns: How many rows there were.
+    @discardableResult
+    private func forget(_ kind: Int64, of subject: SubjectID, at: Instant, number: Int64) throws -> Int {
+        guard let person = try person(subject) else { return 0 }
+        return try gate.change(Self.deleteHistory) {
             $0.add(person)
             $0.add(kind)
             $0.add(at)

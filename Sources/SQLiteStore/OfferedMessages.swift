@@ -153,6 +153,7 @@ struct NumberRanges: Equatable {
                 Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: $0, as: Int64.self))
             }
         }
+        guard bounds.allSatisfy({ (0...StoredRow.countMax).contains($0) }) else { return nil }
         for place in bounds.indices.dropFirst() {
             guard
                 place.isMultiple(of: 2)
@@ -422,7 +423,8 @@ extension GateTransaction {
                 $0.add(deleted.segment)
             }
         }
-        for (number, segment) in endedOffers where number > deleted?.last ?? 0 {
+        var lastOfNew: Int64 = 0
+        for (number, segment) in endedOffers where number > max(deleted?.last ?? 0, lastOfNew) {
             guard let ended = writer.offered.removeSegment(segment) else {
                 tail.endedOffers.insert(number)
                 continue
@@ -430,6 +432,7 @@ extension GateTransaction {
             tail.endedOffers.remove(in: segment...ended.last)
             if segment == newOffers.number {
                 newOffers.removeAll()
+                lastOfNew = ended.last
             } else if let before = deleted, before.last + 1 == segment {
                 deleted = (before.first, segment, ended.last)
             } else {

@@ -273,7 +273,7 @@ extension Schema {
                 """
                 CREATE UNIQUE INDEX send_by_id ON send (id);
                 CREATE UNIQUE INDEX send_by_hash ON send (id_hash, caller);
-                CREATE INDEX send_by_person ON send (person, received_at, type, category) WHERE person IS NOT NULL;
+                CREATE INDEX send_by_person ON send (person, received_at, type, category, id) WHERE person IS NOT NULL;
 
                 """,
                 // kind 0: a send counted as a forward, later than it was received (number of `send`); 1: an event of a send that

@@ -7,7 +7,7 @@ import Testing
 /// that only its own reader writes is a field that is read and dropped.
 @Suite struct FieldUseTests {
     private static let root = LayerTests.root.appending(path: "Sources")
-    private static let declaring = ["WireProtocol/Bodies", "CompliancePolicy/Bundle"]
+    private static let declaring = ["WireProtocol/Bodies", "BundleModel/Bundle"]
 
     /// What only people read: why a rule is so, what it rests on, when it was looked at, and what a regime is called.
     private static let forPeople: Set<String> = ["because", "law", "reviewed", "regimes"]

@@ -17,9 +17,9 @@ package struct SendStep: Sendable {
     package let contentMAC: [UInt8]
     /// Whether the last share of room is open to it.
     package let isSecurity: Bool
-    /// Of the params, under the policy of ``judgedUnder``: found out before the send waits for its turn.
-    private let verdict: ParamsVerdict
-    private let judgedUnder: PolicyDigest
+    /// The policy under which the params were found to fit before the send waits for its turn; `nil` where they do not, and
+    /// the step says why.
+    private let fitsUnder: PolicyDigest?
 
     /// - Parameter policy: The one in force now. Should another one be in force when the send's turn comes, that one counts.
     package init(
@@ -32,9 +32,9 @@ package struct SendStep: Sendable {
         self.idHash = idHash
         self.contentMAC = contentMAC
         self.isSecurity = isSecurity
-        verdict = ParamsVerdict(
+        let verdict = ParamsVerdict(
             request.params, deepLink: request.deepLink, of: request.type, under: policy)
-        judgedUnder = policy.digest
+        fitsUnder = verdict.violations.isEmpty ? policy.digest : nil
     }
 
     package var asks: [Ask] {
@@ -80,8 +80,8 @@ package struct SendStep: Sendable {
         let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
         try step.requireForwards(to: snapshot, for: attested, at: now)
         let verdict =
-            judgedUnder == policy.digest
-            ? verdict
+            fitsUnder == policy.digest
+            ? ParamsVerdict.fits
             : ParamsVerdict(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
             request, as: attested, to: snapshot, verdict: verdict, in: step.deciding(at: now))

@@ -35,7 +35,7 @@ final class OperationQueue: Sendable {
             }
         }
 
-        /// Counts an operation of the general lane that comes (1) or is left out (-1).
+        /// Counts an operation of the general lane that comes (1) or is taken (-1).
         mutating func count(_ operation: any EngineOperation, of caller: CallerName, _ difference: Int) {
             let order = operation.order
             guard let user = order.user else { return }
@@ -73,9 +73,9 @@ final class OperationQueue: Sendable {
         var orderedCount = 0
     }
 
-    /// - Parameter user: `nil` for operations that name no person.
     private struct PersonKey: Hashable {
         var caller: CallerName
+        /// `nil` for operations that name no person.
         var user: UserID?
     }
 

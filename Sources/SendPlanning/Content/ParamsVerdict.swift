@@ -8,6 +8,11 @@ package struct ParamsVerdict: Hashable, Sendable {
     /// Each with its sentence, for the answer to the producer. Never a value.
     package let violations: [ParamsViolation]
 
+    /// Nothing is wrong with them.
+    package static let fits = ParamsVerdict(violations: [])
+
+    private init(violations: [ParamsViolation]) { self.violations = violations }
+
     /// - Parameter deepLink: The send's own; the type's default is no caller's to choose.
     package init(
         _ params: JSONObject, deepLink: String? = nil, of type: TypeID, under policy: CompiledPolicy

@@ -9,7 +9,7 @@ struct FactSet: OptionSet, Hashable, Sendable {
     static let all = FactSet(rawValue: (1 << UInt32(FactFields.count)) - 1)
 }
 
-/// Is shown every fact in canonical order: the one list of them is ``FactFields/show(to:)``.
+/// A visitor is shown every fact in canonical order: the one list of them is ``FactFields/show(to:)``.
 protocol FactVisitor: ~Copyable {
     /// - Parameters:
     ///   - name: In canonical JSON.
@@ -21,11 +21,11 @@ protocol FactVisitor: ~Copyable {
         _ read: @escaping @Sendable (inout EntryCursor) throws(EntryError) -> Value)
 }
 
-/// Writes the facts that somebody knows as members. The compiler makes one straight run of the list for it.
+/// Writes the facts that are known as members. The list is inlined into it, so that no closure is called.
 private struct FactWriter: ~Copyable, FactVisitor {
     let facts: Facts
     var json = CanonicalWriter(capacity: 1_024)
-    var ends = InlineArray<29, UInt16>(repeating: 1)
+    var ends = FactFields.Ends(repeating: 1)
     private var index = 0
 
     init(_ facts: Facts) {
@@ -49,7 +49,7 @@ private struct FactWriter: ~Copyable, FactVisitor {
         index += 1
     }
 
-    consuming func finish() -> (bytes: [UInt8], ends: InlineArray<29, UInt16>) {
+    consuming func finish() -> (bytes: [UInt8], ends: FactFields.Ends) {
         json.raw("}")
         return (json.finish(), ends)
     }
@@ -84,7 +84,7 @@ package struct EncodedFacts: Sendable {
     /// The whole object, with every fact that somebody knows.
     package let bytes: [UInt8]
     /// Where each of ``FactFields/all`` ends; one that nobody knows ends where the one before it does.
-    private let ends: InlineArray<29, UInt16>
+    private let ends: FactFields.Ends
 
     package init(_ facts: Facts) {
         var writer = FactWriter(facts)
@@ -133,9 +133,11 @@ enum FactFields {
     static let all: [FactReader] = {
         var readers = FactReaders()
         show(to: &readers)
+        precondition(readers.all.count == count, "FactFields.count is not the number of facts")
         return readers.all
     }()
     static let count = 29
+    typealias Ends = InlineArray<29, UInt16>
 
     /// Shows all facts in canonical order, which is that of their names.
     @inline(__always)

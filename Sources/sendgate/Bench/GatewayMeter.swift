@@ -29,8 +29,10 @@ enum GatewayMeter {
                 let before = try counters.read()
                 line.write(["counting": true])
                 _ = line.read()
+                // A scaled count is an estimate, and the next one may be lower.
                 let counts = try counters.read().map { stage, count in
-                    (stage, JSONValue.integer(Int64(clamping: count - before[stage, default: 0])))
+                    let more = count > before[stage, default: 0] ? count - before[stage, default: 0] : 0
+                    return (stage, JSONValue.integer(Int64(clamping: more)))
                 }
                 line.write(["counts": .object(JSONObject(counts))])
             } catch {
