@@ -137,12 +137,12 @@ package final class StepContext {
     }
 
     /// A waiting row as it may be decided about: one that was offered, and that the relay has not taken yet, waits in the
-    /// store again.
+    /// store again. It is still one that was tried where an earlier try may have got through.
     func callBack(_ row: OutboxRecord) throws -> OutboxRecord {
-        guard row.attemptedAt != nil, !row.mayHaveArrived, try view.recall(row.message) else { return row }
+        guard row.attemptedAt != nil, try view.recall(row.message) else { return row }
         var row = row
-        row.attemptedAt = nil
-        row.attemptCount = 0
+        row.attemptCount -= 1
+        if !row.mayHaveArrived { row.attemptedAt = nil }
         // One that cannot be read can only be withdrawn, which needs no more than its id.
         if !row.isDamaged { try update(row) }
         return row

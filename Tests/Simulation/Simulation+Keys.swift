@@ -257,8 +257,6 @@ extension Simulation {
         guard let key, let envelope = body["sendgate"]?.stringValue else {
             return require(type != Self.onlySealedType, "\(type) leaves without an envelope: \(text)")
         }
-        // What may have arrived cannot be called back.
-        guard !mayHaveArrived.contains(delivery.message) else { return }
         require(
             person.phone.mayReceive(sealedTo: key),
             "\(type) goes sealed to key \(key): \(person.phone.keys.map { ($0.id, $0.state, $0.isRevoked) })")

@@ -116,8 +116,6 @@ struct Simulation {
     private var idCount = 0
     /// By send: whose it is, and what.
     private var sends: [SendID: (user: String, type: String, isMarketing: Bool, event: String?)] = [:]
-    /// Tried, and nobody heard what became of it.
-    private(set) var mayHaveArrived: Set<MessageID> = []
     private var delivered: [SendID: MessageID] = [:]
     private var eventsTold: [String: SendID] = [:]
     private var cancelled: Set<SendID> = []
@@ -206,10 +204,6 @@ struct Simulation {
     private mutating func crash() {
         count("crash")
         let trouble = trouble
-        // What the relay took, or would have taken, goes again.
-        for row in gate.store.committed.outbox.values where row.attemptedAt != nil {
-            mayHaveArrived.insert(row.message)
-        }
         let store = InMemoryStore(gate.store.committed) { _ in trouble.next.withLock { $0.take() } }
         do {
             gate = try SimulatedGateway(over: store, world: world, policy: policy, parts: parts)
@@ -505,7 +499,7 @@ struct Simulation {
         let person = people.first { $0.user == send.user }
         require(person != nil, "a message to \(send.user), who is forgotten")
         require(
-            !send.isMarketing || person?.consent != nil || delivery.attemptCount > 0,
+            !send.isMarketing || person?.consent != nil,
             "an offer to \(send.user) goes after its consent was withdrawn")
         require(!cancelled.contains(delivery.send), "send \(delivery.send) goes after it was cancelled")
         if let person { requireConfidential(delivery, send.type, to: person) }
@@ -534,7 +528,6 @@ struct Simulation {
                 retryAt: later)
         case 8:
             count("in doubt")
-            mayHaveArrived.insert(delivery.message)
             _ = gate.report(delivery.message, .ambiguous("reset"), retryAt: later)
         default: _ = gate.report(delivery.message, .refused(status: 410), retryAt: nil)
         }

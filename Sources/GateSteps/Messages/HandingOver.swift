@@ -36,7 +36,14 @@ extension StepContext {
             return nil
         case .ready: break
         }
-        // A row that was tried may be on its way already: deciding against it now could not call it back.
+        // A row that was tried may be on its way already: deciding against it cannot call it back. After a change of its
+        // person that refuses it (``decideFirstThing(_:as:)``) it is not tried again either.
+        if row.attemptedAt != nil, row.decidedAt == .longAgo,
+            case .falls = try DecidedAgain(row, person: person, step: self, now: now).verdict
+        {
+            try giveUp(row, because: .old, at: now)
+            return nil
+        }
         let age = now.milliseconds - row.decidedAt.milliseconds
         if row.attemptedAt == nil, age > limits.decisionFreshMilliseconds {
             guard try decideAgain(row, person: person, cause: .old, at: now) else { return nil }
