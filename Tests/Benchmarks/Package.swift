@@ -39,6 +39,10 @@ let package = Package(
         room("WireProtocol", ["CanonicalJSON", "GateVocabulary"]),
         room("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         room("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
+        room("PolicyStatutes", ["BundleModel", "GateVocabulary"]),
+        room(
+            "PolicyProof",
+            ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyStatutes"]),
         room("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         room("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         room("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
@@ -90,7 +94,8 @@ let package = Package(
                 "GateSteps",
                 "GateTestKit",
                 "GateVocabulary", "RecipientModel",
-                "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "SealedFormat", "SendPlanning",
+                "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "PolicyProof", "SealedFormat",
+                "SendPlanning",
                 "SQLiteStore",
             ], swiftSettings: strict),
     ]
