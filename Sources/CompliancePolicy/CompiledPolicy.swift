@@ -222,11 +222,6 @@ package final class CompiledPolicy: Sendable {
         }
     }
 
-    /// Whether what is sent in the category carries a way to mute it with one tap.
-    package func hasUnsubscribeLink(_ category: GateVocabulary.Category) -> Bool {
-        self.category(category).hasUnsubscribeLink
-    }
-
     package func channel(_ channel: Channel) -> ChannelRule { bundle.channels.rules[channel] }
 
     /// Seconds a send of the type lives unless it asks for less; `nil` for an unknown type.

@@ -64,7 +64,7 @@ package enum MessageText: Hashable, Sendable {
 package struct MessageTexts: Hashable, Sendable {
     package var title: MessageText
     package var body: MessageText
-    /// What may be seen by whoever sees the screen; the generic text of the tier stands in when absent.
+    /// For a locked screen; the generic text of the tier stands in when absent.
     package var publicTitle: MessageText?
     package var publicBody: MessageText?
 

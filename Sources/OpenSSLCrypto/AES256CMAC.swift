@@ -17,25 +17,10 @@ package struct AES256CMAC: ~Copyable {
 
     /// - Parameter key: Exactly 32 bytes.
     package init(_ key: SecretBytes) throws {
-        guard key.count == AEADAlgorithm.keyByteCount else {
-            throw OpenSSLError.wrongByteCount(
-                what: "an AES-256 key", expected: AEADAlgorithm.keyByteCount, actual: key.count)
-        }
-        guard let context = EVP_CIPHER_CTX_new() else {
-            throw OpenSSLError.lastFailure(of: "make a cipher context")
-        }
-        do {
-            let started = try key.withUnsafeBytes { key in
-                try FetchedCipher.aes256CBC.withCipher {
-                    EVP_EncryptInit_ex2(context, $0, key.bytePointer, Self.zero, nil)
-                }
-            }
-            guard started == 1, EVP_CIPHER_CTX_set_padding(context, 0) == 1 else {
-                throw OpenSSLError.lastFailure(of: "start the cipher")
-            }
-        } catch {
+        let context = try FetchedCipher.aes256CBC.makeContext(key, nonce: Self.zero)
+        guard EVP_CIPHER_CTX_set_padding(context, 0) == 1 else {
             EVP_CIPHER_CTX_free(context)
-            throw error
+            throw OpenSSLError.lastFailure(of: "start the cipher")
         }
         self.context = context
         // L is the cipher of zeroes; K1 = L·x and K2 = L·x² in GF(2¹²⁸) (SP 800-38B, section 6.1).

@@ -3,10 +3,10 @@ import COpenSSL
 /// AES-256-GCM's authentication of bytes that are not encrypted (GMAC, NIST SP 800-38D section 3), always under the nonce
 /// of twelve zeroes.
 ///
-/// So it is no authenticator but a keyed universal hash: two values share one with a chance of their length in blocks in
-/// 2¹²⁸, for whoever sees none.
+/// So it is no authenticator but a keyed universal hash: two values have the same code with a chance of their length in blocks
+/// in 2¹²⁸, as long as no code is known.
 ///
-/// - Warning: A code that gets out gives the key's hash away. It may only go into another authenticator.
+/// - Warning: Two codes that are known give the hash key away. A code may only go into another authenticator.
 ///
 /// The expanded key lies in OpenSSL's ordinary memory as long as this lives; OpenSSL zeroes it at the end. One thread at a
 /// time: the pointer inside keeps it from being `Sendable`.
@@ -15,25 +15,7 @@ package struct AES256GMAC: ~Copyable {
 
     /// - Parameter key: Exactly 32 bytes, for nothing else.
     package init(_ key: SecretBytes) throws {
-        guard key.count == AEADAlgorithm.keyByteCount else {
-            throw OpenSSLError.wrongByteCount(
-                what: "an AES-256 key", expected: AEADAlgorithm.keyByteCount, actual: key.count)
-        }
-        guard let context = EVP_CIPHER_CTX_new() else {
-            throw OpenSSLError.lastFailure(of: "make a cipher context")
-        }
-        do {
-            let started = try key.withUnsafeBytes { key in
-                try FetchedCipher.aes256GCM.withCipher {
-                    EVP_EncryptInit_ex2(context, $0, key.bytePointer, nil, nil)
-                }
-            }
-            guard started == 1 else { throw OpenSSLError.lastFailure(of: "start the cipher") }
-        } catch {
-            EVP_CIPHER_CTX_free(context)
-            throw error
-        }
-        self.context = context
+        context = try FetchedCipher.aes256GCM.makeContext(key, nonce: nil)
     }
 
     deinit { EVP_CIPHER_CTX_free(context) }

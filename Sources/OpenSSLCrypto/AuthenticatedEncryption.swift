@@ -42,6 +42,31 @@ struct FetchedCipher: @unchecked Sendable {
         }
         return try body(cipher)
     }
+
+    /// A context that has its key and encrypts. The caller frees it.
+    ///
+    /// - Parameters:
+    ///   - key: Exactly 32 bytes.
+    ///   - nonce: `nil` where each message brings its own.
+    func makeContext(_ key: SecretBytes, nonce: [UInt8]?) throws -> OpaquePointer {
+        guard key.count == AEADAlgorithm.keyByteCount else {
+            throw OpenSSLError.wrongByteCount(
+                what: "an AES-256 key", expected: AEADAlgorithm.keyByteCount, actual: key.count)
+        }
+        guard let context = EVP_CIPHER_CTX_new() else {
+            throw OpenSSLError.lastFailure(of: "make a cipher context")
+        }
+        do {
+            let started = try key.withUnsafeBytes { key in
+                try withCipher { EVP_EncryptInit_ex2(context, $0, key.bytePointer, nonce, nil) }
+            }
+            guard started == 1 else { throw OpenSSLError.lastFailure(of: "start the cipher") }
+        } catch {
+            EVP_CIPHER_CTX_free(context)
+            throw error
+        }
+        return context
+    }
 }
 
 /// Seals many messages, each under its own key, on one reused context.

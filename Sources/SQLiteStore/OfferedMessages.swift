@@ -328,7 +328,7 @@ extension GateReading {
         }
     }
 
-    /// Messages that an open row is looked for among, each found by a look at all there are: some two hundred at most.
+    /// A message whose row is in `offered`. All rows are looked through, because few messages are offered at a time.
     final func offered(_ message: MessageID) throws -> OutboxRecord? {
         try offered { $0.message == message }.first
     }

@@ -22,8 +22,8 @@ final class RowCodes {
     static let byteCount = AES256CMAC.blockByteCount
 
     @exclusivity(unchecked) private var mac: AES256CMAC
-    /// The values so far. Behind a pointer, because every access to a property of a class is checked for others at the
-    /// same time, and a row has some twenty values.
+    /// The values so far. Behind a pointer, which SQLite's callback reaches without a check of the access for each of a row's
+    /// values.
     private let message: UnsafeMutablePointer<RowMessage>
     /// What SQLite was given last: when it writes a row, the code of that row, because generated columns are computed last.
     @exclusivity(unchecked) private(set) var newest: UInt128 = 0

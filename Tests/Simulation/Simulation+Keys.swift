@@ -242,7 +242,7 @@ extension Simulation {
     /// What leaves is sealed to a key that may be sealed to, or says nothing that is confidential.
     mutating func requireConfidential(_ delivery: Delivery, _ type: String, to person: Person) {
         guard Self.sealedTypes.contains(type) else { return }
-        let text = String(decoding: delivery.body, as: UTF8.self) + "\(delivery.headers)"
+        let text = String(decoding: delivery.body + delivery.headers, as: UTF8.self)
         for secret in secrets { require(!text.contains(secret), "\(type) leaves in clear: \(text)") }
         let body: JSONValue
         let key: String?

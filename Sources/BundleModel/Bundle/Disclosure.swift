@@ -1,6 +1,6 @@
 package import GateVocabulary
 
-/// A consent that no type asks for and a param proves: the yes of the person somebody else hears about.
+/// A consent that no type asks for and a param proves: that of the person whom a notification to another one is about.
 package struct Disclosure: Sendable {
     package let type: TypeID
     package let param: String

@@ -6,8 +6,8 @@ struct DutyLaw: Sendable {
     let hoursMax: Int
     let because: String
 
-    /// Every law a mandatory type may stand on. What cites none of them is a duty by somebody's reading of a law, and passes
-    /// nothing: another law is added here, with how long it leaves.
+    /// Every law a mandatory type may stand on. A duty that cites none of them is refused:
+    /// another law is added here, with how long it leaves.
     static let all: [DutyLaw] = {
         let immediately =
             "at the latest immediately after, or before it is final; a day is for whoever writes the letter"

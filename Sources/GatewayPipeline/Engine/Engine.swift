@@ -52,7 +52,7 @@ package final class Engine: Sendable {
             stopped.signal()
         }
         thread.start()
-        // Not in the thread: what it is called before `start` has noted that it runs reaches nobody (swift-corelibs-foundation).
+        // Not in the thread: a name that is set before `start` returns is lost (swift-corelibs-foundation).
         thread.name = "engine"
     }
 

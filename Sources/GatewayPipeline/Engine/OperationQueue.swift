@@ -66,7 +66,7 @@ final class OperationQueue: Sendable {
         }
     }
 
-    /// What waits of one caller.
+    /// Waiting operations of one caller.
     private struct CallerCounts: Equatable {
         var count = 0
         /// In the general lane and not ``CallerOrder/free``.
@@ -79,7 +79,7 @@ final class OperationQueue: Sendable {
         var user: UserID?
     }
 
-    /// What waits of one caller that concerns one person.
+    /// Waiting operations of one caller that concern one person.
     private struct PersonCounts: Equatable {
         var sendCount = 0
         var changeCount = 0

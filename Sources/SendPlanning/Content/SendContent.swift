@@ -44,7 +44,7 @@ package final class SendContent: Sendable {
         var values = ParamValues(Self.values(of: material.params, as: type.params), in: reading)
         if values.hasMoment { values.utcOffsetSeconds = utcOffsetSeconds() }
         self.type = type
-        hasUnsubscribeLink = policy.hasUnsubscribeLink(type.category)
+        hasUnsubscribeLink = policy.category(type.category).hasUnsubscribeLink
         texts = try found.texts.filled(with: values)
         brand = policy.bundle.brand
         constantText = .init(title: generic.title, body: generic.body)
