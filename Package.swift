@@ -179,7 +179,8 @@ let package = Package(
         tests("CanonicalJSONTests", ["CanonicalJSON"]),
         tests("OpenSSLCryptoTests", ["OpenSSLCrypto"]),
         tests("SealedFormatTests", ["SealedFormat"]),
-        tests("WireProtocolTests", ["CanonicalJSON", "GateVocabulary", "WireProtocol"]),
+        tests(
+            "WireProtocolTests", ["CanonicalJSON", "GateVocabulary", "GatewayPipeline", "WireProtocol"]),
         tests(
             "CompliancePolicyTests",
             [

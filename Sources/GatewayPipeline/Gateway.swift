@@ -53,57 +53,77 @@ package final class Gateway: RequestHandler {
     package func handle(
         _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
     ) {
+        // The route of nearly every request is found without taking its target apart.
         let isStreamLine = request.kind == .streamLine
-        let answer: @Sendable (Answer) -> Void = { reply(WireReply($0)) }
-        let refuse: @Sendable (Problem) -> Void = { problem in
-            reply(WireReply(isStreamLine ? problem.streamLine : problem.answer))
+        guard isStreamLine || (request.method == "POST" && request.target == "/v1/sends") else {
+            return find(request, from: peer, reply: reply)
         }
-        let match = Route.match(method: request.method, target: request.target)
-        guard case .match(let matched, let isHead) = match else {
-            // Who may not know what exists is told so before being told what does not.
+        let refuse: @Sendable (Problem) -> Void = { reply(WireReply($0.answer)) }
+        guard let caller = attestation.caller(of: peer) else { return refuse(unknown(peer)) }
+        if !isStreamLine, let problem = Self.refusal(of: request, on: .postSend) { return refuse(problem) }
+        send(request.body, from: caller, peer: peer.credentials, isStreamLine: isStreamLine, reply: reply)
+    }
+
+    /// Finds the route of a request and carries out what it leads to.
+    private func find(
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+    ) {
+        let refuse: @Sendable (Problem) -> Void = { reply(WireReply($0.answer)) }
+        let match = Route.table.match(method: request.method, target: request.target)
+        guard case .match(let index, let arguments, let isHead) = match else {
+            // A peer that may not know what exists is told so before it is told what does not.
             guard attestation.caller(of: peer) != nil else { return refuse(unknown(peer)) }
             return refuse(Problem(match)!)
         }
-        let route = isStreamLine ? Route.postSend : matched
-        if route == .getReadiness {
-            return engine.askCommit { [operations] failure in
-                answer(operations.readiness(given: failure).answer.withoutBody(isHead))
+        let answer: @Sendable (Answer) -> Void = { reply(WireReply($0.withoutBody(isHead))) }
+        let route = Route.all[index]
+        let target = route.read(arguments)
+        if case .open(let answering) = target {
+            switch answering {
+            case .answer(let make): return answer(make())
+            case .readiness: return askReadiness(answer)
             }
         }
-        guard route.template.permission.needsCaller else {
-            return answer(operations.answer(to: route, from: self).withoutBody(isHead))
-        }
         guard let caller = attestation.caller(of: peer) else { return refuse(unknown(peer)) }
-        let grants = policy.current.grants(of: caller)
-        // A send by somebody who may not send is a decision (gate 2), recorded like any other.
-        if route != .postSend, !route.template.permission.isSatisfied(by: grants.contains) {
-            return refuse(
-                Problem(.grantMissing, detail: "caller `\(caller)` lacks what `\(route.template.path)` needs")
-            )
+        let handler: Route.Handler
+        switch target {
+        case .open: return
+        case .invalid(let violations): return refuse(Problem(.invalidRequest, violations: violations))
+        case .asked(let found): handler = found
         }
-        let encoding = request.headers.first { $0.name == "content-encoding" }?.value
-        if !isStreamLine, let encoding, encoding.lowercased() != "identity" {
+        let grants = policy.current.grants(of: caller)
+        if !route.grantIsDecided, !route.description.permission.isSatisfied(by: grants.contains) {
             return refuse(
                 Problem(
-                    .unsupportedMediaType,
-                    detail: "send the body as it is, without `Content-Encoding`; nothing is unpacked here"))
+                    .grantMissing, detail: "caller `\(caller)` lacks what `\(route.description.path)` needs"))
         }
-        let contentType = request.headers.first { $0.name == "content-type" }?.value
-        if !isStreamLine,
-            let problem = Problem.refusing(
-                body: request.body, contentType: contentType, on: route.template)
-        {
-            return refuse(problem)
+        if let problem = Self.refusal(of: request, on: route) { return refuse(problem) }
+        let action: RouteAction
+        do {
+            action = try handler(.init(caller: caller, grants: grants, body: request.body))
+        } catch let error as BodyError {
+            return answer(Problem(error).answer)
+        } catch let problem as Problem {
+            return answer(problem.answer)
+        } catch {
+            preconditionFailure("\(route.description.name) threw \(error)")
         }
-        switch route {
-        case .postSend:
-            send(request.body, from: caller, peer: peer.credentials, isStreamLine: isStreamLine, reply: reply)
-        default:
-            let context = RouteContext(
-                caller: caller, peer: peer.credentials, grants: grants, body: request.body,
-                answer: { answer($0.withoutBody(isHead)) })
-            dispatch(route, context)
+        if case .send(let body) = action {
+            return send(body, from: caller, peer: peer.credentials, isStreamLine: false, reply: reply)
         }
+        perform(action, for: caller, grants, answer: answer)
+    }
+
+    /// What is wrong with a request's body before it is read; `nil` when nothing is.
+    private static func refusal(of request: WireRequest, on route: Route) -> Problem? {
+        func header(_ name: String) -> String? { request.headers.first { $0.name == name }?.value }
+        if let encoding = header("content-encoding"), encoding.lowercased() != "identity" {
+            return Problem(
+                .unsupportedMediaType,
+                detail: "send the body as it is, without `Content-Encoding`; nothing is unpacked here")
+        }
+        return Problem.refusing(
+            body: request.body, contentType: header("content-type"), where: route.description.body)
     }
 
     package func problem(_ problem: WireProblem) -> WireReply {
@@ -118,7 +138,7 @@ package final class Gateway: RequestHandler {
         switch SendRequest.readWithContent(body) {
         case .failure(let error):
             let problem = Problem(error)
-            reply(WireReply(isStreamLine ? problem.streamLine : problem.answer))
+            reply(WireReply(problem.answer))
         case .success(let read):
             let request = read.body
             let attested = AttestedRequest(
@@ -152,31 +172,6 @@ package final class Gateway: RequestHandler {
     }
 }
 
-/// What a route's handler is given.
-struct RouteContext: Sendable {
-    var caller: CallerName
-    var peer: PeerCredentials
-    var grants: GrantSet
-    var body: [UInt8]
-    var answer: @Sendable (Answer) -> Void
-
-    /// Reads the body, or answers with what is wrong with it.
-    func reading<Body: WireBody>(_: Body.Type, _ use: (Body) -> Void) {
-        switch Body.read(body) {
-        case .success(let body): use(body)
-        case .failure(let error): answer(Problem(error).answer)
-        }
-    }
-
-    /// The same for a body that may be left out.
-    func readingOptional<Body: WireBody>(_: Body.Type, _ use: (Body) -> Void) {
-        switch Body.read(body.isEmpty ? Array("{}".utf8) : body) {
-        case .success(let body): use(body)
-        case .failure(let error): answer(Problem(error).answer)
-        }
-    }
-}
-
 extension WireReply {
     init(_ answer: Answer) {
         self.init(
@@ -196,9 +191,6 @@ extension Answer {
 }
 
 extension Problem {
-    /// A problem always carries its status, so a line of a stream looks the same.
-    var streamLine: Answer { answer }
-
     init(_ problem: WireProblem) {
         switch problem {
         case .malformedRequest:

@@ -28,16 +28,6 @@ package struct GatewayOperations: Sendable {
         self.policySource = policySource
     }
 
-    func answer(to route: Route, from gateway: Gateway) -> Answer {
-        switch route {
-        case .getMetrics:
-            return Answer(
-                status: 200, contentType: MediaType.text, body: Array((metrics(of: gateway)).utf8))
-        case .getOpenAPI: return Answer(status: 200, contentType: MediaType.json, body: OpenAPIDocument.bytes)
-        default: return Answer(json: HealthAnswer().json)
-        }
-    }
-
     /// - Parameter failure: Why a send would not be committed now; `nil` when it would.
     func readiness(given failure: EngineFailure?) -> ReadinessAnswer {
         return ReadinessAnswer(
@@ -45,7 +35,7 @@ package struct GatewayOperations: Sendable {
                 + checks())
     }
 
-    private func metrics(of gateway: Gateway) -> String {
+    func metrics(of gateway: Gateway) -> String {
         let load = gateway.engine.load
         var text = ""
         func add(_ name: String, _ kind: String, _ help: String, _ value: some Numeric) {
@@ -74,11 +64,13 @@ package struct GatewayOperations: Sendable {
 
 extension Gateway {
     /// Puts the configured bundle in force, when it is the one that was named and passes its checks.
-    func activate(_ body: PolicyActivateBody, _ context: RouteContext) {
-        let isTaken = readers.submit(for: context.caller, lane: .security) { [self] in
-            loadPolicy(reviewedAs: body.digest, by: context.caller, answer: context.answer)
+    func activate(
+        _ body: PolicyActivateBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        let isTaken = readers.submit(for: caller, lane: .security) { [self] in
+            loadPolicy(reviewedAs: body.digest, by: caller, answer: answer)
         }
-        if !isTaken { context.answer(Problem(.tooManyInFlight).answer) }
+        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 
     /// Reads the configured bundle and swaps it in whole, between two batches, with an entry.

@@ -2,6 +2,7 @@ import CanonicalJSON
 import GateVocabulary
 import Testing
 
+@testable import GatewayPipeline
 @testable import WireProtocol
 
 @Suite struct AnswerTests {
@@ -16,7 +17,7 @@ import Testing
         _ deliveries: [SendAnswer.Delivery], hidesRecipient: Bool = false, isReplayed: Bool = false
     ) -> SendAnswer {
         SendAnswer(
-            id: RequestID("1"), sendID: RouteTests.sendID,
+            id: RequestID("1"), sendID: Samples.sendID,
             policy: PolicyDigest(String(repeating: "0", count: 64)),
             deliveries: deliveries, hidesRecipient: hidesRecipient,
             trail: TrailReference(origin: "test/trail", index: 7, leaf: Array(repeating: 0, count: 32)),
@@ -100,7 +101,7 @@ import Testing
     @Test func `an answer to a send is these bytes`() {
         var delivery = delivery("d_1", .quietHoursDeferred, .quietHours)
         delivery.notBefore = Instant(milliseconds: 1_795_237_200_000)
-        delivery.keyID = RouteTests.keyID
+        delivery.keyID = Samples.keyID
         #expect(
             String(decoding: answer([delivery]).answer().body, as: UTF8.self)
                 == #"{"deliveries":[{"destination":"d_1","key_id":"5b1d9f0477aa4c318c02f3d190be6a55","not_before":"2026-11-21T05:00:00Z","outcome":"defer","reason":"quiet_hours_deferred"}],"detail":null,"id":"1","outcome":"defer","policy":"\#(String(repeating: "0", count: 64))","reason":"quiet_hours_deferred","send_id":"7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11","trail":{"index":7,"leaf":"\#(String(repeating: "0", count: 64))","origin":"test/trail"},"who_can_fix":"nobody"}"#
@@ -188,14 +189,14 @@ import Testing
         #expect(answer.contentType == "application/problem+json")
         #expect(answer.headers.contains { $0.name == "retry-after" } == name.isTemporary)
         // Some route says that it can answer this; method_not_allowed is the one no operation can give.
-        let documented = OpenAPIDocument.operations.contains { operation in
-            operation.problems.contains { $0.names.contains(name) }
+        let documented = Route.all.contains { route in
+            route.description.problems.contains { $0.names.contains(name) }
         }
         #expect(documented || name == .methodNotAllowed)
     }
 
     @Test func `a wrong method is told which are right`() throws {
-        let problem = try #require(Problem(Route.match(method: "PATCH", target: "/v1/recipients/u")))
+        let problem = try #require(Problem(Route.table.match(method: "PATCH", target: "/v1/recipients/u")))
         #expect(problem.answer.headers == [Answer.Header(name: "allow", value: "DELETE, GET, HEAD, PUT")])
     }
 
@@ -229,17 +230,16 @@ import Testing
     }
 
     @Test func `a known caller holds one of a route's grants, or is refused`() {
-        for template in RouteTemplate.allCases {
-            switch template.permission {
-            case .anybody, .anyCaller: #expect(template.permission.isSatisfied { _ in false })
+        for permission in Route.all.map(\.description.permission) {
+            switch permission {
+            case .anybody, .anyCaller: #expect(permission.isSatisfied { _ in false })
             case .oneOf(let grants):
-                #expect(!template.permission.isSatisfied { _ in false })
-                for grant in grants { #expect(template.permission.isSatisfied { $0 == grant }) }
+                #expect(!permission.isSatisfied { _ in false })
+                for grant in grants { #expect(permission.isSatisfied { $0 == grant }) }
             }
         }
-        // Only probes and the reference are for whoever can connect.
-        #expect(
-            Set(RouteTemplate.allCases.filter { !$0.permission.needsCaller })
-                == [.getHealth, .getReadiness, .getOpenAPI])
+        // Only probes and the reference are for any process that can connect.
+        let open = Route.all.map(\.description).filter { !$0.permission.needsCaller }
+        #expect(Set(open.map(\.name)) == ["getHealth", "getReadiness", "getOpenAPI"])
     }
 }

@@ -169,18 +169,26 @@ import Testing
         ("application/json; boundary=x", false), ("application/json, application/json", false),
     ])
     func `a body's media type is the route's, in UTF-8`(_ header: String, _ isAccepted: Bool) {
-        let problem = Problem.refusing(body: [1], contentType: header, on: .postSend)
+        let problem = Problem.refusing(body: [1], contentType: header, where: Self.json)
         #expect(problem?.name == (isAccepted ? nil : .unsupportedMediaType))
     }
 
+    private static let content = RouteDescription.Body.Content(
+        shape: EmptyBody.shape, examples: [("Nothing", EmptyBody.example)])
+    static let json = RouteDescription.Body.json(content)
+    static let optional = RouteDescription.Body.optionalJSON(content)
+    static let lines = RouteDescription.Body.lines(content)
+
     @Test func `a body is refused where none is read and excused where none is needed`() {
         #expect(
-            Problem.refusing(body: [1], contentType: "application/json", on: .getSend)?.name
+            Problem.refusing(body: [1], contentType: "application/json", where: .none)?.name
                 == .malformedRequest)
-        #expect(Problem.refusing(body: [], contentType: nil, on: .getSend) == nil)
-        #expect(Problem.refusing(body: [], contentType: nil, on: .cancelSend) == nil)
-        #expect(Problem.refusing(body: [1], contentType: nil, on: .cancelSend)?.name == .unsupportedMediaType)
-        #expect(Problem.refusing(body: [], contentType: nil, on: .postSend)?.name == .unsupportedMediaType)
-        #expect(Problem.refusing(body: [1], contentType: "application/x-ndjson", on: .streamSends) == nil)
+        #expect(Problem.refusing(body: [], contentType: nil, where: .none) == nil)
+        #expect(Problem.refusing(body: [], contentType: nil, where: Self.optional) == nil)
+        #expect(
+            Problem.refusing(body: [1], contentType: nil, where: Self.optional)?.name == .unsupportedMediaType
+        )
+        #expect(Problem.refusing(body: [], contentType: nil, where: Self.json)?.name == .unsupportedMediaType)
+        #expect(Problem.refusing(body: [1], contentType: "application/x-ndjson", where: Self.lines) == nil)
     }
 }

@@ -2,11 +2,12 @@ import CanonicalJSON
 import GateVocabulary
 import Testing
 
+@testable import GatewayPipeline
 @testable import WireProtocol
 
 @Suite struct OpenAPITests {
-    let document = JSONValue.object(OpenAPIDocument.json)
-    let reader = SchemaReader(document: .object(OpenAPIDocument.json))
+    let document = JSONValue.object(Route.openAPI)
+    let reader = SchemaReader(document: .object(Route.openAPI))
 
     func schema(_ name: String) throws -> JSONValue {
         try #require(document["components"]?["schemas"]?[name])
@@ -34,20 +35,17 @@ import Testing
     }
 
     @Test func `every route is described once, and nothing else is`() throws {
-        let templates = OpenAPIDocument.operations.map(\.template)
-        #expect(Set(templates) == Set(RouteTemplate.allCases))
-        #expect(templates.count == RouteTemplate.allCases.count)
         var described = 0
         for path in try #require(document["paths"]?.objectValue) {
             for operation in try #require(path.value.objectValue) {
-                let template = try #require(
-                    RouteTemplate(rawValue: operation.value["operationId"]?.stringValue ?? ""))
-                #expect(template.path == path.key)
-                #expect(template.method.lowercased() == operation.key)
+                let name = operation.value["operationId"]?.stringValue
+                let route = try #require(Route.all.map(\.description).first { $0.name == name })
+                #expect(route.path == path.key)
+                #expect(route.method.rawValue.lowercased() == operation.key)
                 described += 1
             }
         }
-        #expect(described == RouteTemplate.allCases.count)
+        #expect(described == Route.all.count)
     }
 
     @Test func `every grant in the reference is one the vocabulary knows`() throws {
@@ -112,31 +110,29 @@ import Testing
 
     @Test func `every request example is read`() throws {
         var count = 0
-        for operation in OpenAPIDocument.operations {
-            guard let request = operation.request else { continue }
-            for example in request.examples {
+        for route in Route.all.map(\.description) {
+            guard let content = route.body.content else { continue }
+            for example in content.examples {
                 count += 1
                 #expect(
-                    request.shape.violations(of: example.value).isEmpty,
-                    "\(operation.template): \(example.name)")
+                    content.shape.violations(of: example.value).isEmpty, "\(route.name): \(example.name)")
             }
         }
         #expect(count > 15)
     }
 
     @Test func `every operation tells how the kernel's answer and a bad request look`() throws {
-        #expect(OpenAPIDocument.operations.count == RouteTemplate.allCases.count)
-        for operation in OpenAPIDocument.operations {
-            let statuses = Set(operation.problems.map(\.status))
+        for route in Route.all.map(\.description) {
+            let statuses = Set(route.problems.map(\.status))
             #expect(statuses.isSuperset(of: [400, 408, 413, 422, 429, 431, 503]))
-            #expect(statuses.contains(401) == operation.template.permission.needsCaller)
-            #expect(statuses.contains(415) == (operation.template.bodyKind != .none))
+            #expect(statuses.contains(401) == route.permission.needsCaller)
+            #expect(statuses.contains(415) == (route.body.content != nil))
         }
     }
 
     @Test func `the document is the same bytes every time`() throws {
-        #expect(OpenAPIDocument.bytes == CanonicalJSON.write(OpenAPIDocument.json))
-        #expect(try CanonicalJSON.readCanonical(OpenAPIDocument.bytes, limits: .document) == document)
+        #expect(Route.openAPIBytes == CanonicalJSON.write(Route.openAPI))
+        #expect(try CanonicalJSON.readCanonical(Route.openAPIBytes, limits: .document) == document)
     }
 
     @Test(arguments: [

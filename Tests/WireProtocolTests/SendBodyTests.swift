@@ -31,7 +31,7 @@ import Testing
                         "amount": ["minor": 500_000, "currency": "NOK"], "recipient_name": "Ahmad Karimi",
                         "transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
                     ],
-                    channel: .push, fallbackFor: RouteTests.sendID, critical: false, ttlSeconds: 3600,
+                    channel: .push, fallbackFor: Samples.sendID, critical: false, ttlSeconds: 3600,
                     collapseKey: "k", deepLink: "drop://send", locale: "nb"))
     }
 

@@ -13,10 +13,13 @@ extension Gateway {
     ///
     /// With inline facts it tells nothing of anybody. On a stored recipient it needs `subjects.read`, is
     /// limited in rate, and leaves one entry a minute with how often it was asked.
-    func explain(_ body: ExplainBody, _ context: RouteContext) {
+    func explain(
+        _ body: ExplainBody, for caller: CallerName, _ grants: GrantSet,
+        answer: @escaping @Sendable (Answer) -> Void
+    ) {
         let policy = policy.current
         if let digest = body.policy, digest != policy.digest {
-            return context.answer(
+            return answer(
                 Problem(
                     .notFound,
                     detail:
@@ -24,11 +27,11 @@ extension Gateway {
                 ).answer)
         }
         let request = AttestedRequest(
-            caller: body.caller ?? context.caller, type: body.type, channel: body.channel,
+            caller: body.caller ?? caller, type: body.type, channel: body.channel,
             critical: body.critical)
         if let facts = body.facts {
             let decision = decide(request, given: facts, under: policy)
-            let answer = ExplainAnswer(
+            let explained = ExplainAnswer(
                 policy: policy.digest, request: request,
                 deliveries: [
                     ExplainAnswer.Delivery(
@@ -38,31 +41,33 @@ extension Gateway {
                 paramsViolations: policy.paramsViolations(
                     body.params, deepLink: body.deepLink, of: body.type
                 ).map(\.pointer.text))
-            return context.answer(Answer(json: answer.json))
+            return answer(Answer(json: explained.json))
         }
         guard let send = body.send else {
             preconditionFailure("the shape of the body asks for facts or a recipient")
         }
-        guard context.grants.contains(.subjectsRead) else {
-            return context.answer(
+        guard grants.contains(.subjectsRead) else {
+            return answer(
                 Problem(
                     .grantMissing, detail: "explaining a stored recipient needs the grant `subjects.read`"
                 ).answer)
         }
         let uptime = surroundings.clock.reading().uptime
-        guard explanationRate.admits(context.caller, at: uptime) else {
-            return context.answer(
+        guard explanationRate.admits(caller, at: uptime) else {
+            return answer(
                 Problem(
                     .rateLimited,
                     detail: "at most \(ExplanationRate.countPerMinuteMax) explanations a minute",
                     retryAfterSeconds: 60
                 ).answer)
         }
-        if let count = explanations.record(context.caller, at: uptime) {
+        if let count = explanations.record(caller, at: uptime) {
             engine.submit(ExplanationOperation(count: count, meter: explanations))
         }
         let surroundings = surroundings
-        read(context) { reading in try reading.explain(send, as: request, in: surroundings) }
+        read(for: caller, answer: answer) { reading in
+            try reading.explain(send, as: request, in: surroundings)
+        }
     }
 }
 
@@ -91,10 +96,10 @@ extension GatewayReading {
                 destination: draft.destination?.id.text, facts: draft.facts, decision: draft.decision,
                 sentence: Explanation.text(draft.decision, given: draft.facts))
         }
-        let answer = ExplainAnswer(
+        let explained = ExplainAnswer(
             policy: policy.digest, request: request, deliveries: deliveries,
             paramsViolations: decided.considered.verdict.violations.map(\.pointer.text))
-        return Answer(json: answer.json)
+        return Answer(json: explained.json)
     }
 }
 

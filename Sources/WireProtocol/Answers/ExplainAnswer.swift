@@ -117,7 +117,7 @@ package struct ExplainAnswer: Hashable, Sendable {
             .required("facts", FactsShape.shape, "What was known."),
         ])
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Explanation", "What the gate would decide. Nothing was sent, counted or held.",
         decision + [
             .required("policy", .sha256, "Digest of the bundle that decided."),

@@ -44,7 +44,7 @@ package struct KeyAnswer: Hashable, Sendable {
         .optional("public_key", .anyText, "In base64url."),
     ]
 
-    static let shape = Shape.answer("Key", "One key and its state. Never a private one.", members)
+    package static let shape = Shape.answer("Key", "One key and its state. Never a private one.", members)
 }
 
 /// `GET /v1/keys`
@@ -55,7 +55,7 @@ package struct KeysAnswer: Hashable, Sendable {
 
     package var json: JSONObject { ["keys": .array(keys.map { .object($0.json) })] }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Keys", "The gateway's own keys.", [.required("keys", .all(KeyAnswer.shape), "By purpose and id.")])
 }
 
@@ -75,7 +75,7 @@ package struct KeyChangedAnswer: Hashable, Sendable {
         ["key": .string(key), "state": .string(state), "trail": .object(trail.json)]
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "KeyChanged", "The key's state now; the next decision follows it.",
         [
             .required("key", .anyText, "Its id."), .required("state", .anyText, "Its state."),
@@ -102,7 +102,7 @@ package struct PolicyActivatedAnswer: Hashable, Sendable {
         ])
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "PolicyActivated", "The bundle now in force.",
         [
             .required("policy", .sha256, "Its digest."),
@@ -117,7 +117,7 @@ package struct HealthAnswer: Hashable, Sendable {
 
     package var json: JSONObject { ["status": "ok"] }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Health", "The process answers.", [.required("status", .choice(["ok"]), "Always `ok`.")])
 }
 
@@ -166,7 +166,7 @@ package struct ReadinessAnswer: Hashable, Sendable {
             .optional("detail", .anyText, "What is wrong, and what to do."),
         ])
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Readiness", "Whether a send would be taken now.",
         [
             .required("ready", .boolean, "Every check passes."),

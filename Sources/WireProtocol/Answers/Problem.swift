@@ -181,7 +181,7 @@ package struct Problem: Hashable, Sendable, Error, CustomStringConvertible {
             status: status, contentType: MediaType.problem, headers: headers, body: CanonicalJSON.write(json))
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Problem", "A problem document (RFC 9457).",
         [
             .required(
@@ -214,7 +214,7 @@ extension Problem {
     }
 
     /// - Returns: `nil` for a match.
-    package init?(_ match: RouteMatch) {
+    package init?(_ match: RouteTable.Match) {
         switch match {
         case .match: return nil
         case .notFound: self.init(.notFound, detail: "see `GET /openapi.json` for every route")
@@ -222,7 +222,6 @@ extension Problem {
             self.init(
                 .methodNotAllowed, detail: "this path knows \(allow.joined(separator: ", "))", allow: allow)
         case .malformed(let message): self.init(.malformedRequest, detail: message)
-        case .invalid(_, let violations): self.init(.invalidRequest, violations: violations)
         }
     }
 
@@ -231,15 +230,15 @@ extension Problem {
     /// - Parameter contentType: The `Content-Type` header as sent; `nil` when there is none.
     /// - Returns: `nil` when the route can go on to read its body.
     package static func refusing(
-        body: [UInt8], contentType: String?, on template: RouteTemplate
+        body: [UInt8], contentType: String?, where expected: RouteDescription.Body
     ) -> Problem? {
-        guard let mediaType = template.bodyKind.mediaType else {
+        guard let mediaType = expected.mediaType else {
             guard body.isEmpty else {
                 return Problem(.malformedRequest, detail: "this route takes no body")
             }
             return nil
         }
-        if body.isEmpty, template.bodyKind == .optionalJSON { return nil }
+        if body.isEmpty, expected.mayBeLeftOut { return nil }
         guard let contentType, MediaType.matches(contentType, mediaType) else {
             return Problem(
                 .unsupportedMediaType, detail: "send the body with `Content-Type: \(mediaType)`, in UTF-8")

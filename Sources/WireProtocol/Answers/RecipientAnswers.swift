@@ -215,7 +215,7 @@ package struct RecipientAnswer: Hashable, Sendable {
             .optional("answer", .anyText, "What was chosen."),
         ])
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "HeldRecipient", "All that is held of a person (GDPR Art. 15).",
         [
             .required("user", .anyText, "The person."), .required("registered_at", .anyText, "RFC 3339."),
@@ -329,7 +329,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
                 .optional("text", .anyText, "Its words, from the archive; in `GET …/consents` only."),
             ])
 
-        static let shape = Shape.answer(
+        package static let shape = Shape.answer(
             "ConsentRecord", "One record of the ledger. Nothing in it is ever changed.",
             [
                 .required("sequence", .count, "Its position."),
@@ -385,7 +385,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
 
         private static let expired = "expired"
 
-        static let shape = Shape.answer(
+        package static let shape = Shape.answer(
             "ConsentStanding",
             "What the records add up to: the newest event counts, a tie counts as withdrawn.",
             [
@@ -423,7 +423,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
         ])
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Consents", "The ledger as it stood, and what it adds up to.",
         [
             .optional("as_of", .anyText, "RFC 3339; events up to then."),
@@ -467,7 +467,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
             ])
         }
 
-        static let shape = Shape.answer(
+        package static let shape = Shape.answer(
             "PreferenceTransition", "One choice as it was made.",
             [
                 .required("scope", .anyText, "A category or a type."),
@@ -524,7 +524,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
             ])
         }
 
-        static let shape = Shape.answer(
+        package static let shape = Shape.answer(
             "PreferenceStanding", "One preference: what was chosen, what it comes to, and why.",
             [
                 .required("scope", .anyText, "A category or a type."),
@@ -571,7 +571,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
             ])
         }
 
-        static let shape = Shape.answer(
+        package static let shape = Shape.answer(
             "PromptStanding", "Whether the OS permission prompt may be shown on a device.",
             [
                 .required("device", .anyText, "Which device."),
@@ -597,7 +597,7 @@ package struct PreferencesAnswer: Hashable, Sendable {
         ]
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Preferences", "Every preference of a person.",
         [
             .required("preferences", .all(Row.shape), "By scope, channel and destination."),
@@ -659,7 +659,7 @@ package struct DecisionsAnswer: Hashable, Sendable {
             ])
         }
 
-        static let shape = Shape.answer(
+        package static let shape = Shape.answer(
             "DecisionRow", "One send to this person, and why it did or did not arrive.",
             [
                 .required("send_id", .uuid, "The send."),
@@ -701,7 +701,7 @@ package struct DecisionsAnswer: Hashable, Sendable {
         ])
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Decisions", "Why things did and did not arrive, newest first.",
         [
             .required(
@@ -750,7 +750,7 @@ package struct KeyChallengeAnswer: Hashable, Sendable {
             .required("ct", .anyText, "Encapsulated key and ciphertext in base64url."),
         ])
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "KeyChallenge", "The key is registered but unproved; answer the challenge to make it usable.",
         [
             .required("key_id", .keyID, "The new key's id."),

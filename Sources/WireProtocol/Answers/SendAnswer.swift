@@ -25,7 +25,7 @@ package struct TrailReference: Hashable, Sendable {
 
     package var json: JSONObject { JSONObject(written: write) }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "TrailReference", "Where in the trail this is recorded, durably, before the answer was given.",
         [
             .required("origin", .anyText, "The log's name, as its checkpoints sign it."),
@@ -119,7 +119,8 @@ package struct SendAnswer: Hashable, Sendable {
             .optional("not_before", .anyText, "RFC 3339; the earliest time it goes on, for a `defer`."),
         ]
 
-        static let shape = Shape.answer("Delivery", "What becomes of the send at one destination.", members)
+        package static let shape = Shape.answer(
+            "Delivery", "What becomes of the send at one destination.", members)
     }
 
     package var id: RequestID
@@ -267,7 +268,7 @@ package struct SendAnswer: Hashable, Sendable {
             "replayed", .boolean, "True when this answers an earlier request with the same id and content."),
     ]
 
-    static let acceptedShape = Shape.answer(
+    package static let acceptedShape = Shape.answer(
         "SendAccepted",
         "At least one destination will get it: now, later (`defer`) or in a summary (`digest`).",
         common + [
@@ -280,7 +281,7 @@ package struct SendAnswer: Hashable, Sendable {
             .optional("status", .integer(202...202), "In a line of a stream."),
         ])
 
-    static let refusedShape = Shape.answer(
+    package static let refusedShape = Shape.answer(
         "SendRefused",
         "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone.",
         common + [

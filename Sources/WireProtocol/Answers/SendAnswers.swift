@@ -22,7 +22,7 @@ package struct RecordedAnswer: Hashable, Sendable {
         ])
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Recorded", "Done, durably, and recorded.",
         [
             .required("trail", TrailReference.shape, "The evidence."),
@@ -82,7 +82,7 @@ package struct SendEvent: Hashable, Sendable {
         ])
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "SendEvent", "Something that became of a send. There is no \"delivered\": only what was observed.",
         [
             .required("cursor", .count, "Rising; give the newest as `after`."),
@@ -115,7 +115,7 @@ package struct EventsAnswer: Hashable, Sendable {
         ["events": .array(events.map { .object($0.json) }), "next": .integer(next)]
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Events", "Outcomes of the caller's own sends since a cursor, oldest first.",
         [
             .required(
@@ -165,7 +165,7 @@ package struct SendStatusAnswer: Hashable, Sendable {
         return object
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "SendStatus", "The recorded decision and what became of it.",
         [
             .required("id", .anyText, "The caller's id."),
@@ -213,7 +213,7 @@ package struct CancelAnswer: Hashable, Sendable {
         ]
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Cancelled", "What could still be withdrawn, and what could not.",
         [
             .required("send_id", .uuid, "The send."),
@@ -245,7 +245,7 @@ package struct AcknowledgeAnswer: Hashable, Sendable {
         ]
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Acknowledged", "Nothing will tell it any more.",
         [
             .required(
@@ -355,8 +355,8 @@ package struct TypeAnswer: Hashable, Sendable {
         .optional("purpose", .anyText, "The special consent purpose it needs besides."),
     ]
 
-    static let summaryShape = Shape.answer("TypeSummary", "One notification type.", members)
-    static let shape = Shape.answer(
+    package static let summaryShape = Shape.answer("TypeSummary", "One notification type.", members)
+    package static let shape = Shape.answer(
         "Type", "One notification type, with what its params must be.",
         members + [
             .required("ttl_seconds", .count, "Its time to live when the send gives none."),
@@ -382,7 +382,7 @@ package struct TypesAnswer: Hashable, Sendable {
         ["policy": .string(policy.text), "types": .array(types.map { .object($0.summary) })]
     }
 
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Types", "Every notification type of the bundle in force.",
         [
             .required("policy", .sha256, "Digest of the bundle in force."),

@@ -191,7 +191,7 @@ package struct EmptyBody: WireBody, Hashable {
 }
 
 extension WireBody {
-    /// Reads a body that may be left out (``RouteTemplate/BodyKind/optionalJSON``): nothing stands for `{}`.
+    /// Reads a body that may be left out (``RouteDescription/Body/optionalJSON(_:)``): nothing stands for `{}`.
     package static func readOptional(_ bytes: [UInt8]) -> Result<Self, BodyError> {
         bytes.isEmpty ? read(Array("{}".utf8)) : read(bytes)
     }

@@ -7,21 +7,14 @@ package enum OpenAPIDocument {
     /// Of the interface, not of the gateway: rises with what a client could notice.
     package static let version = "1.0.0"
 
-    /// Built once; the same on every machine.
-    package static let json: JSONObject = build()
-    /// ``json`` in canonical bytes, as `GET /openapi.json` serves it.
-    package static let bytes: [UInt8] = CanonicalJSON.write(json)
-
-    static let operations: [Operation] = sends + recipients + operating
-
-    private static func build() -> JSONObject {
+    /// The same on every machine.
+    package static func json(of routes: [RouteDescription]) -> JSONObject {
         var components = SchemaComponents()
         var paths = JSONObject()
-        for operation in operations {
-            let path = operation.template.path
-            var item = paths[path]?.objectValue ?? [:]
-            item[operation.template.method.lowercased()] = .object(operation.json(&components))
-            paths[path] = .object(item)
+        for route in routes {
+            var item = paths[route.path]?.objectValue ?? [:]
+            item[route.method.rawValue.lowercased()] = .object(route.json(&components))
+            paths[route.path] = .object(item)
         }
         return [
             "openapi": "3.1.0",
@@ -74,21 +67,24 @@ package enum OpenAPIDocument {
     ]
 }
 
-extension Operation {
+extension RouteDescription {
     fileprivate func json(_ components: inout SchemaComponents) -> JSONObject {
         var json: JSONObject = [
-            "operationId": .string(template.rawValue), "summary": .string(summary), "tags": [.string(tag)],
+            "operationId": .string(name), "summary": .string(summary), "tags": [.string(tag)],
             "responses": .object(responses(&components)),
         ]
         if !means.isEmpty { json["description"] = .string(means) }
 
-        let parts = template.path.split(separator: "/").filter { $0.hasPrefix("{") }
-            .map { Parameter.path(String($0.dropFirst().dropLast())) }
-        let parameters = parts + query
-        if !parameters.isEmpty { json["parameters"] = .array(parameters.map { .object($0.json) }) }
-        if let request { json["requestBody"] = .object(body(request, &components)) }
+        let all = parts + parameters
+        if !all.isEmpty { json["parameters"] = .array(all.map { .object($0.json) }) }
+        switch body {
+        case .none: break
+        case .lines(let content): json["requestBody"] = .object(Self.lines(content, &components))
+        case .json(let content), .optionalJSON(let content):
+            json["requestBody"] = .object(document(content, &components))
+        }
 
-        switch template.permission {
+        switch permission {
         case .anybody:
             json["x-sendgate-caller"] = "anybody"
             json["x-sendgate-grant"] = []
@@ -99,39 +95,41 @@ extension Operation {
             json["x-sendgate-caller"] = "known"
             json["x-sendgate-grant"] = .array(grants.map { .string($0.rawValue) })
         }
-        if !template.conditions.isEmpty {
+        if !conditions.isEmpty {
             json["x-sendgate-grant-also"] = .array(
-                template.conditions.map { ["grant": .string($0.grant.rawValue), "when": .string($0.when)] })
+                conditions.map { ["grant": .string($0.grant.rawValue), "when": .string($0.when)] })
         }
         return json
     }
 
-    private func body(_ request: Request, _ components: inout SchemaComponents) -> JSONObject {
-        let schema = components.schema(of: request.shape)
-        if template.bodyKind == .lines {
-            let line = CanonicalJSON.write(request.examples[0].value)
-            // No line is a stream too: nothing was asked, and nothing is answered.
-            return [
-                "required": false,
-                "content": [
-                    MediaType.lines: [
-                        "schema": [
-                            "type": "string", "maxLength": .integer(Int64(WireLimits.batchByteCountMax)),
-                        ],
-                        "x-sendgate-line": .object(schema),
-                        "example": .string(String(decoding: line, as: UTF8.self) + "\n"),
-                    ]
-                ],
-            ]
-        }
+    private static func lines(_ content: Body.Content, _ components: inout SchemaComponents) -> JSONObject {
+        let line = CanonicalJSON.write(content.examples[0].value)
+        // No line is a stream too: nothing was asked, and nothing is answered.
+        return [
+            "required": false,
+            "content": [
+                MediaType.lines: [
+                    "schema": [
+                        "type": "string", "maxLength": .integer(Int64(WireLimits.batchByteCountMax)),
+                    ],
+                    "x-sendgate-line": .object(components.schema(of: content.shape)),
+                    "example": .string(String(decoding: line, as: UTF8.self) + "\n"),
+                ]
+            ],
+        ]
+    }
+
+    private func document(_ content: Body.Content, _ components: inout SchemaComponents) -> JSONObject {
         var examples = JSONObject()
-        for example in request.examples {
+        for example in content.examples {
             examples[Self.key(example.name)] = ["summary": .string(example.name), "value": example.value]
         }
         return [
-            "required": .boolean(template.bodyKind == .json),
+            "required": .boolean(!body.mayBeLeftOut),
             "content": [
-                MediaType.json: ["schema": .object(schema), "examples": .object(examples)]
+                MediaType.json: [
+                    "schema": .object(components.schema(of: content.shape)), "examples": .object(examples),
+                ]
             ],
         ]
     }
@@ -148,7 +146,6 @@ extension Operation {
         for answer in answers {
             var response: JSONObject = ["description": .string(answer.means)]
             switch answer.content {
-            case .none: break
             case .json(let shape, let example):
                 response["content"] = Self.content(
                     MediaType.json, components.schema(of: shape), .object(example))
@@ -218,11 +215,5 @@ extension Operation {
             examples[name.rawValue] = ["$ref": .string("#/components/examples/\(name.rawValue)")]
         }
         return ["schema": .object(components.schema(of: Problem.shape)), "examples": .object(examples)]
-    }
-}
-
-extension Operation.Response {
-    var isRefusal: Bool {
-        if case .refusal = content { true } else { false }
     }
 }

@@ -1,18 +1,19 @@
 import CanonicalJSON
-import GateVocabulary
+package import GateVocabulary
 
 /// The example answers of the reference: real values, encoded by the code that encodes real answers.
-enum Samples {
-    static let moment = Instant(milliseconds: 1_795_237_200_000)
-    static let policy = PolicyDigest("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
-    static let sendID = SendID(high: 0x7d1c_0d52_93a1_4f0e, low: 0x8d7b_2f3f_1f0a_9c11)
-    static let messageID = MessageID(high: 0x0c9f_5a3e_6c1b_4e52, low: 0x9a1f_3f6f_3d1f_7a10)
-    static let keyID = KeyID(high: 0x5b1d_9f04_77aa_4c31, low: 0x8c02_f3d1_90be_6a55)
-    static let trail = TrailReference(
+package enum Samples {
+    package static let moment = Instant(milliseconds: 1_795_237_200_000)
+    package static let policy = PolicyDigest(
+        "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
+    package static let sendID = SendID(high: 0x7d1c_0d52_93a1_4f0e, low: 0x8d7b_2f3f_1f0a_9c11)
+    package static let messageID = MessageID(high: 0x0c9f_5a3e_6c1b_4e52, low: 0x9a1f_3f6f_3d1f_7a10)
+    package static let keyID = KeyID(high: 0x5b1d_9f04_77aa_4c31, low: 0x8c02_f3d1_90be_6a55)
+    package static let trail = TrailReference(
         origin: "sendgate.example/trail", index: 41_873, leaf: (0..<32).map { UInt8($0) &* 7 &+ 11 })
-    static let recorded = RecordedAnswer(trail: trail)
+    package static let recorded = RecordedAnswer(trail: trail)
 
-    static let forwarded = SendAnswer(
+    package static let forwarded = SendAnswer(
         id: RequestID("rem-8812736-sent"), sendID: sendID, policy: policy,
         deliveries: [
             SendAnswer.Delivery(
@@ -24,7 +25,7 @@ enum Samples {
         ],
         hidesRecipient: false, trail: trail)
 
-    static let deferred = SendAnswer(
+    package static let deferred = SendAnswer(
         id: RequestID("rem-8812737-sent"), sendID: sendID, policy: policy,
         deliveries: [
             SendAnswer.Delivery(
@@ -33,7 +34,7 @@ enum Samples {
         ],
         hidesRecipient: false, trail: trail)
 
-    static let refused = SendAnswer(
+    package static let refused = SendAnswer(
         id: RequestID("promo-2026-11"), sendID: sendID, policy: policy,
         deliveries: [
             SendAnswer.Delivery(
@@ -42,18 +43,18 @@ enum Samples {
         ],
         hidesRecipient: false, trail: trail)
 
-    static let event = SendEvent(
+    package static let event = SendEvent(
         cursor: 912, send: sendID, event: .handedOver, destination: "d_1", at: moment, reason: nil)
 
-    static let status = SendStatusAnswer(
+    package static let status = SendStatusAnswer(
         decision: forwarded, type: TypeID("transaction.remittance_sent"), channel: .push, receivedAt: moment,
         waiting: [], events: [event])
 
-    static let cancelled = CancelAnswer(sendID: sendID, withdrawn: ["d_1"], gone: [], trail: trail)
+    package static let cancelled = CancelAnswer(sendID: sendID, withdrawn: ["d_1"], gone: [], trail: trail)
 
-    static let acknowledged = AcknowledgeAnswer(withdrawn: [sendID], trail: trail)
+    package static let acknowledged = AcknowledgeAnswer(withdrawn: [sendID], trail: trail)
 
-    static let explanation = ExplainAnswer(
+    package static let explanation = ExplainAnswer(
         policy: policy,
         request: AttestedRequest(
             caller: CallerName("marketing"), type: TypeID("promo.offer"), channel: .push, critical: false),
@@ -78,7 +79,7 @@ enum Samples {
             }()
         ])
 
-    static let type = TypeAnswer(
+    package static let type = TypeAnswer(
         type: TypeID("transaction.remittance_sent"), means: "Money the customer sent abroad is on its way.",
         category: .transactional, tier: .important, sensitivity: .high, isEnabled: true, disabledHint: nil,
         isMandatory: false, dischargedBy: [], isCriticalAllowed: false, isPermitted: true,
@@ -93,7 +94,7 @@ enum Samples {
             "params": ["transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"],
         ])
 
-    static let consent = ConsentsAnswer.Record(
+    package static let consent = ConsentsAnswer.Record(
         sequence: 1, id: "c-20261120-1", purpose: .marketing, channel: .push, address: nil, state: "given",
         eventTime: moment, receivedAt: moment, method: .inAppToggle, source: CallerName("product"),
         jurisdiction: "DE",
@@ -102,7 +103,7 @@ enum Samples {
             sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", language: "nb"),
         expiresAt: nil, withdraws: nil, previousHash: "", lawfulBasis: "consent (GDPR Arts. 6(1)(a) and 7)")
 
-    static let consents = ConsentsAnswer(
+    package static let consents = ConsentsAnswer(
         query: ConsentsQuery(asOf: moment, knownAt: nil), records: [consent],
         standing: [
             ConsentsAnswer.Standing(
@@ -110,11 +111,11 @@ enum Samples {
                 consent: ConsentFact(state: .given, method: .inAppToggle), hasExpired: false)
         ])
 
-    static let transition = PreferencesAnswer.Transition(
+    package static let transition = PreferencesAnswer.Transition(
         scope: "marketing", channel: .push, destination: "d_1", state: .userOff, source: "in_app_settings",
         at: moment, caller: CallerName("product"))
 
-    static let preferences = PreferencesAnswer(
+    package static let preferences = PreferencesAnswer(
         rows: [
             PreferencesAnswer.Row(
                 scope: "marketing", channel: .push, destination: "d_1", chosen: .userOff,
@@ -127,7 +128,7 @@ enum Samples {
                 device: "d_1", osPermission: .notDetermined, shownAt: moment, mayPrompt: false)
         ])
 
-    static let decision = DecisionsAnswer.Row(
+    package static let decision = DecisionsAnswer.Row(
         send: sendID, caller: CallerName("marketing"), type: TypeID("promo.offer"), channel: .push,
         at: moment,
         outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked,
@@ -135,7 +136,7 @@ enum Samples {
             "The law where the recipient lives asks for consent, and the recipient was never asked.",
         deliveries: refused.deliveries, waiting: [], events: [], trail: trail)
 
-    static let recipient = RecipientAnswer(
+    package static let recipient = RecipientAnswer(
         user: UserID("u_42"), registeredAt: moment, updatedAt: moment,
         region: RegionCode("DE").map { RegionObservation(code: $0, source: .kyc, observedAt: moment) },
         age: .adult, locale: "nb", timeZone: "Europe/Berlin", privacy: .generic, pushEnabled: true,
@@ -160,7 +161,7 @@ enum Samples {
         prompts: [RecipientAnswer.Prompt(device: "d_1", shownAt: moment, answer: "granted")],
         decisions: DecisionsAnswer(rows: [decision]))
 
-    static let challenge = KeyChallengeAnswer(
+    package static let challenge = KeyChallengeAnswer(
         key: keyID,
         challenge: [
             "v": 1, "s": .string(DeviceKeyBody.Suite.p256.rawValue), "kid": .string(keyID.hexadecimal),
@@ -168,27 +169,27 @@ enum Samples {
         ],
         oldKeyChallenge: nil, expiresAt: moment.advanced(bySeconds: 300), trail: trail)
 
-    static let keys = KeysAnswer(keys: [
+    package static let keys = KeysAnswer(keys: [
         KeyAnswer(
             key: "origin-2026", purpose: "origin", suite: "Ed25519", state: "active", createdAt: moment,
             changedAt: moment, publicKey: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")
     ])
 
-    static let keyChanged = KeyChangedAnswer(key: "origin-2026", state: "active", trail: trail)
-    static let policyActivated = PolicyActivatedAnswer(policy: policy, previous: nil, trail: trail)
+    package static let keyChanged = KeyChangedAnswer(key: "origin-2026", state: "active", trail: trail)
+    package static let policyActivated = PolicyActivatedAnswer(policy: policy, previous: nil, trail: trail)
 
-    static let readiness = ReadinessAnswer(checks: [
+    package static let readiness = ReadinessAnswer(checks: [
         .init(name: "store", isPassed: true, detail: nil), .init(name: "trail", isPassed: true, detail: nil),
     ])
 
-    static let unready = ReadinessAnswer(checks: [
+    package static let unready = ReadinessAnswer(checks: [
         .init(name: "store", isPassed: true, detail: nil),
         .init(
             name: "trail", isPassed: false,
             detail: "the published trail is 7 s behind; check the disk of the trail directory"),
     ])
 
-    static let checkpoint = """
+    package static let checkpoint = """
         sendgate.example/trail
         41874
         nND/nri/U0xuHUrYSy0HtMeal2vzD9V4k/BO79C+QeI=
@@ -197,7 +198,7 @@ enum Samples {
 
         """
 
-    static func problem(_ name: ProblemName) -> Problem {
+    package static func problem(_ name: ProblemName) -> Problem {
         switch name {
         case .invalidRequest:
             Problem(

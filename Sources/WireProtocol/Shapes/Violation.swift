@@ -61,7 +61,7 @@ package struct Violation: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Violation {
-    static let shape = Shape.answer(
+    package static let shape = Shape.answer(
         "Violation",
         "One thing that is not what it should be: a member of the body, or a part of the target.",
         [

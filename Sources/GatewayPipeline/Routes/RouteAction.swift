@@ -1,0 +1,151 @@
+import BundleModel
+import GateSteps
+import GateVocabulary
+import WireProtocol
+
+/// What a request leads to, as data; ``Gateway`` carries it out.
+enum RouteAction: Sendable {
+    /// Answered at once, on the connection's event loop.
+    case answer(@Sendable (Gateway) -> Answer)
+    /// Looked up on a reader's thread, in one snapshot of the store.
+    case read(@Sendable (GatewayReading) throws -> Answer)
+    /// Changed by one step of the engine, and answered once that is durable.
+    case edit(
+        lane: EngineLane, order: CallerOrder, @Sendable (StepContext, Instant) throws -> Citing<Answer>)
+    /// A send, read and decided.
+    case send([UInt8])
+    case explain(ExplainBody)
+    /// A person, forgotten: answered when the mapping is destroyed too.
+    case erase(UserID)
+    /// The configured bundle, put in force.
+    case activate(PolicyActivateBody)
+    /// A published file of the trail.
+    case file(path: String, mediaType: String)
+
+    /// A change that records and answers where.
+    static func record(
+        _ order: CallerOrder, lane: EngineLane = .general,
+        _ step: @escaping @Sendable (StepContext, Instant) throws -> Recorded
+    ) -> RouteAction {
+        .edit(lane: lane, order: order) { try step($0, $1).answer }
+    }
+}
+
+/// What an open route leads to.
+enum OpenRouteAction: Sendable {
+    case answer(@Sendable () -> Answer)
+    /// Whether a send would be taken now.
+    case readiness
+}
+
+extension Gateway {
+    /// Carries out what a request leads to.
+    func perform(
+        _ action: RouteAction, for caller: CallerName, _ grants: GrantSet,
+        answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        switch action {
+        case .answer(let make): answer(make(self))
+        case .read(let look): read(for: caller, answer: answer, look)
+        case .edit(let lane, let order, let change):
+            engine.submit(
+                EditOperation(caller: caller, lane: lane, order: order, edit: change, reply: answer))
+        case .send: preconditionFailure("a send answers in a form of its own")
+        case .explain(let body): explain(body, for: caller, grants, answer: answer)
+        case .erase(let user): erase(user, for: caller, answer: answer)
+        case .activate(let body): activate(body, for: caller, answer: answer)
+        case .file(let path, let mediaType): file(path, mediaType, for: caller, answer: answer)
+        }
+    }
+
+    func askReadiness(_ answer: @escaping @Sendable (Answer) -> Void) {
+        engine.askCommit { [operations] failure in answer(operations.readiness(given: failure).answer) }
+    }
+
+    /// Looks something up: on a reader thread, in one snapshot.
+    func read(
+        for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
+        _ look: @escaping @Sendable (GatewayReading) throws -> Answer
+    ) {
+        let isTaken = readers.submit(for: caller) { [self] in
+            do {
+                answer(
+                    try store.read { store in
+                        try look(
+                            GatewayReading(
+                                store: store, library: library, policy: policy.current,
+                                now: surroundings.clock.now()))
+                    })
+            } catch let problem as Problem {
+                answer(problem.answer)
+            } catch {
+                answer(Problem(looking: error).answer)
+            }
+        }
+        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
+    }
+
+    /// Forgets a person. Answered when the mapping is destroyed too, not before.
+    private func erase(
+        _ user: UserID, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        let finish: @Sendable (Answer) -> Void = { [self] recorded in
+            guard recorded.status < 300 else { return answer(recorded) }
+            let isTaken = readers.submit(for: caller, lane: .security) { [self] in
+                do {
+                    try store.finishErasures()
+                    answer(recorded)
+                } catch StoreError.lostDurability(let what) {
+                    surroundings.durabilityLost(what)
+                } catch {
+                    let why = Problem(looking: error).detail ?? ""
+                    answer(
+                        Problem(
+                            .unavailable, detail: "the erasure is recorded and will be finished: \(why)"
+                        ).answer)
+                }
+            }
+            if !isTaken { answer(Problem(.tooManyInFlight).answer) }
+        }
+        engine.submit(
+            EditOperation(
+                caller: caller, lane: .security, order: .change(user),
+                edit: { try $0.erase(user, by: caller, at: $1).answer }, reply: finish))
+    }
+
+    private func file(
+        _ path: String, _ mediaType: String, for caller: CallerName,
+        answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        let isTaken = readers.submit(for: caller) { [self] in
+            do {
+                guard let bytes = try library.file(path) else {
+                    return answer(Problem(.notFound, detail: "nothing of this name is published yet").answer)
+                }
+                answer(Answer(status: 200, contentType: mediaType, body: bytes))
+            } catch {
+                answer(Problem(looking: error).answer)
+            }
+        }
+        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
+    }
+}
+
+extension Problem {
+    /// What a caller is told when something could not be looked up. Nothing was to be recorded.
+    init(looking error: any Error) {
+        switch EngineFailure(error) {
+        case .unavailable(let what): self.init(.unavailable, detail: what)
+        case let failure: self.init(failure)
+        }
+    }
+}
+
+extension Recorded {
+    var answer: Citing<Answer> {
+        { [entry, isReplayed, noEffect] places in
+            Answer(
+                json: RecordedAnswer(trail: places[entry], isReplayed: isReplayed, noEffect: noEffect).json)
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import BundleModel
+import CanonicalJSON
+import GateSteps
+import GateVocabulary
+import WireProtocol
+
+extension Route {
+    static let recipients: [Route] = [
+        Route(
+            "putRecipient", .put, "/v1/recipients/{user}", .user, tag: "Recipients",
+            "Register a person, or replace what is known", grants: [.recipientsWrite],
+            body: .json(RecipientBody.self, "A customer in Germany", adding: ("Nothing known yet", [:])),
+            answers: [.recorded], problems: [.unknownTimeZone, .assertionNotPermitted]
+        ) { request, user in
+            .record(.change(user)) { try $0.putRecipient(user, request.body, by: request.caller, at: $1) }
+        },
+        Route(
+            "getRecipient", .get, "/v1/recipients/{user}", .user, tag: "Recipients",
+            "All that is held of a person (GDPR Art. 15)", grants: [.subjectsRead],
+            answers: [.ok("Everything.", RecipientAnswer.shape, Samples.recipient.json)],
+            problems: [.notFound]
+        ) { _, user in .read { try $0.recipient(user) } },
+        Route(
+            "deleteRecipient", .delete, "/v1/recipients/{user}", .user, tag: "Recipients",
+            "Forget a person (GDPR Art. 17)",
+            means:
+                "Destroys the key and the mapping that link the trail's pseudonym to the person, and everything held. The trail still verifies; the person is simply unknown from now on.",
+            grants: [.subjectsErase], answers: [.recorded], problems: [.notFound]
+        ) { _, user in .erase(user) },
+        Route(
+            "putDevice", .put, "/v1/recipients/{user}/devices/{device}", .user, .device, tag: "Recipients",
+            "Register a device, or replace what is known of it",
+            means:
+                "A push token belongs to one device of one person: the latest registration takes it, and the device that had it becomes inactive until its app registers again.",
+            grants: [.devicesWrite], body: .json(DeviceBody.self, "An iPhone"), answers: [.recorded],
+            problems: [.notFound, .tooManyDestinations, .unknownTimeZone, .assertionNotPermitted]
+        ) { request, user, device in
+            .record(.change(user)) {
+                try $0.putDevice(device, request.body, of: user, by: request.caller, at: $1)
+            }
+        },
+        Route(
+            "deleteDevice", .delete, "/v1/recipients/{user}/devices/{device}", .user, .device,
+            tag: "Recipients", "Remove a device, its token and its keys", grants: [.devicesWrite],
+            answers: [.recorded], problems: [.notFound]
+        ) { request, user, device in
+            .record(.change(user)) { try $0.removeDevice(device, of: user, by: request.caller, at: $1) }
+        },
+        Route(
+            "putAddress", .put, "/v1/recipients/{user}/addresses/{address}", .user, .address,
+            tag: "Recipients", "Register a phone number or an e-mail address", grants: [.recipientsWrite],
+            body: .json(
+                AddressBody.self, "A phone number",
+                adding: ("An e-mail address", ["kind": "email", "value": "customer@example.org"])),
+            answers: [.recorded], problems: [.notFound, .tooManyDestinations, .assertionNotPermitted]
+        ) { request, user, address in
+            .record(.change(user)) {
+                try $0.putAddress(address, request.body, of: user, by: request.caller, at: $1)
+            }
+        },
+        Route(
+            "deleteAddress", .delete, "/v1/recipients/{user}/addresses/{address}", .user, .address,
+            tag: "Recipients", "Remove a phone number or an e-mail address", grants: [.recipientsWrite],
+            answers: [.recorded], problems: [.notFound]
+        ) { request, user, address in
+            .record(.change(user)) { try $0.removeAddress(address, of: user, by: request.caller, at: $1) }
+        },
+        Route(
+            "addDeviceKey", .post, "/v1/recipients/{user}/devices/{device}/keys", .user, .device,
+            tag: "Device keys", "Register a device's public key",
+            means:
+                "The key is not used before the device proves that it holds the private half. When the device already has an active key, the old key must answer a challenge too. While one is suspended, a new key comes into use by the security team alone. A public key that was revoked as compromised is not taken again.",
+            grants: [.devicesWrite], body: .json(DeviceKeyBody.self, "A P-256 key"),
+            answers: [
+                .ok(
+                    "Registered; answer the challenge.", KeyChallengeAnswer.shape, Samples.challenge.json,
+                    status: 201)
+            ],
+            problems: [.notFound, .invalidPublicKey, .wrongState, .sealingFailed]
+        ) { request, user, device in
+            .edit(lane: .general, order: .change(user)) { step, now in
+                let answer = try step.addDeviceKey(
+                    request.body, to: device, of: user, by: request.caller, at: now)
+                return { Answer(status: 201, json: answer($0).json) }
+            }
+        },
+        Route(
+            "confirmDeviceKey", .post, "/v1/recipients/{user}/devices/{device}/keys/{key_id}/confirm", .user,
+            .device, .deviceKey, tag: "Device keys", "Prove that the device holds its private key",
+            grants: [.devicesWrite], body: .json(KeyConfirmBody.self, "A proof"),
+            answers: [
+                .ok(
+                    "The key is in use.", KeyChangedAnswer.shape,
+                    KeyChangedAnswer(key: Samples.keyID.hexadecimal, state: "active", trail: Samples.trail)
+                        .json)
+            ],
+            problems: [.notFound, .proofWrong, .challengeExpired, .wrongState]
+        ) { request, user, device, key in
+            .edit(lane: .general, order: .change(user)) { step, now in
+                switch try step.confirmDeviceKey(
+                    key, request.body, of: device, user: user, by: request.caller, at: now)
+                {
+                case .right(let answer): { Answer(json: answer($0).json) }
+                case .wrong(let refusal): { _ in Problem(refusal).answer }
+                }
+            }
+        },
+        Route(
+            "listDecisions", .get, "/v1/recipients/{user}/decisions", .user, tag: "Recipients",
+            "Why things did and did not arrive", grants: [.subjectsRead], query: DecisionsQuery.self,
+            answers: [
+                .ok("Decisions.", DecisionsAnswer.shape, DecisionsAnswer(rows: [Samples.decision]).json)
+            ],
+            problems: [.notFound]
+        ) { request, user in .read { try $0.decisions(of: user, request.query) } },
+    ]
+
+    /// What a person agreed to and chose.
+    static let choices: [Route] = [
+        Route(
+            "addConsent", .post, "/v1/recipients/{user}/consents", .user, tag: "Consents",
+            "Record consent given or refused",
+            means:
+                "The ledger only grows. The latest `event_time` counts, and a tie counts as withdrawn; a grant that is reported after a withdrawal counts only if it was given after the withdrawal was received. Consent to a category also sets its preference: `user_on` with a yes, `user_off` with a no.",
+            grants: [.consentsWrite],
+            also: [ConditionalGrant(.consentsImport, when: "when `event_time` is more than 24 hours old")],
+            body: .json(
+                ConsentBody.self, "Opted in to marketing pushes",
+                adding: (
+                    "Opted in to texts to one number",
+                    [
+                        "id": "c-2", "purpose": "marketing", "channel": "sms", "address": "a_1",
+                        "event_time": "2026-11-20T09:30:00+01:00", "method": "written_consent",
+                        "jurisdiction": "US-CA",
+                        "notice": [
+                            "id": "promo", "version": "3",
+                            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                            "language": "en",
+                        ],
+                    ]
+                )),
+            answers: [.recorded],
+            problems: [
+                .notFound, .idConflict, .unknownNotice, .unknownPurpose, .otherPurpose, .eventInFuture,
+                .assertionNotPermitted,
+            ]
+        ) { request, user in
+            // A no must get through a flood, and goes ahead of everything but what its caller changed before.
+            .record(.change(user), lane: request.body.state == .refused ? .security : .general) {
+                try $0.addConsent(request.body, of: user, by: request.caller, at: $1)
+            }
+        },
+        Route(
+            "listConsents", .get, "/v1/recipients/{user}/consents", .user, tag: "Consents",
+            "The consent ledger as it stood", grants: [.consentsWrite, .subjectsRead],
+            query: ConsentsQuery.self,
+            answers: [.ok("The ledger.", ConsentsAnswer.shape, Samples.consents.json)],
+            problems: [.notFound]
+        ) { request, user in .read { try $0.consents(of: user, request.query) } },
+        Route(
+            "withdrawConsent", .post, "/v1/recipients/{user}/consents/{consent}/withdraw", .user, .consent,
+            tag: "Consents", "Withdraw consent",
+            means:
+                "Ends the named consent whatever the clocks say: dated before it was given, the withdrawal counts from then. Removes what waits in the outbox on the strength of it, in the same transaction.",
+            grants: [.consentsWrite],
+            body: .optional(ConsentWithdrawBody.self, "Withdrawn in the app", adding: ("Now", [:])),
+            answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture, .assertionNotPermitted]
+        ) { request, user, consent in
+            .record(.change(user), lane: .security) {
+                try $0.withdrawConsent(consent, request.body, of: user, by: request.caller, at: $1)
+            }
+        },
+        Route(
+            "putPreference", .put, "/v1/recipients/{user}/preferences/{scope}", .user, .scope,
+            tag: "Preferences", "Record a choice and where it was made",
+            means:
+                "`user_off` and `default` of marketing for the account or an address withdraw that consent, and so does `user_off` of any category from an unsubscribe link or without a channel; a device's only mutes the device. Switching on never creates consent.",
+            grants: [.preferencesWrite, .preferencesStepUp],
+            also: [
+                ConditionalGrant(.preferencesStepUp, when: "when `source` is `in_app_step_up`"),
+                ConditionalGrant(.preferencesWrite, when: "when `source` is any other"),
+            ],
+            body: .json(PreferenceBody.self, "Marketing off on one device"), answers: [.recorded],
+            problems: [.notFound, .unknownScope, .assertionNotPermitted]
+        ) { request, user, scope in
+            let (body, caller) = (request.body, request.caller)
+            let needed = body.neededGrant
+            guard request.grants.contains(needed) else {
+                throw Problem(
+                    .grantMissing,
+                    detail: "the source `\(body.source.rawValue)` needs the grant `\(needed.rawValue)`")
+            }
+            return .record(.change(user), lane: body.storedState.isOff ? .security : .general) {
+                try $0.setPreference(body, scope: scope, of: user, by: caller, at: $1)
+            }
+        },
+        Route(
+            "listPreferences", .get, "/v1/recipients/{user}/preferences", .user, tag: "Preferences",
+            "What was chosen, what it comes to, and why", grants: [.preferencesWrite, .subjectsRead],
+            answers: [.ok("Every preference.", PreferencesAnswer.shape, Samples.preferences.json)],
+            problems: [.notFound]
+        ) { _, user in .read { try $0.preferences(of: user) } },
+        Route(
+            "addPermissionPrompt", .post, "/v1/recipients/{user}/permission-prompts", .user,
+            tag: "Preferences", "Record that the operating system's prompt was shown",
+            means: "It can be shown once per device; a second report is 409.", grants: [.preferencesWrite],
+            body: .json(PermissionPromptBody.self, "Shown and granted"), answers: [.recorded],
+            problems: [.notFound, .alreadyPrompted, .eventInFuture]
+        ) { request, user in
+            .record(.change(user)) {
+                try $0.addPermissionPrompt(request.body, of: user, by: request.caller, at: $1)
+            }
+        },
+    ]
+}

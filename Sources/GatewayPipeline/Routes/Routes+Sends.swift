@@ -1,0 +1,171 @@
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+import GateSteps
+import GateVocabulary
+import WireProtocol
+
+extension Route {
+    /// `POST /v1/sends`, to which every line of a stream is a request, too.
+    static let postSend = Route(
+        "postSend", .post, "/v1/sends", tag: "Sends", "Decide one send",
+        means:
+            "202 when at least one destination will get it: now, later or in a summary. 403 when none will. Both are recorded before the answer is given. The same `id` with the same content is answered the same way again and sent once, for at least 31 days; 400, 401, 422, 429 and 503 bind nothing.",
+        grants: [.send], also: [critical], grantIsDecided: true,
+        body: .unread(
+            SendRequest.self, "A transaction notice",
+            adding: (
+                "The least there can be",
+                ["id": "n-1", "type": "social.comment", "recipient": ["user": "u_42"]]
+            )),
+        answers: [
+            .ok(
+                "It goes out, or waits for its time.", SendAnswer.acceptedShape, Samples.forwarded.json(),
+                status: 202),
+            .init(
+                status: 403,
+                means:
+                    "No destination will get it: a decision (`urn:sendgate:reason:…`), recorded; or the caller lacks the grant.",
+                content: .refusal(
+                    .either([SendAnswer.refusedShape, Problem.shape]), example: Samples.refused.json())),
+        ],
+        problems: [.idConflict, .outboxFull, .sealingFailed]
+    ) { .send($0.body) }
+
+    private static let critical = ConditionalGrant(
+        .sendCritical,
+        when: "when the send asks for `critical`; without it the answer is 403 `critical_not_permitted`")
+
+    static let sends: [Route] = [
+        postSend,
+        Route(
+            "streamSends", .post, "/v1/sends/stream", tag: "Sends", "Decide many sends, one per line",
+            means:
+                "Each line is a body of `POST /v1/sends` of at most 64 KiB, answered by one line in the same order, as if sent alone, with its `status` inside. With `Content-Length` a batch of at most 10,000 lines and 16 MiB, answered after the body. Chunked with `Sendgate-Stream: live`: full duplex with backpressure, for clients that read while they write.",
+            grants: [.send], also: [critical],
+            headers: [
+                Parameter(
+                    name: "Sendgate-Stream", place: .header, schema: ["enum": ["live"], "type": "string"],
+                    means: "Answers each line as soon as it is decided.")
+            ],
+            body: .lines(of: SendRequest.shape, example: ("A transaction notice", SendRequest.example)),
+            answers: [
+                .init(
+                    status: 200, means: "One line per line.",
+                    content: .lines(
+                        .either([SendAnswer.acceptedShape, SendAnswer.refusedShape, Problem.shape])))
+            ],
+            problems: [.tooManyLines]
+        ) { _ in
+            // The endpoint makes each line a request; what comes here has none.
+            throw Problem(.malformedRequest, detail: "a stream needs a body of lines")
+        },
+        Route(
+            "explainSend", .post, "/v1/sends/explain", tag: "Sends", "Explain a send without sending it",
+            means:
+                "The decision with every gate and every fact it looked at. No effect: nothing is sent, counted or held. On a stored recipient it is rate-limited and leaves one aggregated entry.",
+            grants: nil,
+            also: [
+                ConditionalGrant(
+                    .subjectsRead,
+                    when: "when the body names a stored recipient; with inline `facts` none is needed")
+            ],
+            body: .json(
+                ExplainBody.self, "Inside quiet hours, with facts of one's own",
+                adding: (
+                    "About a stored recipient",
+                    [
+                        "type": "promo.offer", "recipient": ["user": "u_42"], "caller": "marketing",
+                        "params": [
+                            "headline": "No fees this week",
+                            "offer_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
+                        ],
+                    ]
+                )),
+            answers: [.ok("What the gate would decide.", ExplainAnswer.shape, Samples.explanation.json)],
+            problems: [.grantMissing, .notFound, .rateLimited, .trailBehind]
+        ) { .explain($0.body) },
+        Route(
+            "acknowledgeEvent", .post, "/v1/sends/acknowledge", tag: "Sends",
+            "Say that something need not be told any more",
+            means:
+                "For a type with `dedupe_by`: what waits to tell this one event is withdrawn, on every channel, and a send that comes later to tell it is refused with `repeated`, `acknowledged`. It is about the caller's own sends, or about those of every caller where the type says `dedupe_scope: type`. Remembered for 31 days, and as good when it comes before the send.",
+            grants: [.send], body: .json(AcknowledgeBody.self, "A payment that the app knows of"),
+            answers: [
+                .ok("Nothing will tell it any more.", AcknowledgeAnswer.shape, Samples.acknowledged.json)
+            ],
+            problems: [.notFound, .grantMissing, .unknownEvent]
+        ) { request in
+            .edit(lane: .general, order: .free) { step, now in
+                let answer = try step.acknowledge(request.body, by: request.caller, at: now)
+                return { Answer(json: answer($0).json) }
+            }
+        },
+        Route(
+            "getSend", .get, "/v1/sends/{send_id}", .send, tag: "Sends",
+            "The recorded decision and what became of it",
+            grants: [.send, .receiptsWrite, .subjectsRead],
+            also: [
+                ConditionalGrant(
+                    .subjectsRead, when: "or `receipts.write`, when another caller made the send")
+            ],
+            answers: [.ok("The send.", SendStatusAnswer.shape, Samples.status.json)], problems: [.notFound]
+        ) { request, id in .read { try $0.sendStatus(id, request.caller, request.grants) } },
+        Route(
+            "cancelSend", .post, "/v1/sends/{send_id}/cancel", .send, tag: "Sends",
+            "Withdraw a send that still waits",
+            means: "What was handed over before cannot be called back; the answer says which.",
+            grants: [.send], body: .empty,
+            answers: [.ok("What could still be withdrawn.", CancelAnswer.shape, Samples.cancelled.json)],
+            problems: [.notFound]
+        ) { request, id in
+            .edit(lane: .general, order: .free) { step, now in
+                let answer = try step.cancel(id, by: request.caller, at: now)
+                return { Answer(json: answer($0).json) }
+            }
+        },
+        Route(
+            "listTypes", .get, "/v1/types", tag: "Types", "Every notification type", grants: nil,
+            answers: [
+                .ok(
+                    "The registry.", TypesAnswer.shape,
+                    TypesAnswer(policy: Samples.policy, types: [Samples.type]).json)
+            ]
+        ) { request in
+            .answer { gateway in
+                let policy = gateway.policy.current
+                let types = policy.types.map { TypeAnswer($0, for: request.caller, under: policy) }
+                return Answer(json: TypesAnswer(policy: policy.digest, types: types).json)
+            }
+        },
+        Route(
+            "getType", .get, "/v1/types/{type}", .type, tag: "Types",
+            "One notification type, with the schema of its params", grants: nil,
+            answers: [.ok("The type.", TypeAnswer.shape, Samples.type.json)], problems: [.notFound]
+        ) { request, id in
+            .answer { gateway in
+                let policy = gateway.policy.current
+                guard let type = policy.type(id) else {
+                    return Problem(.notFound, detail: "the registry has no type of this name").answer
+                }
+                return Answer(json: TypeAnswer(type, for: request.caller, under: policy).json)
+            }
+        },
+        Route(
+            "listEvents", .get, "/v1/events", tag: "Sends", "What became of the caller's own sends",
+            means: "Ask again with the answer's `next` as `after`.", grants: [.send],
+            query: EventsQuery.self,
+            answers: [
+                .ok("Events.", EventsAnswer.shape, EventsAnswer(events: [Samples.event], after: 0).json)
+            ]
+        ) { request in .read { try $0.events(of: request.caller, request.query) } },
+        Route(
+            "addReceipt", .post, "/v1/receipts", tag: "Sends", "Report what was observed of a message",
+            grants: [.receiptsWrite], body: .json(ReceiptBody.self, "The person opened it"),
+            answers: [.recorded], problems: [.notFound]
+        ) { request in
+            // A receipt `unregistered` deactivates a device, and names no person.
+            .record(.change(nil)) { try $0.addReceipt(request.body, by: request.caller, at: $1) }
+        },
+    ]
+}
