@@ -57,7 +57,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        // The stone under the ground floor: OpenSSL's headers, and the one spelling of everything we write.
+        // The stone under the lowest layer: OpenSSL's headers, and the one spelling of everything we write.
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
@@ -71,11 +71,11 @@ let package = Package(
         module("OpenSSLCrypto", ["COpenSSL"]),
 
         // Layer 1: one meaning each, pure, siblings that never import each other.
-        module("WireProtocol", ["CanonicalJSON", "GateVocabulary"]),
+        module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("KeyLifecycle"),
 
         // Layer 2: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
@@ -117,7 +117,7 @@ let package = Package(
             ]),
         module("UnixHTTPClient", [nio, nioPosix, nioHTTP1]),
 
-        // Layer 6: the world, each room named for what it touches.
+        // Layer 6: the world, each module named for what it touches.
         module(
             "UnixSocketEndpoint",
             [
@@ -180,7 +180,8 @@ let package = Package(
         tests("OpenSSLCryptoTests", ["OpenSSLCrypto"]),
         tests("SealedFormatTests", ["SealedFormat"]),
         tests(
-            "WireProtocolTests", ["CanonicalJSON", "GateVocabulary", "GatewayPipeline", "WireProtocol"]),
+            "WireProtocolTests",
+            ["CanonicalJSON", "GateVocabulary", "GatewayPipeline", "SealedFormat", "WireProtocol"]),
         tests(
             "CompliancePolicyTests",
             [
@@ -195,7 +196,7 @@ let package = Package(
             "PayloadSealingTests", ["GateVocabulary", "OpenSSLCrypto", "PayloadSealing", "SealedFormat"]),
         tests(
             "AuditTrailTests",
-            ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto"]),
+            ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         tests("KeyLifecycleTests", ["KeyLifecycle"]),
         tests(
             "SendPlanningTests",
@@ -209,7 +210,7 @@ let package = Package(
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
-                "PolicyFiles", "RecipientModel", "SealedPush", "SendPlanning", "SQLiteStore",
+                "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
             ]),
         tests(

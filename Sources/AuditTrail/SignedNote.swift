@@ -1,4 +1,5 @@
 import CanonicalJSON
+import SealedFormat
 package import OpenSSLCrypto
 
 /// How a key signs a note; the raw value is C2SP's signature type byte (signed-note, "Signature types").

@@ -1,3 +1,4 @@
+import SealedFormat
 package import OpenSSLCrypto
 
 /// Everything a producer needs to show, years later and offline, that one entry was in the trail

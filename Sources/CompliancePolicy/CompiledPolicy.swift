@@ -22,7 +22,7 @@ package final class CompiledPolicy: Sendable {
     /// Every type, by id.
     package let types: [NotificationType]
     /// Three per type, in the order push, sms, email.
-    private let behaviours: [Behaviour]
+    private let rules: [CompiledRule]
     /// The same of what has to be looked up.
     private let needs: [FactNeeds]
     /// By locale in lower case: its file of texts, and those to look in after it.
@@ -31,7 +31,7 @@ package final class CompiledPolicy: Sendable {
     private let typesOfSeveral: Set<TypeID>
     private let callerNames: NameTable
     /// A row per caller, the gateway's first: what it may do of each type and, last, of a type nobody registered.
-    private let permits: [Behaviour.Marks]
+    private let permits: [CompiledRule.RuleFlags]
     private let map: RegionMap
 
     package init(_ bundle: PolicyBundle, approvals: [Approval] = []) {
@@ -43,8 +43,8 @@ package final class CompiledPolicy: Sendable {
         let types = bundle.types.values.sorted { $0.id < $1.id }
         self.types = types
         typeNames = NameTable(types.map(\.id.text))
-        behaviours = types.flatMap { type in
-            Self.channels.map { Self.behaviour(of: type, on: $0, in: bundle) }
+        rules = types.flatMap { type in
+            Self.channels.map { Self.rule(of: type, on: $0, in: bundle) }
         }
         needs = types.flatMap { type in Self.channels.map { FactNeeds(of: type, on: $0, in: bundle) } }
         messages = Self.messageChains(of: bundle)
@@ -72,14 +72,14 @@ package final class CompiledPolicy: Sendable {
 
     private static func permits(
         of name: CallerName, under rule: CallerRule, to types: [NotificationType], in bundle: PolicyBundle
-    ) -> [Behaviour.Marks] {
+    ) -> [CompiledRule.RuleFlags] {
         let maySend = rule.grants.contains(.send)
         let ofTypes = types.map { type in
-            var marks: Behaviour.Marks = [.callerKnown]
-            if maySend, rule.types.covers(type.id, of: type.category) { marks.insert(.typeGranted) }
+            var flags: CompiledRule.RuleFlags = [.callerKnown]
+            if maySend, rule.types.covers(type.id, of: type.category) { flags.insert(.typeGranted) }
             let allowed = bundle.critical.contains { $0.type == type.id && $0.callers.contains(name) }
-            if allowed, rule.grants.contains(.sendCritical) { marks.insert(.criticalGranted) }
-            return marks
+            if allowed, rule.grants.contains(.sendCritical) { flags.insert(.criticalGranted) }
+            return flags
         }
         // What it may send is not known of a type nobody knows; that it may not send at all is.
         return ofTypes + [maySend ? [.callerKnown, .typeGranted] : [.callerKnown]]
@@ -88,19 +88,19 @@ package final class CompiledPolicy: Sendable {
     /// Summaries are the gateway's own sends: it may send those and nothing else.
     private static func permitsOfGateway(
         to types: [NotificationType], in bundle: PolicyBundle
-    ) -> [Behaviour.Marks] {
+    ) -> [CompiledRule.RuleFlags] {
         let summaries = Set(bundle.categories.values.compactMap(\.summary))
         return types.map { summaries.contains($0.id) ? [.callerKnown, .typeGranted] : [.callerKnown] }
             + [[.callerKnown, .typeGranted]]
     }
 
-    private static func behaviour(
+    private static func rule(
         of type: NotificationType, on channel: Channel, in bundle: PolicyBundle
-    ) -> Behaviour {
+    ) -> CompiledRule {
         let category = bundle.categories[type.category]!
-        var marks = marks(of: category)
-        func mark(_ mark: Behaviour.Marks, _ isSet: Bool) {
-            if isSet { marks.insert(mark) }
+        var flags = flags(of: category)
+        func mark(_ mark: CompiledRule.RuleFlags, _ isSet: Bool) {
+            if isSet { flags.insert(mark) }
         }
         mark(.typeEnabled, type.isEnabled)
         mark(.criticalListed, bundle.critical.contains { $0.type == type.id })
@@ -108,11 +108,11 @@ package final class CompiledPolicy: Sendable {
         mark(.mutableAlone, type.isMutableAlone)
         mark(.needsPurpose, type.purpose != nil)
         mark(.genericWithoutKey, type.withoutKey == .generic)
-        mark(.toldOnce, type.isToldOnce)
+        mark(.deduplicated, type.isDeduplicated)
         mark(.timed, type.timing != nil)
         mark(.ownRequestPassesQuietHours, type.ownRequest?.passes.contains(.quietHours) == true)
         mark(.ownRequestPassesCaps, type.ownRequest?.passes.contains(.caps) == true)
-        mark(.letterOfDuty, type.isLetterOfDuty(on: channel))
+        mark(.statutoryEmail, type.isStatutoryEmail(on: channel))
         let passes = type.mandatory?.passes ?? []
         mark(.mandatoryPassesPreferences, passes.contains(.preferences))
         mark(.mandatoryPassesQuietHours, passes.contains(.quietHours))
@@ -121,8 +121,8 @@ package final class CompiledPolicy: Sendable {
             type.category == .marketing
             ? bundle.channels.smsFallbackForMarketing : bundle.channels.smsFallbackForOthers
         mark(.smsFallbackForbidden, fallback == .forbidden)
-        return Behaviour(
-            marks: marks, channel: channel, category: type.category, sensitivity: type.sensitivity,
+        return CompiledRule(
+            flags: flags, channel: channel, category: type.category, sensitivity: type.sensitivity,
             body: type.body[channel], interruption: type.interruption, quietHours: category.quietHours,
             overflow: overflow(of: category, on: channel, in: bundle),
             permission: category.permission[channel],
@@ -131,20 +131,20 @@ package final class CompiledPolicy: Sendable {
             payloadByteCountMax: UInt32(bundle.channels.rules[channel].payloadByteCountMax))
     }
 
-    private static func marks(of category: CategoryRule) -> Behaviour.Marks {
-        var marks: Behaviour.Marks = [.typeKnown]
-        if category.isOnByDefault { marks.insert(.onByDefault) }
-        if category.switchOff == .stepUp { marks.insert(.stepUpToSwitchOff) }
-        if category.refusesMinors { marks.insert(.refusesMinors) }
-        if !category.withheldFrom.isEmpty { marks.insert(.withheldFromSome) }
-        return marks
+    private static func flags(of category: CategoryRule) -> CompiledRule.RuleFlags {
+        var flags: CompiledRule.RuleFlags = [.typeKnown]
+        if category.isOnByDefault { flags.insert(.onByDefault) }
+        if category.switchOff == .stepUp { flags.insert(.stepUpToSwitchOff) }
+        if category.refusesMinors { flags.insert(.refusesMinors) }
+        if !category.withheldFrom.isEmpty { flags.insert(.withheldFromSome) }
+        return flags
     }
 
     /// What all types of a category share: as much as gates 6 to 8 need to say how a preference stands.
-    func behaviour(of category: GateVocabulary.Category, on channel: Channel) -> Behaviour {
+    func rule(of category: GateVocabulary.Category, on channel: Channel) -> CompiledRule {
         let rule = self.category(category)
-        return Behaviour(
-            marks: Self.marks(of: rule), channel: channel, category: category, sensitivity: .high,
+        return CompiledRule(
+            flags: Self.flags(of: rule), channel: channel, category: category, sensitivity: .high,
             body: .never, interruption: .passive, quietHours: rule.quietHours, overflow: rule.overflow,
             permission: rule.permission[channel], typeCap: 0, categoryCap: 0, payloadByteCountMax: 0)
     }
@@ -160,16 +160,16 @@ package final class CompiledPolicy: Sendable {
     }
 
     /// Everything the bundle says about a request.
-    package func behaviour(for request: AttestedRequest) -> Behaviour {
+    package func rule(for request: AttestedRequest) -> CompiledRule {
         let type = typeNames.position(of: request.type.text)
-        var marks: Behaviour.Marks = request.critical ? [.criticalAsked] : []
+        var flags: CompiledRule.RuleFlags = request.critical ? [.criticalAsked] : []
         if let caller = callerNames.position(of: request.caller.text) {
-            marks.formUnion(permits[caller * (types.count + 1) + (type ?? types.count)])
+            flags.formUnion(permits[caller * (types.count + 1) + (type ?? types.count)])
         }
-        guard let type else { return .ofUnknownType(marks: marks, channel: request.channel) }
-        var behaviour = behaviours[place(of: type, on: request.channel)]
-        behaviour.marks.formUnion(marks)
-        return behaviour
+        guard let type else { return .ofUnknownType(flags: flags, channel: request.channel) }
+        var compiled = rules[place(of: type, on: request.channel)]
+        compiled.flags.formUnion(flags)
+        return compiled
     }
 
     /// - Returns: `nil` for a type that is not in the registry: nothing about the recipient is needed to
@@ -179,8 +179,8 @@ package final class CompiledPolicy: Sendable {
     }
 
     /// The law and the permission rule for where the recipient is believed to be.
-    package func territory(of facts: Facts, under behaviour: Behaviour) -> Territory {
-        map.territory(of: facts, under: behaviour)
+    package func jurisdiction(of facts: Facts, under compiled: CompiledRule) -> Jurisdiction {
+        map.jurisdiction(of: facts, under: compiled)
     }
 
     // MARK: What others read
@@ -261,9 +261,9 @@ package final class CompiledPolicy: Sendable {
         return own.union([Purpose(category.rawValue)]).sorted { $0.text < $1.text }
     }
 
-    /// The behaviours of the bundle, each once, with a request that shows it: what a proof goes through.
-    package func behaviours(asking critical: [Bool] = [false, true]) -> [Behaviour: AttestedRequest] {
-        var found: [Behaviour: AttestedRequest] = [:]
+    /// The rules of the bundle, each once, with a request that shows it: what a proof goes through.
+    package func rules(asking critical: [Bool] = [false, true]) -> [CompiledRule: AttestedRequest] {
+        var found: [CompiledRule: AttestedRequest] = [:]
         let names = bundle.callers.keys.sorted() + [.gateway, CallerName("nobody")]
         for type in types {
             for caller in names {
@@ -271,8 +271,8 @@ package final class CompiledPolicy: Sendable {
                     for critical in critical {
                         let request = AttestedRequest(
                             caller: caller, type: type.id, channel: channel, critical: critical)
-                        let behaviour = behaviour(for: request)
-                        if found[behaviour] == nil { found[behaviour] = request }
+                        let compiled = rule(for: request)
+                        if found[compiled] == nil { found[compiled] = request }
                     }
                 }
             }

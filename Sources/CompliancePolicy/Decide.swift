@@ -14,27 +14,27 @@ package import GateVocabulary
 package func decide(
     _ request: AttestedRequest, given facts: Facts, under policy: CompiledPolicy
 ) -> Decision {
-    let behaviour = policy.behaviour(for: request)
-    return decide(given: facts, in: policy.territory(of: facts, under: behaviour), under: behaviour)
+    let rule = policy.rule(for: request)
+    return decide(given: facts, in: policy.jurisdiction(of: facts, under: rule), under: rule)
 }
 
 extension CompiledPolicy {
     /// Whether gates 1 to 3 let a send through: the ones that look at nothing about the recipient.
     package func admits(_ request: AttestedRequest, params: ParamsFact) -> Bool {
-        let behaviour = behaviour(for: request)
+        let rule = rule(for: request)
         var facts = Facts()
         facts.params = params
-        return typeGate(facts, behaviour).verdict != .fail && callerGate(behaviour).verdict != .fail
-            && criticalGate(behaviour).verdict != .fail
+        return typeGate(facts, rule).verdict != .fail && callerGate(rule).verdict != .fail
+            && criticalGate(rule).verdict != .fail
     }
 }
 
 extension CompiledPolicy {
     /// Until when gate 9 makes a send wait: its own time of day or the end of the quiet hours; `nil` when it does not.
     package func waitsUntil(_ request: AttestedRequest, given facts: Facts) -> Instant? {
-        let behaviour = behaviour(for: request)
+        let rule = rule(for: request)
         var notes = DecisionNotes(rawValue: 0)
-        return CompliancePolicy.waitsUntil(behaviour.hours(facts, noting: &notes), facts, behaviour)
+        return CompliancePolicy.waitsUntil(rule.hours(facts, noting: &notes), facts, rule)
     }
 }
 
@@ -50,16 +50,16 @@ extension CompiledPolicy {
     package func standing(
         of category: GateVocabulary.Category, type: TypeID? = nil, on channel: Channel, given facts: Facts
     ) -> Standing {
-        let behaviour =
+        let rule =
             type.map {
-                self.behaviour(
+                self.rule(
                     for: AttestedRequest(caller: .gateway, type: $0, channel: channel, critical: false))
-            } ?? self.behaviour(of: category, on: channel)
-        let territory = territory(of: facts, under: behaviour)
+            } ?? self.rule(of: category, on: channel)
+        let jurisdiction = jurisdiction(of: facts, under: rule)
         return Standing(
-            permission: permissionGate(facts, territory, behaviour),
-            preferences: preferencesGate(facts, territory, behaviour),
-            osPermission: osPermissionGate(facts, behaviour))
+            permission: permissionGate(facts, jurisdiction, rule),
+            preferences: preferencesGate(facts, jurisdiction, rule),
+            osPermission: osPermissionGate(facts, rule))
     }
 }
 
@@ -69,50 +69,50 @@ extension CompiledPolicy {
 /// or suppresses decides, and only where there is none the first that defers or digests, so that nothing
 /// is promised for later that would be refused then.
 package func decide(
-    given facts: Facts, in territory: Territory, under behaviour: Behaviour
+    given facts: Facts, in jurisdiction: Jurisdiction, under rule: CompiledRule
 ) -> Decision {
     var notes = DecisionNotes(rawValue: 0)
-    let form = payloadForm(given: facts, under: behaviour)
-    let preferences = behaviour.passing(
-        .mandatoryPassesPreferences, preferencesGate(facts, territory, behaviour), noting: &notes)
-    let quietHours = behaviour.hours(facts, noting: &notes)
-    let caps = behaviour.passing(
+    let form = payloadForm(given: facts, under: rule)
+    let preferences = rule.passing(
+        .mandatoryPassesPreferences, preferencesGate(facts, jurisdiction, rule), noting: &notes)
+    let quietHours = rule.hours(facts, noting: &notes)
+    let caps = rule.passing(
         .mandatoryPassesCaps,
-        behaviour.asked(.ownRequestPassesCaps, capsGate(facts, behaviour), facts, noting: &notes),
+        rule.asked(.ownRequestPassesCaps, capsGate(facts, rule), facts, noting: &notes),
         noting: &notes)
-    let waitsUntil = waitsUntil(quietHours, facts, behaviour)
+    let waitsUntil = waitsUntil(quietHours, facts, rule)
     var decision = Decision(
         outcome: .forward, reason: .allowed, detail: nil, notBefore: nil, form: form,
-        interruption: behaviour.interruption, notes: notes, trace: Trace(.pass))
-    decision.weigh(expiryGate(facts, behaviour, waitsUntil: waitsUntil), of: .expiry)
-    decision.weigh(typeGate(facts, behaviour), of: .type)
-    decision.weigh(callerGate(behaviour), of: .caller)
-    decision.weigh(criticalGate(behaviour), of: .critical)
-    decision.weigh(fallbackGate(facts, behaviour), of: .fallback)
-    decision.weigh(destinationGate(facts), of: .destination)
-    decision.weigh(permissionGate(facts, territory, behaviour), of: .permission)
-    decision.weigh(preferences, of: .preferences)
-    decision.weigh(osPermissionGate(facts, behaviour), of: .osPermission)
-    decision.weigh(quietHours, of: .quietHours)
-    decision.weigh(caps, of: .caps)
-    decision.weigh(deviceKeyGate(facts, behaviour), of: .deviceKey)
-    decision.weigh(sizeGate(facts, behaviour, form: form), of: .size)
-    decision.conclude(waitsUntil: waitsUntil, given: facts, under: behaviour)
+        interruption: rule.interruption, notes: notes, trace: Trace(.pass))
+    decision.record(expiryGate(facts, rule, waitsUntil: waitsUntil), of: .expiry)
+    decision.record(typeGate(facts, rule), of: .type)
+    decision.record(callerGate(rule), of: .caller)
+    decision.record(criticalGate(rule), of: .critical)
+    decision.record(fallbackGate(facts, rule), of: .fallback)
+    decision.record(destinationGate(facts), of: .destination)
+    decision.record(permissionGate(facts, jurisdiction, rule), of: .permission)
+    decision.record(preferences, of: .preferences)
+    decision.record(osPermissionGate(facts, rule), of: .osPermission)
+    decision.record(quietHours, of: .quietHours)
+    decision.record(caps, of: .caps)
+    decision.record(deviceKeyGate(facts, rule), of: .deviceKey)
+    decision.record(sizeGate(facts, rule, form: form), of: .size)
+    decision.conclude(waitsUntil: waitsUntil, given: facts, under: rule)
     return decision
 }
 
 extension Decision {
     /// Writes down what a gate found. Every gate has passed until it says otherwise, which costs one comparison.
     @inline(__always)
-    fileprivate mutating func weigh(_ result: GateResult, of gate: Gate) {
+    fileprivate mutating func record(_ result: GateResult, of gate: Gate) {
         if case .pass = result.verdict { return }
-        record(result, of: gate)
+        recordFailure(result, of: gate)
     }
 
     /// Never inlined: with all thirteen in one place the optimiser would keep the whole trace in registers it does not
     /// have.
     @inline(never)
-    private mutating func record(_ result: GateResult, of gate: Gate) {
+    private mutating func recordFailure(_ result: GateResult, of gate: Gate) {
         trace[gate] = result
         // A reason is there exactly when the gate failed. The first that rejects or suppresses decides; else the first
         // there is, for the gate whose generic text stands in comes after those that make a send wait.
@@ -127,7 +127,7 @@ extension Decision {
     /// Says what a promise carries; what is refused carries nothing.
     @inline(__always)
     fileprivate mutating func conclude(
-        waitsUntil: Instant?, given facts: Facts, under behaviour: Behaviour
+        waitsUntil: Instant?, given facts: Facts, under rule: CompiledRule
     ) {
         guard outcome.isPromise else {
             form = .never
@@ -136,7 +136,7 @@ extension Decision {
             return
         }
         if case .defer = outcome { notBefore = waitsUntil }
-        guard behaviour.isCriticalPermitted, case .push = behaviour.channel else { return }
+        guard rule.isCriticalPermitted, case .push = rule.channel else { return }
         if facts.criticalAlerts == true {
             interruption = .critical
         } else {
@@ -150,18 +150,18 @@ extension Decision {
 ///
 /// `privacy` speaks of what others may see on a screen, so it narrows a clear text and leaves a sealed one
 /// alone: inside the seal the app itself obeys it. Nor does it empty a letter that the law obliges us to write.
-private func payloadForm(given facts: Facts, under behaviour: Behaviour) -> BodyForm {
-    switch behaviour.body {
+private func payloadForm(given facts: Facts, under rule: CompiledRule) -> BodyForm {
+    switch rule.body {
     case .sealed:
-        let fallsBack = behaviour.marks.contains(.genericWithoutKey)
+        let fallsBack = rule.flags.contains(.genericWithoutKey)
         switch facts.deviceKey {
         case .usable, .sealedToRevoked, nil: return .sealed
         case .none?, .unconfirmed, .revoked: return fallsBack ? .generic : .sealed
         }
     case .full:
-        if behaviour.marks.contains(.letterOfDuty) { return .full }
+        if rule.flags.contains(.statutoryEmail) { return .full }
         // Nobody's choice known: personal content stays off the screen, open content says nothing of anybody.
-        switch (behaviour.sensitivity, facts.privacy) {
+        switch (rule.sensitivity, facts.privacy) {
         case (.open, .full), (.open, .generic), (.open, nil), (.personal, .full): return .full
         case (.open, .hidden), (.personal, .generic), (.personal, .hidden), (.personal, nil), (.high, _):
             return .generic
@@ -171,7 +171,7 @@ private func payloadForm(given facts: Facts, under behaviour: Behaviour) -> Body
     }
 }
 
-extension Behaviour {
+extension CompiledRule {
     /// Gate 9, with what passes it.
     @inline(__always)
     fileprivate func hours(_ facts: Facts, noting notes: inout DecisionNotes) -> GateResult {
@@ -184,9 +184,9 @@ extension Behaviour {
     /// A mandatory notice passes what would have stopped it, and the decision says that it did. A fact
     /// that nobody needs to know any more is not missing.
     fileprivate func passing(
-        _ mark: Marks, _ result: GateResult, noting notes: inout DecisionNotes
+        _ mark: RuleFlags, _ result: GateResult, noting notes: inout DecisionNotes
     ) -> GateResult {
-        guard let reason = result.reason, marks.contains(mark) else { return result }
+        guard let reason = result.reason, flags.contains(mark) else { return result }
         if case .factMissing = reason { return .pass }
         notes.formUnion(.mandatoryPassed)
         return .pass
@@ -196,9 +196,9 @@ extension Behaviour {
     /// whether it would have stopped it is different from knowing that it would: that stays missing. And any hour is
     /// not any time: what has a time of its own waits for it.
     fileprivate func asked(
-        _ mark: Marks, _ result: GateResult, _ facts: Facts, noting notes: inout DecisionNotes
+        _ mark: RuleFlags, _ result: GateResult, _ facts: Facts, noting notes: inout DecisionNotes
     ) -> GateResult {
-        guard let reason = result.reason, marks.contains(mark), isAskedFor(facts) else { return result }
+        guard let reason = result.reason, flags.contains(mark), isAskedFor(facts) else { return result }
         if case .factMissing = reason { return result }
         if mark == .ownRequestPassesQuietHours, waitsForItsTime(facts, self) {
             return .fail(.quietHoursDeferred, .sendTime)

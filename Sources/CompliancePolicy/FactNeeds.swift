@@ -34,7 +34,7 @@ package final class FactNeeds: Sendable {
         purpose = Purpose(type.category.rawValue)
         specialPurpose = type.purpose
         ownRequestPurpose = type.ownRequest?.purpose
-        dedupeBy = type.isToldOnce ? type.dedupeBy : nil
+        dedupeBy = type.isDeduplicated ? type.dedupeBy : nil
         dedupeScope = type.dedupeScope
         withheldFrom = bundle.categories[type.category]!.withheldFrom
         typeWindowSeconds = bundle.limits.types[type.id]?.windowSeconds
@@ -44,7 +44,7 @@ package final class FactNeeds: Sendable {
         forms =
             switch type.body[channel] {
             case .sealed: type.withoutKey == .generic ? [.sealed, .generic] : [.sealed]
-            case .full: type.isLetterOfDuty(on: channel) ? [.full] : [.full, .generic]
+            case .full: type.isStatutoryEmail(on: channel) ? [.full] : [.full, .generic]
             case .generic: [.generic]
             case .never: []
             }

@@ -14,13 +14,13 @@ import GateVocabulary
 ///
 /// - Parameter waitsUntil: Until when gate 9 would make the send wait, if it would.
 @inline(__always)
-func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) -> GateResult {
+func expiryGate(_ facts: Facts, _ rule: CompiledRule, waitsUntil: Instant?) -> GateResult {
     guard let now = facts.now else { return .fail(.factMissing, .now) }
     guard let expiry = facts.expiry, let due = facts.due else { return .fail(.factMissing, .expiry) }
     if now.milliseconds > expiry.milliseconds { return .fail(.expired) }
     if due.milliseconds > expiry.milliseconds { return .fail(.expiresBeforeDue) }
     if let waitsUntil, waitsUntil.milliseconds > expiry.milliseconds { return .fail(.expiresBeforeDue) }
-    guard behaviour.marks.contains(.toldOnce) else { return .pass }
+    guard rule.flags.contains(.deduplicated) else { return .pass }
     switch facts.repetition {
     case .first: return .pass
     case .alreadySent: return .fail(.repeated, .alreadySent)
@@ -31,9 +31,9 @@ func expiryGate(_ facts: Facts, _ behaviour: Behaviour, waitsUntil: Instant?) ->
 
 /// 1. The type is in the registry and enabled; params fit its schema.
 @inline(__always)
-func typeGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.marks.contains(.typeKnown) else { return .fail(.unknownType) }
-    guard behaviour.marks.contains(.typeEnabled) else { return .fail(.typeDisabled) }
+func typeGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+    guard rule.flags.contains(.typeKnown) else { return .fail(.unknownType) }
+    guard rule.flags.contains(.typeEnabled) else { return .fail(.typeDisabled) }
     switch facts.params {
     case .valid: return .pass
     case .invalid: return .fail(.invalidParams)
@@ -43,20 +43,20 @@ func typeGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 
 /// 2. The caller may send this type.
 @inline(__always)
-func callerGate(_ behaviour: Behaviour) -> GateResult {
-    guard behaviour.marks.contains(.callerKnown) else { return .fail(.callerNotPermitted, .callerUnknown) }
-    guard behaviour.marks.contains(.typeGranted) else { return .fail(.callerNotPermitted, .typeNotGranted) }
+func callerGate(_ rule: CompiledRule) -> GateResult {
+    guard rule.flags.contains(.callerKnown) else { return .fail(.callerNotPermitted, .callerUnknown) }
+    guard rule.flags.contains(.typeGranted) else { return .fail(.callerNotPermitted, .typeNotGranted) }
     return .pass
 }
 
 /// 3. Critical delivery only for the list, and only by whom it names. Never silently downgraded.
 @inline(__always)
-func criticalGate(_ behaviour: Behaviour) -> GateResult {
-    guard behaviour.marks.contains(.criticalAsked) else { return .notApplicable }
-    guard behaviour.marks.contains(.criticalListed) else {
+func criticalGate(_ rule: CompiledRule) -> GateResult {
+    guard rule.flags.contains(.criticalAsked) else { return .notApplicable }
+    guard rule.flags.contains(.criticalListed) else {
         return .fail(.criticalNotPermitted, .notOnAllowList)
     }
-    guard behaviour.marks.contains(.criticalGranted) else {
+    guard rule.flags.contains(.criticalGranted) else {
         return .fail(.criticalNotPermitted, .callerLacksGrant)
     }
     return .pass
@@ -64,18 +64,18 @@ func criticalGate(_ behaviour: Behaviour) -> GateResult {
 
 /// 4. The law on fallbacks, and the channels the type allows.
 @inline(__always)
-func fallbackGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
+func fallbackGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+    guard rule.flags.contains(.typeKnown) else { return .notApplicable }
     switch facts.fallback {
     case .mismatch:
         return .fail(.smsFallbackForbidden, .fallbackMismatch)
-    case .replacesOwnSend where behaviour.isSMS && behaviour.marks.contains(.smsFallbackForbidden):
-        return .fail(.smsFallbackForbidden, behaviour.isMarketing ? .marketing : nil)
+    case .replacesOwnSend where rule.isSMS && rule.flags.contains(.smsFallbackForbidden):
+        return .fail(.smsFallbackForbidden, rule.isMarketing ? .marketing : nil)
     case .replacesOwnSend, .notFallback:
-        if case .never = behaviour.body { return .fail(.channelNotAllowed) }
+        if case .never = rule.body { return .fail(.channelNotAllowed) }
         return .pass
     case nil:
-        if case .never = behaviour.body { return .fail(.channelNotAllowed) }
+        if case .never = rule.body { return .fail(.channelNotAllowed) }
         return .fail(.factMissing, .fallback)
     }
 }
@@ -100,23 +100,23 @@ func destinationGate(_ facts: Facts) -> GateResult {
 
 /// 6. Consent or another permission, by category, channel and regime; nothing passes it.
 @inline(__always)
-func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
-    if behaviour.marks.contains(.refusesMinors), case .minor = facts.age { return .fail(.minor) }
+func permissionGate(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: CompiledRule) -> GateResult {
+    guard rule.flags.contains(.typeKnown) else { return .notApplicable }
+    if rule.flags.contains(.refusesMinors), case .minor = facts.age { return .fail(.minor) }
     // Whatever the table says, a text in place of a push needs the number's own consent (S1).
     var least = PermissionRule.noneNeeded
-    if behaviour.isSMS, case .replacesOwnSend = facts.fallback { least = .optIn }
-    if let objection = objection(to: facts.consent, under: max(territory.rule, least), now: facts.now) {
+    if rule.isSMS, case .replacesOwnSend = facts.fallback { least = .optIn }
+    if let objection = objection(to: facts.consent, under: max(jurisdiction.rule, least), now: facts.now) {
         switch objection {
         case .consent, .now: return .fail(.factMissing, objection)
         default: break
         }
-        let reason = permissionReason(territory, behaviour)
+        let reason = permissionReason(jurisdiction, rule)
         let isForWantOfRegion =
-            !territory.isKnown && isForWantOfRegion(objection, reason, facts, territory, least)
+            !jurisdiction.isKnown && isForWantOfRegion(objection, reason, facts, jurisdiction, least)
         return .fail(reason, isForWantOfRegion ? .regionUnknown : objection)
     }
-    if behaviour.marks.contains(.needsPurpose),
+    if rule.flags.contains(.needsPurpose),
         let objection = objection(toPurpose: facts.purposeConsent, now: facts.now)
     {
         switch objection {
@@ -124,19 +124,20 @@ func permissionGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavio
         default: return .fail(.noPurposeConsent, objection)
         }
     }
-    if behaviour.marks.contains(.refusesMinors), facts.age == nil { return .fail(.factMissing, .age) }
+    if rule.flags.contains(.refusesMinors), facts.age == nil { return .fail(.factMissing, .age) }
     return .pass
 }
 
 /// Whether a consent is not enough only because a place is unknown: it is enough where the recipient is known to be, or
 /// nobody was asked and no known place is under the GDPR.
 private func isForWantOfRegion(
-    _ objection: Detail, _ reason: Reason, _ facts: Facts, _ territory: Territory, _ least: PermissionRule
+    _ objection: Detail, _ reason: Reason, _ facts: Facts, _ jurisdiction: Jurisdiction,
+    _ least: PermissionRule
 ) -> Bool {
-    if case (.neverAsked, .noGDPRConsent) = (objection, reason), territory.isStrictForWantOfRegion {
+    if case (.neverAsked, .noGDPRConsent) = (objection, reason), jurisdiction.isStrictForWantOfRegion {
         return true
     }
-    let known = max(territory.knownRule, least)
+    let known = max(jurisdiction.knownRule, least)
     return CompliancePolicy.objection(to: facts.consent, under: known, now: facts.now) == nil
 }
 
@@ -177,12 +178,12 @@ func objection(toPurpose consent: ConsentFact?, now: Instant?) -> Detail? {
     return consent?.method?.isExplicit == true ? nil : .methodInsufficient
 }
 
-private func permissionReason(_ territory: Territory, _ behaviour: Behaviour) -> Reason {
-    if behaviour.isMarketing {
-        if case .other = territory.regime { return .noMarketingOptIn }
+private func permissionReason(_ jurisdiction: Jurisdiction, _ rule: CompiledRule) -> Reason {
+    if rule.isMarketing {
+        if case .other = jurisdiction.regime { return .noMarketingOptIn }
         return .noGDPRConsent
     }
-    switch behaviour.channel {
+    switch rule.channel {
     case .sms: return .noSMSConsent
     case .email: return .noEmailConsent
     case .push: return .noGDPRConsent
@@ -191,20 +192,20 @@ private func permissionReason(_ territory: Territory, _ behaviour: Behaviour) ->
 
 /// 7. What the recipient chose: the most restrictive of account, destination and type.
 @inline(__always)
-func preferencesGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> GateResult {
-    let marks = behaviour.marks
-    guard marks.contains(.typeKnown) else { return .notApplicable }
+func preferencesGate(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: CompiledRule) -> GateResult {
+    let flags = rule.flags
+    guard flags.contains(.typeKnown) else { return .notApplicable }
     let account = facts.accountPreference
     let destination = facts.destinationPreference
     // Only types that declare it have a preference of their own.
-    let isMutableAlone = marks.contains(.mutableAlone)
+    let isMutableAlone = flags.contains(.mutableAlone)
     let accountType = isMutableAlone ? facts.accountTypePreference : .default
     let destinationType = isMutableAlone ? facts.destinationTypePreference : .default
 
-    let needsStepUp = marks.contains(.stepUpToSwitchOff) || behaviour.isCriticalPermitted
-    if !needsStepUp, behaviour.isPush, facts.pushEnabled == false { return .fail(.pushDisabled) }
+    let needsStepUp = flags.contains(.stepUpToSwitchOff) || rule.isCriticalPermitted
+    if !needsStepUp, rule.isPush, facts.pushEnabled == false { return .fail(.pushDisabled) }
     // Said like any category that is off: what they take part in is nobody's to read in a refusal (GDPR Art. 9).
-    let isWithheld = marks.contains(.withheldFromSome) ? facts.withheld : false
+    let isWithheld = flags.contains(.withheldFromSome) ? facts.withheld : false
     if isWithheld == true { return .fail(.userPreference, .accountOff) }
     // A plain off, the master switch included, does not silence what keeps the account theirs.
     func isOff(_ preference: PreferenceState?) -> Bool {
@@ -221,20 +222,20 @@ func preferencesGate(_ facts: Facts, _ territory: Territory, _ behaviour: Behavi
         return .fail(.factMissing, .preferences)
     }
     if needsStepUp { return .pass }
-    if behaviour.isPush, facts.pushEnabled == nil { return .fail(.factMissing, .preferences) }
-    if marks.contains(.onByDefault) { return .pass }
+    if rule.isPush, facts.pushEnabled == nil { return .fail(.factMissing, .preferences) }
+    if flags.contains(.onByDefault) { return .pass }
     guard case (.default, .default, .default, .default) = (account, destination, accountType, destinationType)
     else { return .pass }
-    return isWanted(facts, territory, behaviour) ? .pass : .fail(.userPreference, .accountOff)
+    return isWanted(facts, jurisdiction, rule) ? .pass : .fail(.userPreference, .accountOff)
 }
 
 /// Whether a category that is off by default is on for this recipient although they touched no switch.
 ///
 /// Consent and preference are one will: a consent that was given and still counts is the switch. Where a
 /// law lets us write until somebody objects, and only there, silence is not an off.
-private func isWanted(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> Bool {
-    if territory.isKnown, case .optOut = territory.rule { return true }
-    guard behaviour.isMarketing, let consent = facts.consent, case .given = consent.state else {
+private func isWanted(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: CompiledRule) -> Bool {
+    if jurisdiction.isKnown, case .optOut = jurisdiction.rule { return true }
+    guard rule.isMarketing, let consent = facts.consent, case .given = consent.state else {
         return false
     }
     guard let end = consent.expiresAt else { return true }
@@ -244,8 +245,8 @@ private func isWanted(_ facts: Facts, _ territory: Territory, _ behaviour: Behav
 
 /// 8. What the device's operating system allows. Nothing passes it: what it blocks is not shown.
 @inline(__always)
-func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.isPush else { return .notApplicable }
+func osPermissionGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+    guard rule.isPush else { return .notApplicable }
     switch facts.osPermission {
     case .granted, .provisional: return .pass
     case .denied: return .fail(.blockedAtOSLevel, .denied)
@@ -256,26 +257,26 @@ func osPermissionGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 
 /// 9. The type's own time of day, then the recipient's quiet hours at that time, by category.
 @inline(__always)
-func quietHoursGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.marks.contains(.typeKnown) else { return .notApplicable }
-    let hours = hoursRule(facts, behaviour)
+func quietHoursGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+    guard rule.flags.contains(.typeKnown) else { return .notApplicable }
+    let hours = hoursRule(facts, rule)
     // Quiet hours that begin or end later than its time say more than the time does.
-    guard waitsForItsTime(facts, behaviour), hours.verdict != .fail else { return hours }
+    guard waitsForItsTime(facts, rule), hours.verdict != .fail else { return hours }
     return .fail(.quietHoursDeferred, .sendTime)
 }
 
 /// Whether a type's own time of day is still to come.
-func waitsForItsTime(_ facts: Facts, _ behaviour: Behaviour) -> Bool {
-    guard behaviour.marks.contains(.timed), !behaviour.isCriticalPermitted, let due = facts.due,
+func waitsForItsTime(_ facts: Facts, _ rule: CompiledRule) -> Bool {
+    guard rule.flags.contains(.timed), !rule.isCriticalPermitted, let due = facts.due,
         let now = facts.now
     else { return false }
     return due.milliseconds > now.milliseconds
 }
 
-private func hoursRule(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    if case .pass = behaviour.quietHours { return .notApplicable }
-    if behaviour.isCriticalPermitted { return .pass }
-    let isDropped = if case .drop = behaviour.quietHours { true } else { false }
+private func hoursRule(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+    if case .pass = rule.quietHours { return .notApplicable }
+    if rule.isCriticalPermitted { return .pass }
+    let isDropped = if case .drop = rule.quietHours { true } else { false }
     switch facts.quietHours {
     case nil: return .fail(.factMissing, .quietHours)
     case .off, .outside: return .pass
@@ -290,9 +291,9 @@ private func hoursRule(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 }
 
 /// Until when a send waits that gate 9 deferred.
-func waitsUntil(_ quietHours: GateResult, _ facts: Facts, _ behaviour: Behaviour) -> Instant? {
+func waitsUntil(_ quietHours: GateResult, _ facts: Facts, _ rule: CompiledRule) -> Instant? {
     guard case .quietHoursDeferred = quietHours.reason else { return nil }
-    let due = waitsForItsTime(facts, behaviour) ? facts.due : nil
+    let due = waitsForItsTime(facts, rule) ? facts.due : nil
     if case .sendTime = quietHours.detail { return due }
     guard let end = facts.quietHours?.endsAt else { return nil }
     if let due, due.milliseconds > end.milliseconds { return due }
@@ -307,24 +308,24 @@ func isAskedFor(_ facts: Facts) -> Bool {
 
 /// 10. Frequency caps: the type's, then its category's; both apply.
 @inline(__always)
-func capsGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    let hasTypeCap = behaviour.typeCap > 0
-    let hasCategoryCap = behaviour.categoryCap > 0
-    guard behaviour.marks.contains(.typeKnown), hasTypeCap || hasCategoryCap else { return .notApplicable }
+func capsGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+    let hasTypeCap = rule.typeCap > 0
+    let hasCategoryCap = rule.categoryCap > 0
+    guard rule.flags.contains(.typeKnown), hasTypeCap || hasCategoryCap else { return .notApplicable }
     let reason: Reason
-    switch behaviour.overflow {
+    switch rule.overflow {
     case .allow: return .notApplicable
     case .digest: reason = .digested
     case .drop: reason = .frequencyCap
     }
-    if behaviour.isCriticalPermitted { return .pass }
+    if rule.isCriticalPermitted { return .pass }
     if hasTypeCap && facts.typeCount == nil || hasCategoryCap && facts.categoryCount == nil {
         return .fail(.factMissing, .counts)
     }
-    if hasTypeCap, let count = facts.typeCount, count >= Int(behaviour.typeCap) {
+    if hasTypeCap, let count = facts.typeCount, count >= Int(rule.typeCap) {
         return .fail(reason, .typeCap)
     }
-    if hasCategoryCap, let count = facts.categoryCount, count >= Int(behaviour.categoryCap) {
+    if hasCategoryCap, let count = facts.categoryCount, count >= Int(rule.categoryCap) {
         return .fail(reason, .categoryCap)
     }
     return .pass
@@ -332,9 +333,9 @@ func capsGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 
 /// 11. A usable device key when the body is sealed; without one, what the type says.
 @inline(__always)
-func deviceKeyGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
-    guard behaviour.isPush, case .sealed = behaviour.body else { return .notApplicable }
-    let reason: Reason = behaviour.marks.contains(.genericWithoutKey) ? .genericOnly : .noDeviceKey
+func deviceKeyGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+    guard rule.isPush, case .sealed = rule.body else { return .notApplicable }
+    let reason: Reason = rule.flags.contains(.genericWithoutKey) ? .genericOnly : .noDeviceKey
     switch facts.deviceKey {
     case nil: return .fail(.factMissing, .deviceKey)
     case .usable: return .pass
@@ -348,12 +349,12 @@ func deviceKeyGate(_ facts: Facts, _ behaviour: Behaviour) -> GateResult {
 
 /// 12. The composed payload fits the channel.
 @inline(__always)
-func sizeGate(_ facts: Facts, _ behaviour: Behaviour, form: BodyForm) -> GateResult {
+func sizeGate(_ facts: Facts, _ rule: CompiledRule, form: BodyForm) -> GateResult {
     if case .never = form { return .notApplicable }
-    let most = Int(behaviour.payloadByteCountMax)
+    let most = Int(rule.payloadByteCountMax)
     guard let size = facts.sizes?[form] else { return .fail(.factMissing, .size) }
     if size > most { return .fail(.payloadTooLarge) }
-    if case .full = behaviour.body, facts.privacy == nil, !behaviour.marks.contains(.letterOfDuty) {
+    if case .full = rule.body, facts.privacy == nil, !rule.flags.contains(.statutoryEmail) {
         // Which of the two texts goes out hangs on a choice nobody knows, so both have to fit: forgetting
         // the choice must not make a text fit that did not.
         guard let full = facts.sizes?.full, let generic = facts.sizes?.generic else {
@@ -364,7 +365,7 @@ func sizeGate(_ facts: Facts, _ behaviour: Behaviour, form: BodyForm) -> GateRes
     return .pass
 }
 
-extension Behaviour {
+extension CompiledRule {
     fileprivate var isPush: Bool { if case .push = channel { true } else { false } }
     fileprivate var isSMS: Bool { if case .sms = channel { true } else { false } }
     fileprivate var isMarketing: Bool { if case .marketing = category { true } else { false } }

@@ -19,7 +19,7 @@ struct NameTable: Sendable {
     /// A power of two, at most half of them taken.
     private let slots: [Slot]
 
-    /// - Parameter names: A name's position is its index, the first one's where two are equal. An archived rule book may
+    /// - Parameter names: A name's position is its index, the first one's where two are equal. An archived bundle may
     ///   have an empty one; nobody can ask by it.
     init(_ names: [String]) {
         var bytes: [UInt8] = []

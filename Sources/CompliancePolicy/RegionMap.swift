@@ -27,10 +27,10 @@ struct RegionMap: Sendable {
         /// Milliseconds since 1970 from which the row counts.
         var from: Int64
 
-        func applies(to behaviour: Behaviour, at now: Int64) -> Bool {
+        func applies(to compiled: CompiledRule, at now: Int64) -> Bool {
             // Bits instead of enums: see the note at the top of Gates.swift.
-            channels & RegionMap.bit(behaviour.channel) != 0
-                && categories & RegionMap.bit(behaviour.category) != 0 && from <= now
+            channels & RegionMap.bit(compiled.channel) != 0
+                && categories & RegionMap.bit(compiled.category) != 0 && from <= now
         }
     }
 
@@ -158,18 +158,18 @@ struct RegionMap: Sendable {
         isFresh(place, now) ? law(place.code) : 0
     }
 
-    func territory(of facts: Facts, under behaviour: Behaviour) -> Territory {
+    func jurisdiction(of facts: Facts, under compiled: CompiledRule) -> Jurisdiction {
         // These three and not the facts: a loop over a part of a struct copies the whole of it.
-        territory(facts.accountRegion, facts.deviceRegions, at: facts.now, under: behaviour)
+        jurisdiction(facts.accountRegion, facts.deviceRegions, at: facts.now, under: compiled)
     }
 
     @inline(__always)
-    private func territory(
+    private func jurisdiction(
         _ account: RegionObservation?, _ devices: [RegionObservation]?, at moment: Instant?,
-        under behaviour: Behaviour
-    ) -> Territory {
+        under compiled: CompiledRule
+    ) -> Jurisdiction {
         guard let account, let devices else {
-            return territoryInPart(account, devices, at: moment, under: behaviour)
+            return jurisdictionInPart(account, devices, at: moment, under: compiled)
         }
         let own = knownLaw(account, moment)
         var strictest = own
@@ -182,20 +182,20 @@ struct RegionMap: Sendable {
             if there == 0 { isKnown = false }
             strictest = max(strictest, there)
         }
-        guard isKnown else { return territoryInPart(account, devices, at: moment, under: behaviour) }
+        guard isKnown else { return jurisdictionInPart(account, devices, at: moment, under: compiled) }
         let now = moment?.milliseconds ?? .max
-        let table = behaviour.permission
-        var rule = row(of: account.code, for: behaviour, at: now) ?? table[regime(own)]
+        let table = compiled.permission
+        var rule = row(of: account.code, for: compiled, at: now) ?? table[regime(own)]
         // A traveller has both laws: a row of where a device is adds to the account's rule. Of laws without a row of
         // their own only the strictest regime is asked, so that Norway's word on old customers holds abroad.
         for device in devices where device.code.packed != account.code.packed {
-            if let row = row(of: device.code, for: behaviour, at: now) {
+            if let row = row(of: device.code, for: compiled, at: now) {
                 rule = max(rule, row)
             } else if law(device.code) == strictest {
                 rule = max(rule, table[regime(strictest)])
             }
         }
-        return Territory(
+        return Jurisdiction(
             regime: regime(strictest), isKnown: true, isStrictForWantOfRegion: false, rule: rule,
             knownRule: rule)
     }
@@ -204,12 +204,12 @@ struct RegionMap: Sendable {
     /// was seen last is asked still, so that an observation frees nothing by growing old. A fact that is lost altogether
     /// demands what any place demands, so that losing it frees nothing either.
     @inline(never)
-    private func territoryInPart(
+    private func jurisdictionInPart(
         _ account: RegionObservation?, _ devices: [RegionObservation]?, at moment: Instant?,
-        under behaviour: Behaviour
-    ) -> Territory {
+        under compiled: CompiledRule
+    ) -> Jurisdiction {
         let now = moment?.milliseconds ?? .max
-        let table = behaviour.permission
+        let table = compiled.permission
         let own = account.map { knownLaw($0, moment) } ?? 0
         var strictest = own
         for device in devices ?? [] { strictest = max(strictest, knownLaw(device, moment)) }
@@ -217,7 +217,7 @@ struct RegionMap: Sendable {
         var seenLast = PermissionRule.noneNeeded
         func ask(_ place: RegionObservation, _ law: UInt16, always: Bool) {
             let mapped = self.law(place.code)
-            let row = row(of: place.code, for: behaviour, at: now)
+            let row = row(of: place.code, for: compiled, at: now)
             guard
                 let rule = row
                     ?? (always && mapped != 0 || law != 0 && law == strictest
@@ -231,30 +231,30 @@ struct RegionMap: Sendable {
         var rule = max(knownRule, seenLast, table.gdpr)
         if account == nil || devices == nil {
             rule = max(rule, max(table.ukGDPR, table.gdprLike, table.other))
-            for row in rows where row.applies(to: behaviour, at: now) { rule = max(rule, row.rule) }
+            for row in rows where row.applies(to: compiled, at: now) { rule = max(rule, row.rule) }
         }
-        return Territory(
+        return Jurisdiction(
             regime: .gdpr, isKnown: false, isStrictForWantOfRegion: strictest != gdpr, rule: rule,
             knownRule: knownRule)
     }
 
     /// The rule of the row for a region, a subdivision's before its country's.
     @inline(__always)
-    private func row(of region: RegionCode, for behaviour: Behaviour, at now: Int64) -> PermissionRule? {
-        entry(region) & Self.kind(behaviour.channel, behaviour.category) == 0
-            ? nil : writtenRow(of: region, for: behaviour, at: now)
+    private func row(of region: RegionCode, for compiled: CompiledRule, at now: Int64) -> PermissionRule? {
+        entry(region) & Self.kind(compiled.channel, compiled.category) == 0
+            ? nil : writtenRow(of: region, for: compiled, at: now)
     }
 
     @inline(never)
     private func writtenRow(
-        of region: RegionCode, for behaviour: Behaviour, at now: Int64
+        of region: RegionCode, for compiled: CompiledRule, at now: Int64
     ) -> PermissionRule? {
-        if let rule = writtenRow(of: region.packed, for: behaviour, at: now) { return rule }
+        if let rule = writtenRow(of: region.packed, for: compiled, at: now) { return rule }
         let country = region.country.packed
-        return country == region.packed ? nil : writtenRow(of: country, for: behaviour, at: now)
+        return country == region.packed ? nil : writtenRow(of: country, for: compiled, at: now)
     }
 
-    private func writtenRow(of region: UInt64, for behaviour: Behaviour, at now: Int64) -> PermissionRule? {
+    private func writtenRow(of region: UInt64, for compiled: CompiledRule, at now: Int64) -> PermissionRule? {
         // The first row of the region: they are sorted by it.
         var (low, high) = (0, rows.count)
         while low < high {
@@ -262,7 +262,7 @@ struct RegionMap: Sendable {
             if rows[middle].region < region { low = middle + 1 } else { high = middle }
         }
         while low < rows.count, rows[low].region == region {
-            if rows[low].applies(to: behaviour, at: now) { return rows[low].rule }
+            if rows[low].applies(to: compiled, at: now) { return rows[low].rule }
             low += 1
         }
         return nil

@@ -19,7 +19,7 @@ package enum Ask: Hashable, Sendable {
     case forwards(SubjectID, since: Instant)
     case request(RequestKey)
     case send(SendID)
-    case told(EventKey)
+    case dedupe(EventKey)
     case duty(EventKey)
     case message(MessageID)
     /// The same without what is sealed of it.

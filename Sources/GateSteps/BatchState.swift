@@ -19,7 +19,7 @@ package final class BatchState {
     @exclusivity(unchecked) package var states: [SubjectID: Known<RecipientState?>] = [:]
     @exclusivity(unchecked) package var requests: [RequestKey: Known<SendRecord?>] = [:]
     @exclusivity(unchecked) package var sends: [SendID: Known<SendRecord?>] = [:]
-    @exclusivity(unchecked) package var told: [EventKey: Known<ToldRecord?>] = [:]
+    @exclusivity(unchecked) package var dedupe: [EventKey: Known<DedupeRecord?>] = [:]
     @exclusivity(unchecked) package var duties: [EventKey: Known<DutyRecord?>] = [:]
     @exclusivity(unchecked) package var settings: [String: Known<String?>] = [:]
     @exclusivity(unchecked) package var messages: [MessageID: Known<OutboxRecord?>] = [:]
@@ -123,7 +123,7 @@ package final class BatchState {
             requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(send)
         }
         for (subject, record) in change.forwards { addedForwards[subject, default: []].append(record) }
-        for (key, record) in change.told.pairs { told[key] = .success(record) }
+        for (key, record) in change.dedupe.pairs { dedupe[key] = .success(record) }
         for write in change.duties { apply(write) }
         for write in change.messages { apply(write) }
         for event in change.events { addedEvents[event.send, default: []].append(event) }
@@ -296,7 +296,7 @@ extension BatchState {
             }
         case .request(let key): requests.index(forKey: key) != nil
         case .send(let send): sends.index(forKey: send) != nil
-        case .told(let key): told.index(forKey: key) != nil
+        case .dedupe(let key): dedupe.index(forKey: key) != nil
         case .duty(let key): duties.index(forKey: key) != nil
         case .message(let message): messages.index(forKey: message) != nil
         case .messageHead(let message):

@@ -21,7 +21,7 @@ package final class Change {
     /// Sends that count as forwarded from now on; each once.
     @exclusivity(unchecked) package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
     /// `nil` forgets.
-    @exclusivity(unchecked) package var told = Written<EventKey, ToldRecord?>()
+    @exclusivity(unchecked) package var dedupe = Written<EventKey, DedupeRecord?>()
     @exclusivity(unchecked) package var duties: [DutyWrite] = []
     @exclusivity(unchecked) package var messages: [MessageWrite] = []
     @exclusivity(unchecked) package var events: [EventRecord] = []
@@ -100,7 +100,7 @@ package final class Change {
     /// Whether a commit would write nothing.
     package var isEmpty: Bool {
         entries.isEmpty && newSubjects.isEmpty && states.isEmpty && consents.isEmpty && choices.isEmpty
-            && sends.isEmpty && forwards.isEmpty && told.isEmpty && duties.isEmpty && messages.isEmpty
+            && sends.isEmpty && forwards.isEmpty && dedupe.isEmpty && duties.isEmpty && messages.isEmpty
             && events.isEmpty && settings.isEmpty && erased.isEmpty && publishedSize == nil
             && prunedBefore == nil
     }

@@ -7,20 +7,14 @@ package protocol IdentifierDrawing {
 }
 
 extension IdentifierDrawing {
-    /// A version 7 UUID (RFC 9562 section 5.7): the millisecond, and 74 random bits. Ids of one time lie side by side in a
-    /// store's index, and neither an id nor two of them say how many sends there are.
+    /// A version 7 UUID: ids of one time lie side by side in a store's index, and neither an id nor two of them say how
+    /// many sends there are.
     package func newSendID(at now: Instant) throws -> SendID {
-        let (high, low) = try randomBytes16()
-        return SendID(
-            high: UInt64(truncatingIfNeeded: now.milliseconds) << 16 | high & 0xFFF | 0x7000,
-            low: Self.withVariant(low))
+        SendID(version7: try randomBytes16(), at: now)
     }
 
     /// A version 4 UUID: APNs wants one as `apns-id`.
-    package func newMessageID() throws -> MessageID {
-        let (high, low) = try randomBytes16()
-        return MessageID(high: high & ~0xF000 | 0x4000, low: Self.withVariant(low))
-    }
+    package func newMessageID() throws -> MessageID { MessageID(version4: try randomBytes16()) }
 
     package func newKeyID() throws -> KeyID {
         let (high, low) = try randomBytes16()
@@ -30,10 +24,6 @@ extension IdentifierDrawing {
     package func newSubjectID() throws -> SubjectID {
         let (high, low) = try randomBytes16()
         return SubjectID(high: high, low: low)
-    }
-
-    private static func withVariant(_ low: UInt64) -> UInt64 {
-        low & ~(0xC000_0000_0000_0000) | 0x8000_0000_0000_0000
     }
 }
 

@@ -49,9 +49,9 @@ package struct OutboxRecord: Hashable, Sendable {
         /// Composed (and sealed); goes at its turn.
         case ready
         /// Deferred: decided again and composed when ``notBefore`` comes.
-        case held
+        case deferred
         /// Over a cap: goes into the summary that is due at ``notBefore``.
-        case gathered
+        case digesting
     }
     package var message: MessageID
     package var send: SendID
@@ -71,7 +71,7 @@ package struct OutboxRecord: Hashable, Sendable {
     package var body: [UInt8]
     /// The facts that do not change while it waits (sizes, params, fallback), as canonical JSON.
     package var facts: [UInt8]
-    /// What it tells, for a type that declares `dedupe_by`; see ``ToldRecord``.
+    /// What it tells, for a type that declares `dedupe_by`; see ``DedupeRecord``.
     package var event: Tag?
     package var decidedAt: Instant
     package var notBefore: Instant
@@ -118,7 +118,7 @@ package struct OutboxRecord: Hashable, Sendable {
 }
 
 /// That a person was told of an event, or need not be: one value of a type's `dedupe_by` on one channel.
-package struct ToldRecord: Hashable, Sendable {
+package struct DedupeRecord: Hashable, Sendable {
     /// tag("event", type ‖ 0x00 ‖ caller ‖ 0x00 ‖ channel ‖ 0x00 ‖ value), the caller empty for `dedupe_scope: type`: the
     /// key of the row.
     package var event: Tag
@@ -209,13 +209,13 @@ package struct EventRecord: Hashable, Sendable {
     package var caller: CallerName
     package var send: SendID
     package var subject: SubjectID?
-    package var event: SendFate
+    package var event: SendEventKind
     package var destination: Tag?
     package var at: Instant
     package var reason: String?
 
     package init(
-        cursor: Int64 = 0, caller: CallerName, send: SendID, subject: SubjectID?, event: SendFate,
+        cursor: Int64 = 0, caller: CallerName, send: SendID, subject: SubjectID?, event: SendEventKind,
         destination: Tag?, at: Instant, reason: String?
     ) {
         self.cursor = cursor
@@ -238,7 +238,7 @@ extension SendRecord {
 
 extension EventRecord {
     /// Something that became of one message.
-    init(_ event: SendFate, of row: OutboxRecord, at now: Instant, reason: String? = nil) {
+    init(_ event: SendEventKind, of row: OutboxRecord, at now: Instant, reason: String? = nil) {
         self.init(
             caller: row.request.caller, send: row.send, subject: row.subject, event: event,
             destination: row.destination, at: now, reason: reason)

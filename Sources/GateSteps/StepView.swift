@@ -155,19 +155,19 @@ package final class StepView: RecordReading {
         change.forwards.append((subject, ForwardRecord(at: now, type: type, category: category, send: send)))
     }
 
-    package func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
+    package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
         let key = EventKey(event, of: subject)
-        if let own = change.told[key] { return own }
-        return try known(state.told[key], .told(key))
+        if let own = change.dedupe[key] { return own }
+        return try known(state.dedupe[key], .dedupe(key))
     }
 
     /// Replaces what was on record about the same event.
-    package func putTold(_ record: ToldRecord, to subject: SubjectID) throws {
-        change.told.set(EventKey(record.event, of: subject), to: record)
+    package func putDedupe(_ record: DedupeRecord, to subject: SubjectID) throws {
+        change.dedupe.set(EventKey(record.event, of: subject), to: record)
     }
 
-    package func removeTold(_ event: Tag, to subject: SubjectID) throws {
-        change.told.set(EventKey(event, of: subject), to: nil)
+    package func removeDedupe(_ event: Tag, to subject: SubjectID) throws {
+        change.dedupe.set(EventKey(event, of: subject), to: nil)
     }
 
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {

@@ -170,18 +170,41 @@ extension RandomIdentifier {
 
     /// - Parameter uuidText: Lower-case UUID text; any other spelling is refused.
     package init?(uuidText: String) {
-        let digits = Array(uuidText.utf8)
-        guard digits.count == 36 else { return nil }
-        var plain: [UInt8] = []
-        plain.reserveCapacity(32)
-        for (offset, digit) in digits.enumerated() {
-            if offset == 8 || offset == 13 || offset == 18 || offset == 23 {
-                guard digit == UInt8(ascii: "-") else { return nil }
+        guard UUIDText.isCanonical(uuidText.utf8.span) else { return nil }
+        self.init(hexadecimal: uuidText.filter { $0 != "-" })
+    }
+}
+
+extension RandomIdentifier {
+    /// A version 4 UUID (RFC 9562 section 5.4) of 122 random bits.
+    package init(version4 bits: (high: UInt64, low: UInt64)) {
+        self.init(high: bits.high & ~0xF000 | 0x4000, low: bits.low & (1 << 62 - 1) | 1 << 63)
+    }
+
+    /// A version 7 UUID (RFC 9562 section 5.7): the millisecond, and 74 random bits.
+    package init(version7 bits: (high: UInt64, low: UInt64), at moment: Instant) {
+        self.init(
+            high: UInt64(truncatingIfNeeded: moment.milliseconds) << 16 | bits.high & 0xFFF | 0x7000,
+            low: bits.low & (1 << 62 - 1) | 1 << 63)
+    }
+}
+
+/// The one spelling of a UUID that is accepted: lower case, `8-4-4-4-12` (RFC 9562 section 4).
+package enum UUIDText {
+    package static func isCanonical(_ text: Span<UInt8>) -> Bool {
+        guard text.count == 36 else { return false }
+        for index in 0..<36 {
+            let byte = text[index]
+            if index == 8 || index == 13 || index == 18 || index == 23 {
+                guard byte == UInt8(ascii: "-") else { return false }
             } else {
-                plain.append(digit)
+                guard
+                    byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+                        || byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "f")
+                else { return false }
             }
         }
-        self.init(hexadecimal: String(decoding: plain, as: UTF8.self))
+        return true
     }
 }
 

@@ -102,35 +102,6 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
             .reject
         }
     }
-
-    /// Who can make the next attempt succeed; never the recipient where the recipient said no.
-    package func whoCanFix(_ detail: Detail?) -> WhoCanFix {
-        switch self {
-        case .expired, .expiresBeforeDue, .repeated, .unknownType, .invalidParams, .channelNotAllowed,
-            .payloadTooLarge, .unknownRecipient:
-            .producer
-        case .callerNotPermitted, .criticalNotPermitted: .security
-        case .typeDisabled: .compliance
-        case .factMissing: .operator
-        case .smsFallbackForbidden:
-            switch detail {
-            case .fallbackMismatch: .producer
-            case .marketing: .nobody
-            default: .compliance
-            }
-        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent, .noPurposeConsent,
-            .blockedAtOSLevel:
-            switch detail {
-            case .refused, .withdrawn, .denied: .nobody
-            case .regionUnknown: .producer
-            default: .recipient
-            }
-        case .noDestination, .quietHoursZoneMissing, .noDeviceKey, .genericOnly: .recipient
-        case .pushDisabled, .userPreference, .minor, .quietHoursDropped, .quietHoursDeferred, .frequencyCap,
-            .digested, .allowed:
-            .nobody
-        }
-    }
 }
 
 /// What exactly was missing, closed per reason: see ``Reason/details``.
@@ -205,42 +176,6 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     case noKey = "no_key"
     case keyUnconfirmed = "key_unconfirmed"
     case keyRevoked = "key_revoked"
-}
-
-extension Reason {
-    /// The details this reason may carry; empty when the reason says it all.
-    package var details: [Detail] {
-        switch self {
-        case .repeated: [.alreadySent, .acknowledged]
-        case .quietHoursDeferred: [.sendTime, .zoneUnknown]
-        case .noGDPRConsent, .noMarketingOptIn, .noSMSConsent, .noEmailConsent:
-            [
-                .neverAsked, .refused, .withdrawn, .expired, .otherChannel, .otherAddress, .regionUnknown,
-                .methodInsufficient,
-            ]
-        case .noPurposeConsent:
-            [
-                .neverAsked, .refused, .withdrawn, .expired, .otherChannel, .otherAddress,
-                .methodInsufficient,
-            ]
-        case .blockedAtOSLevel: [.denied, .notDetermined]
-        case .criticalNotPermitted: [.notOnAllowList, .callerLacksGrant]
-        case .callerNotPermitted: [.callerUnknown, .typeNotGranted]
-        case .userPreference: [.accountOff, .destinationOff, .typeOff]
-        case .smsFallbackForbidden: [.marketing, .fallbackMismatch]
-        case .noDestination:
-            [.noneRegistered, .destinationUnknown, .destinationInactive, .addressUnverified]
-        case .factMissing:
-            [
-                .now, .expiry, .params, .recipient, .destination, .consent, .age, .region, .preferences,
-                .osPermission, .quietHours, .counts, .deviceKey, .size, .fallback, .repetition,
-                .critical, .platform,
-            ]
-        case .frequencyCap, .digested: [.typeCap, .categoryCap]
-        case .noDeviceKey, .genericOnly: [.noKey, .keyUnconfirmed, .keyRevoked]
-        default: []
-        }
-    }
 }
 
 /// Who can make the next attempt succeed.

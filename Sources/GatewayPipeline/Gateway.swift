@@ -19,7 +19,7 @@ package final class Gateway: RequestHandler {
     let library: any TrailLibrary
     let policy: PolicyInForce
     let attestation: PeerAttestation
-    let surroundings: EngineSurroundings
+    let dependencies: EngineDependencies
     let unknownPeers = UnknownPeerMeter.unknownPeers()
     let explanations = ExplanationMeter.explanations()
     let explanationRate = ExplanationRate()
@@ -30,7 +30,7 @@ package final class Gateway: RequestHandler {
 
     package init(
         engine: Engine, store: any GateStore, library: any TrailLibrary, policy: PolicyInForce,
-        attestation: PeerAttestation, surroundings: EngineSurroundings, operations: GatewayOperations,
+        attestation: PeerAttestation, dependencies: EngineDependencies, operations: GatewayOperations,
         work: WorkSignal
     ) {
         self.engine = engine
@@ -38,7 +38,7 @@ package final class Gateway: RequestHandler {
         self.library = library
         self.policy = policy
         self.attestation = attestation
-        self.surroundings = surroundings
+        self.dependencies = dependencies
         self.operations = operations
         self.work = work
         readers = ReaderThreads(threadCount: 2)
@@ -150,18 +150,18 @@ package final class Gateway: RequestHandler {
                     send: SendStep(
                         request: request, attested: attested,
                         peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
-                        idHash: surroundings.settings.index.idHash(request.id, of: caller),
-                        contentMAC: surroundings.settings.index.contentMAC(read.canonicalContent),
+                        idHash: dependencies.settings.index.idHash(request.id, of: caller),
+                        contentMAC: dependencies.settings.index.contentMAC(read.canonicalContent),
                         isSecurity: lane == .security, under: policy),
                     lane: lane, isStreamLine: isStreamLine, readers: readers,
-                    entryBytes: { [store, surroundings] in try surroundings.entry($0, in: store) },
+                    entryBytes: { [store, dependencies] in try dependencies.entry($0, in: store) },
                     noteDamage: { [store] in store.note($0) }, reply: reply))
         }
     }
 
     /// Answers a peer that is no caller, and counts it.
     private func unknown(_ peer: Peer) -> Problem {
-        let uptime = surroundings.clock.reading().uptime
+        let uptime = dependencies.clock.reading().uptime
         if let count = unknownPeers.record(peer.credentials.userID, at: uptime) {
             // The count may be of many uids; then this peer is only one of them.
             let isOwn = count.key == peer.credentials.userID

@@ -50,7 +50,7 @@ package struct GatewayOperations: Sendable {
         add("queued_operations", "gauge", "Operations waiting for the engine.", load.queuedCount)
         add(
             "publish_lag_seconds", "gauge", "Age of the oldest unpublished entry.",
-            Double(gateway.surroundings.publishLagMilliseconds()) / 1000)
+            Double(gateway.dependencies.publishLagMilliseconds()) / 1000)
         if let depth = try? gateway.store.read({ try $0.outboxDepth() }) {
             add("outbox_rows", "gauge", "Messages waiting to be handed over.", depth.rowCount)
             add("outbox_bytes", "gauge", "Bytes of bodies waiting.", depth.byteCount)
@@ -75,8 +75,8 @@ extension Gateway {
 
     /// Reads the configured bundle and swaps it in whole, between two batches, with an entry.
     ///
-    /// One that has a problem leaves the one in force where it is, and the trail says so: a rule book nobody can
-    /// read must never become no rule book. Blocks while it reads.
+    /// One that has a problem leaves the one in force where it is, and the trail says so: a bundle that cannot
+    /// be read must never leave the gateway without one. Blocks while it reads.
     ///
     /// - Parameters:
     ///   - digest: What the caller reviewed; `nil` takes whatever is there and passes.
@@ -125,7 +125,7 @@ extension Gateway {
             // Archived before it decides anything, or replay would miss it.
             try library.archivePolicy(next.digest, next.bundle.canonicalJSON)
         } catch TrailLibraryError.lostDurability(let what) {
-            surroundings.durabilityLost(what)
+            dependencies.durabilityLost(what)
         } catch {
             let problem = Problem(.unavailable, detail: "the bundle cannot be archived: \(error)")
             source.refused(PolicySource.Refusal(error))

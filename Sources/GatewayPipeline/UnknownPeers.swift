@@ -41,7 +41,7 @@ extension Gateway {
     ///
     /// - Parameter isLast: Before the stop: everything, whatever its minute.
     package func recordCounts(isLast: Bool = false) {
-        let uptime = surroundings.clock.reading().uptime
+        let uptime = dependencies.clock.reading().uptime
         // The last go before the stop, which is in that lane too.
         let lane: EngineLane = isLast ? .security : .general
         for count in unknownPeers.takeDue(at: uptime, isLast: isLast) {

@@ -41,7 +41,7 @@ extension BundleProof {
         case .noSMSConsent, .smsFallbackForbidden: types.contains { $0.body.sms != .never }
         case .noEmailConsent: types.contains { $0.body.email != .never }
         case .noPurposeConsent: types.contains { $0.purpose != nil }
-        case .repeated: types.contains { $0.isToldOnce }
+        case .repeated: types.contains { $0.isDeduplicated }
         case .frequencyCap:
             policy.bundle.categories.contains {
                 $0.value.overflow == .drop && policy.bundle.limits.categories[$0.key] != nil

@@ -27,7 +27,7 @@ import Synchronization
 /// permission hangs on, and so on; each stage is told apart under every answer the next stage can ask for.
 package struct BundleProof: Sendable {
     /// What is proved: the real one, or a broken one in a test.
-    package typealias Decide = @Sendable (Facts, Territory, Behaviour) -> Decision
+    package typealias Decide = @Sendable (Facts, Jurisdiction, CompiledRule) -> Decision
     /// Runs a body for every number below a count, on as many threads as it likes.
     package typealias Executor = (_ count: Int, _ body: @Sendable (Int) -> Void) -> Void
 
@@ -58,11 +58,11 @@ package struct BundleProof: Sendable {
     }
 
     @inline(__always)
-    func decide(_ facts: Facts, _ territory: Territory, _ behaviour: Behaviour) -> Decision {
+    func decide(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: CompiledRule) -> Decision {
         guard let deciding else {
-            return CompliancePolicy.decide(given: facts, in: territory, under: behaviour)
+            return CompliancePolicy.decide(given: facts, in: jurisdiction, under: rule)
         }
-        return deciding(facts, territory, behaviour)
+        return deciding(facts, jurisdiction, rule)
     }
 
     /// - Parameters:
@@ -81,7 +81,7 @@ package struct BundleProof: Sendable {
         let folded = Mutex<(states: UInt64, spaces: [FactGroups])>((0, []))
         let channels = Channel.allCases
         executor(channels.count) { index in
-            let folding = FactFolding(self, factSpace)
+            let folding = EquivalenceClasses(self, factSpace)
             let spaces = sends.filter { $0.request.channel == channels[index] }.map { folding.space(of: $0) }
             folded.withLock { folded in
                 folded.states += folding.decidedCount
@@ -95,7 +95,7 @@ package struct BundleProof: Sendable {
         let total = spaces.reduce(foldingStates) { $0 + $1.stateCount }
         let walked = Mutex<(states: UInt64, findings: [Finding])>((foldingStates, []))
         executor(spaces.count) { index in
-            var walk = FactWalk(self, spaces[index])
+            var walk = StateEnumeration(self, spaces[index])
             walk.run()
             walked.withLock { walked in
                 walked.states += walk.stateCount
@@ -112,7 +112,7 @@ package struct BundleProof: Sendable {
     /// A way of asking that the gates and the statutes can tell from every other.
     struct Send: Sendable {
         var request: AttestedRequest
-        var behaviour: Behaviour
+        var rule: CompiledRule
         var declared: SendAsDeclared
     }
 
@@ -120,7 +120,7 @@ package struct BundleProof: Sendable {
     /// with and without asking for critical delivery; each kind once, shown by its first.
     func sends() -> [Send] {
         struct Kind: Hashable {
-            var behaviour: Behaviour
+            var rule: CompiledRule
             var declared: SendAsDeclared
         }
         var kinds: Set<Kind> = []
@@ -135,11 +135,11 @@ package struct BundleProof: Sendable {
                         let request = AttestedRequest(
                             caller: caller, type: type, channel: channel, critical: critical)
                         let kind = Kind(
-                            behaviour: policy.behaviour(for: request),
+                            rule: policy.rule(for: request),
                             declared: page.asked(request, in: bundle))
                         guard kinds.insert(kind).inserted else { continue }
                         found.append(
-                            Send(request: request, behaviour: kind.behaviour, declared: kind.declared))
+                            Send(request: request, rule: kind.rule, declared: kind.declared))
                     }
                 }
             }
@@ -155,7 +155,7 @@ package struct BundleProof: Sendable {
     }
 
     func broken(_ send: Send, _ facts: Facts) -> [Statute] {
-        let decision = decide(facts, policy.territory(of: facts, under: send.behaviour), send.behaviour)
+        let decision = decide(facts, policy.jurisdiction(of: facts, under: send.rule), send.rule)
         return book.broken(by: decision, of: send.declared, given: facts)
     }
 
@@ -205,7 +205,7 @@ package struct BundleProof: Sendable {
             facts = candidate
         }
         let decision = decide(
-            facts, policy.territory(of: facts, under: finding.send.behaviour), finding.send.behaviour)
+            facts, policy.jurisdiction(of: facts, under: finding.send.rule), finding.send.rule)
         let place = book.place(of: facts, for: finding.send.declared)
         let (file, path) = book.page(behind: finding.statute, finding.send, facts, place)
         return Refutation(

@@ -84,7 +84,7 @@ struct FactSpace: Sendable {
 
     // MARK: Place and permission
 
-    /// `now`, which is known (``FactWalk`` says what is done about the other case): the day the bundle takes effect, and both sides of each later day on which one of its rows begins.
+    /// `now`, which is known (``StateEnumeration`` says what is done about the other case): the day the bundle takes effect, and both sides of each later day on which one of its rows begins.
     private var allClocks: [Setting] {
         let first = bundle.effectiveFrom.instant.advanced(bySeconds: 43_200)
         var moments = [first]
@@ -137,7 +137,7 @@ struct FactSpace: Sendable {
 
     private var allAccounts: [Setting] { accountSightings.map(Self.account) + [Self.account(nil)] }
 
-    /// One device anywhere, none, a lost list, and two. Longer lists are put together in ``FactFolding``, of the
+    /// One device anywhere, none, a lost list, and two. Longer lists are put together in ``EquivalenceClasses``, of the
     /// kinds that these fall into.
     private var allDevices: [Setting] {
         let one = deviceSightings.map { Self.devices([$0]) }

@@ -104,7 +104,7 @@ extension PolicyDifference.Change {
 /// One thing that is not in favour.
 private struct Disfavour {
     var words: String
-    /// Circumstances of one axis exclude each other.
+    /// Conditions of one axis exclude each other.
     var axis: Int
     var apply: (inout Facts) -> Void
 }
@@ -179,14 +179,14 @@ private struct Survey {
     }
 
     private struct Pair: Hashable {
-        var old: Behaviour
-        var new: Behaviour
+        var old: CompiledRule
+        var new: CompiledRule
     }
 
     /// What both bundles make of a place.
     private struct Laws: Hashable {
-        var old: Territory
-        var new: Territory
+        var old: Jurisdiction
+        var new: Jurisdiction
     }
 
     /// What of a way of asking bears on the law of a place.
@@ -332,7 +332,8 @@ private struct Survey {
     private func laws(of place: Place, _ pair: Pair) -> Laws {
         let facts = ready(in: place)
         return Laws(
-            old: old.territory(of: facts, under: pair.old), new: new.territory(of: facts, under: pair.new))
+            old: old.jurisdiction(of: facts, under: pair.old),
+            new: new.jurisdiction(of: facts, under: pair.new))
     }
 
     /// Every way of asking that the bundles can tell from another, and the requests of each.
@@ -349,7 +350,7 @@ private struct Survey {
                     for critical in [false, true] {
                         let request = AttestedRequest(
                             caller: caller, type: type, channel: channel, critical: critical)
-                        let pair = Pair(old: old.behaviour(for: request), new: new.behaviour(for: request))
+                        let pair = Pair(old: old.rule(for: request), new: new.rule(for: request))
                         if requests[pair] == nil { pairs.append(pair) }
                         requests[pair, default: []].append(request)
                     }

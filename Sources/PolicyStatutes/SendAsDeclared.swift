@@ -3,7 +3,7 @@ package import GateVocabulary
 
 /// One way of asking for one type, as the pages of the bundle declare it: what a statute reads besides facts.
 ///
-/// Read from the pages and never from ``Behaviour``, so that a mistake made in compiling them shows as a broken
+/// Read from the pages and never from ``CompiledRule``, so that a mistake made in compiling them shows as a broken
 /// statute.
 package struct SendAsDeclared: Hashable, Sendable {
     package var isRegistered = false
@@ -28,8 +28,8 @@ package struct SendAsDeclared: Hashable, Sendable {
     package var passesHours = false
     package var passesCaps = false
     /// The e-mail in which a law obliges us to say all of it.
-    package var isLetterOfDuty = false
-    package var isToldOnce = false
+    package var isStatutoryEmail = false
+    package var isDeduplicated = false
     package var isTimed = false
     package var requestPassesHours = false
     package var requestPassesCaps = false
@@ -77,10 +77,10 @@ package struct SendAsDeclared: Hashable, Sendable {
             passesPreferences = mandatory.passes.contains(.preferences)
             passesHours = mandatory.passes.contains(.quietHours)
             passesCaps = mandatory.passes.contains(.caps)
-            isLetterOfDuty = channel == .email && body == .full && sensitivity != .high
+            isStatutoryEmail = channel == .email && body == .full && sensitivity != .high
         }
         // Who is obliged to tell tells twice rather than never.
-        isToldOnce = type.dedupeBy != nil && type.mandatory == nil
+        isDeduplicated = type.dedupeBy != nil && type.mandatory == nil
         isTimed = type.timing != nil
         if let request = type.ownRequest {
             requestPassesHours = request.passes.contains(.quietHours)
@@ -120,8 +120,8 @@ package struct SendAsDeclared: Hashable, Sendable {
     }
 
     /// What holds of it whatever the facts are.
-    package var standing: Circumstances {
-        var found = Circumstances(.anySend)
+    package var standing: Conditions {
+        var found = Conditions(.anySend)
         found.insert(.unregistered, if: !isRegistered)
         found.insert(.disabled, if: isRegistered && !isEnabled)
         found.insert(.callerNotPermitted, if: !isCallerPermitted)
@@ -133,14 +133,14 @@ package struct SendAsDeclared: Hashable, Sendable {
         found.insert(.mandatoryDespiteHours, if: passesHours)
         found.insert(.mandatoryDespiteCaps, if: passesCaps)
         found.insert(.security, if: isRegistered && category == .security)
-        found.insert(.letterOfDuty, if: isLetterOfDuty)
+        found.insert(.statutoryEmail, if: isStatutoryEmail)
         return found
     }
 
     /// Whether some way of asking may succeed; the others are refused whatever the facts are.
     package var isLawfulToAsk: Bool {
         standing.isDisjoint(
-            with: Circumstances([
+            with: Conditions([
                 .unregistered, .disabled, .callerNotPermitted, .criticalNotPermitted, .channelClosed,
             ]))
     }

@@ -12,7 +12,7 @@ package struct Statute: Sendable {
     /// Where it is written.
     package let law: String
     package let when: Circumstance
-    package let forbids: Conduct
+    package let forbids: DecisionEffects
     /// What should have come out.
     package let demands: Demand
 
@@ -35,7 +35,8 @@ package struct Statute: Sendable {
     }
 
     private init(
-        _ name: String, _ says: String, law: String, when: Circumstance, forbids: Conduct, demands: Demand
+        _ name: String, _ says: String, law: String, when: Circumstance, forbids: DecisionEffects,
+        demands: Demand
     ) {
         self.name = name
         self.says = says
@@ -241,7 +242,7 @@ package struct Statute: Sendable {
         Statute(
             "letter_of_duty",
             "no letter the law obliges us to write is emptied for the sake of a lock screen",
-            law: "GDPR Art. 34(2), PSD2 Art. 68(3), and the type's `mandatory.law`", when: .letterOfDuty,
+            law: "GDPR Art. 34(2), PSD2 Art. 68(3), and the type's `mandatory.law`", when: .statutoryEmail,
             forbids: .shortens, demands: .form(.full)),
         Statute(
             "proved_keys_only", "nothing is sealed to a key that is revoked, unproved or not there",
@@ -271,12 +272,12 @@ package struct Statute: Sendable {
         law: "PSD2 Art. 79(1) and whatever else obliges us to tell", when: .anySend, forbids: .withholds,
         demands: .goes)
 
-    /// For each bit of ``Conduct``, the circumstances in which it is unlawful.
+    /// For each bit of ``DecisionEffects``, the circumstances in which it is unlawful.
     package static let unlawful: InlineArray<14, UInt64> = {
         var table = InlineArray<14, UInt64>(repeating: 0)
         for statute in all {
-            for bit in 0..<Conduct.count where statute.forbids.rawValue & 1 << UInt32(bit) != 0 {
-                table[bit] |= Circumstances(statute.when).rawValue
+            for bit in 0..<DecisionEffects.count where statute.forbids.rawValue & 1 << UInt32(bit) != 0 {
+                table[bit] |= Conditions(statute.when).rawValue
             }
         }
         return table

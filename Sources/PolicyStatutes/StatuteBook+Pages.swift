@@ -81,7 +81,7 @@ extension StatuteBook {
         if LawOfTheLand.partsOfUnion.contains(country) { return "TFEU Art. 355(1) and (4)" }
         if LawOfTheLand.unitedKingdom.contains(country) { return "the UK GDPR" }
         if LawOfTheLand.equivalent.contains(country) || LawOfTheLand.ownAfterGDPR.contains(country) {
-            return "the territory's own data-protection law"
+            return "the jurisdiction's own data-protection law"
         }
         return "the data-protection act of the state it belongs to"
     }

@@ -3,7 +3,7 @@ package import GateVocabulary
 
 /// The statutes, held against one bundle: reads the circumstances of a send from its facts.
 ///
-/// Nothing here asks a gate, a ``Behaviour`` or a ``RegionMap``; what they work out is worked out again from the
+/// Nothing here asks a gate, a ``CompiledRule`` or a ``RegionMap``; what they work out is worked out again from the
 /// pages, plainly, so that a mistake would have to be made twice to be missed.
 package struct StatuteBook: Sendable {
     package let bundle: PolicyBundle
@@ -79,10 +79,11 @@ package struct StatuteBook: Sendable {
         by decision: Decision, of send: SendAsDeclared, given facts: Facts
     ) -> [Statute] {
         Self.broken(
-            by: Conduct(of: decision, expiry: facts.expiry), in: circumstances(of: send, given: facts))
+            by: DecisionEffects(of: decision, expiry: facts.expiry), in: circumstances(of: send, given: facts)
+        )
     }
 
-    package static func broken(by conduct: Conduct, in circumstances: Circumstances) -> [Statute] {
+    package static func broken(by conduct: DecisionEffects, in circumstances: Conditions) -> [Statute] {
         var found = Statute.all.filter {
             circumstances.contains($0.when) && !conduct.isDisjoint(with: $0.forbids)
         }
@@ -92,9 +93,9 @@ package struct StatuteBook: Sendable {
         return found
     }
 
-    // MARK: Circumstances
+    // MARK: Conditions
 
-    package func circumstances(of send: SendAsDeclared, given facts: Facts) -> Circumstances {
+    package func circumstances(of send: SendAsDeclared, given facts: Facts) -> Conditions {
         var found = send.standing
         readTime(&found, send, facts)
         readRequest(&found, send, facts)
@@ -106,9 +107,9 @@ package struct StatuteBook: Sendable {
 
     /// Those of `mask` alone, without reading what it does not need.
     package func circumstances(
-        of send: SendAsDeclared, given facts: Facts, within mask: Circumstances
-    ) -> Circumstances {
-        var found: Circumstances = []
+        of send: SendAsDeclared, given facts: Facts, within mask: Conditions
+    ) -> Conditions {
+        var found: Conditions = []
         if mask.contains(.expired) { readTime(&found, send, facts) }
         if mask.contains(.switchedOff) { readPermissionAndChoices(&found, send, facts) }
         if mask.contains(.quietHours) { readHoursAndCaps(&found, send, facts) }
@@ -118,14 +119,14 @@ package struct StatuteBook: Sendable {
     }
 
     private func readPermissionAndChoices(
-        _ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts
+        _ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts
     ) {
         let place = place(of: facts, for: send)
         readPermission(&found, send, facts, place)
         readChoices(&found, send, facts, place)
     }
 
-    private func readTime(_ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts) {
+    private func readTime(_ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts) {
         guard let now = facts.now, let expiry = facts.expiry, let due = facts.due else {
             found.insert(.timeUnknown, if: true)
             return
@@ -138,7 +139,7 @@ package struct StatuteBook: Sendable {
         {
             found.insert(.waitsBeyondExpiry, if: end > expiry)
         }
-        if send.isToldOnce {
+        if send.isDeduplicated {
             found.insert(
                 .toldBefore, if: facts.repetition == .alreadySent || facts.repetition == .acknowledged)
             found.insert(.repetitionUnknown, if: facts.repetition == nil)
@@ -160,7 +161,7 @@ package struct StatuteBook: Sendable {
         send.category != .security && !send.isCritical && !send.passesHours
     }
 
-    private func readRequest(_ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts) {
+    private func readRequest(_ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts) {
         found.insert(.paramsUnfit, if: facts.params != .valid)
         found.insert(.fallbackUnproved, if: facts.fallback == nil || facts.fallback == .mismatch)
         found.insert(
@@ -178,7 +179,7 @@ package struct StatuteBook: Sendable {
     // MARK: Permission
 
     private func readPermission(
-        _ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts, _ place: Place
+        _ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts, _ place: Place
     ) {
         if send.refusesMinors {
             found.insert(.minor, if: facts.age == .minor)
@@ -353,7 +354,7 @@ package struct StatuteBook: Sendable {
     // MARK: Choices
 
     private func readChoices(
-        _ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts, _ place: Place
+        _ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts, _ place: Place
     ) {
         var choices = [facts.accountPreference, facts.destinationPreference]
         if send.isMutableAlone {
@@ -384,7 +385,7 @@ package struct StatuteBook: Sendable {
     // MARK: Hours and caps
 
     private func readHoursAndCaps(
-        _ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts
+        _ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts
     ) {
         guard send.isRegistered else { return }
         let isAsked = isAsked(facts)
@@ -417,16 +418,16 @@ package struct StatuteBook: Sendable {
 
     // MARK: What leaves
 
-    private func readContents(_ found: inout Circumstances, _ send: SendAsDeclared, _ facts: Facts) {
+    private func readContents(_ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts) {
         found.insert(
             .clearTextUnwanted,
-            if: !send.isLetterOfDuty
+            if: !send.isStatutoryEmail
                 && (facts.privacy == .hidden || send.sensitivity != .open && facts.privacy != .full))
         var leaving: [Int?] = []
         switch send.body {
         case .never: return
         case .generic: leaving = [facts.sizes?.generic]
-        case .full where send.isLetterOfDuty: leaving = [facts.sizes?.full]
+        case .full where send.isStatutoryEmail: leaving = [facts.sizes?.full]
         case .full:
             let isInFull = send.sensitivity == .open ? facts.privacy != .hidden : facts.privacy == .full
             let isShown = isInFull && send.sensitivity != .high

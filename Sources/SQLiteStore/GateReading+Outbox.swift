@@ -85,8 +85,8 @@ extension GateReading {
         let send = try row.id(SendID.self)
         let subject = try row.id(SubjectID.self)
         let destination = try row.id(Tag.self)
-        let caller = CallerName(try words.text(of: row.integer(), in: gate))
-        let type = TypeID(try words.text(of: row.integer(), in: gate))
+        let caller = CallerName(try strings.text(of: row.integer(), in: gate))
+        let type = TypeID(try strings.text(of: row.integer(), in: gate))
         let channel = try row.code(Channel.self)
         let request = AttestedRequest(caller: caller, type: type, channel: channel, critical: row.flag())
         let category = try row.code(Category.self)
@@ -182,10 +182,10 @@ extension GateReading {
     final func dueOutbox(
         at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
     ) throws -> [MessageID] {
-        let tally = try currentTally()
+        let counters = try currentCounters()
         var messages: [MessageID] = []
         for rank in Rank.all(in: lane) {
-            var queues = tally.callers(in: rank).map { Queue(rank: rank, caller: $0) }
+            var queues = counters.callers(in: rank).map { Queue(rank: rank, caller: $0) }
             guard !queues.isEmpty else { continue }
             while messages.count < limit {
                 let room = limit - messages.count
@@ -209,9 +209,9 @@ extension GateReading {
 
     final func nextOutboxDue(lane: DeliveryLane, excluding: Set<MessageID>) throws -> Instant? {
         var earliest: Int64?
-        let tally = try currentTally()
+        let counters = try currentCounters()
         for rank in Rank.all(in: lane) {
-            for caller in tally.callers(in: rank) {
+            for caller in counters.callers(in: rank) {
                 var queue = Queue(rank: rank, caller: caller)
                 let head = try queue.peek(
                     at: Instant(milliseconds: .max), excluding: excluding, pieceCount: 1, in: gate)
@@ -225,13 +225,13 @@ extension GateReading {
 
     final func outboxDepth() throws -> OutboxDepth {
         var depth = OutboxDepth(rowCount: 0, securityRowCount: 0, byteCount: 0, rowCountByCaller: [:])
-        for count in try currentTally().counts + offeredTally().counts where count.rowCount > 0 {
+        for count in try currentCounters().counts + offeredCounters().counts where count.rowCount > 0 {
             depth.rowCount += Int(count.rowCount)
             if Rank.all(in: .security).contains(count.rank) { depth.securityRowCount += Int(count.rowCount) }
             depth.byteCount += count.byteCount
             // A caller whose name is lost still takes up room, only under no name.
             let name = try damages.readable("word", row: "\(count.caller)") {
-                try words.text(of: count.caller, in: gate)
+                try strings.text(of: count.caller, in: gate)
             }
             if let name { depth.rowCountByCaller[CallerName(name), default: 0] += Int(count.rowCount) }
         }

@@ -78,7 +78,7 @@ extension GateReading {
         """)
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
-        guard let callerNumber = try words.number(of: caller.text, in: gate) else { return nil }
+        guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return nil }
         // An id that was accepted may be one whose row is gone, and goes twice then: that is less than that nobody's
         // notices go.
         return try gate.first(Self.sendByHash) {
@@ -112,7 +112,7 @@ extension GateReading {
         let id = try row.id(SendID.self)
         guard !row.flag() else { throw StoreError.damaged(table: Schema.send.name, RowSums.wrongCode) }
         let callerNumber = row.integer()
-        let caller = CallerName(try words.text(of: callerNumber, in: gate))
+        let caller = CallerName(try strings.text(of: callerNumber, in: gate))
         let idHash = row.byteArray()
         let contentMAC = row.byteArray()
         let subject = try row.optionalID(SubjectID.self)
@@ -162,7 +162,7 @@ extension GateReading {
                 (
                     row.integer(),
                     ForwardRecord(
-                        at: try row.instant(), type: TypeID(try words.text(of: row.integer(), in: gate)),
+                        at: try row.instant(), type: TypeID(try strings.text(of: row.integer(), in: gate)),
                         category: try row.code(Category.self), send: try row.optionalID())
                 )
             }
@@ -172,16 +172,16 @@ extension GateReading {
     }
 
     private static let toldEvent = StatementText(
-        "told", key: 2, "SELECT person, event, send, at FROM told WHERE person = ? AND event = ?")
+        "dedupe", key: 2, "SELECT person, event, send, at FROM dedupe WHERE person = ? AND event = ?")
 
-    final func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
+    final func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
         guard let person = try person(subject) else { return nil }
         return try gate.first(Self.toldEvent) {
             $0.add(person)
             $0.add(event)
         } read: { row in
             _ = row.integer()
-            return ToldRecord(event: try row.id(), send: try row.optionalID(), at: try row.instant())
+            return DedupeRecord(event: try row.id(), send: try row.optionalID(), at: try row.instant())
         }
     }
 
@@ -198,7 +198,7 @@ extension GateReading {
     private static let sendNumber = StatementText("send", "SELECT number FROM send WHERE id = ?")
 
     final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
-        guard let callerNumber = try words.number(of: caller.text, in: gate) else { return [] }
+        guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return [] }
         // Damaged ones are stepped over, however many they are: who asks goes on after the last that it was given.
         var events: [EventRecord] = []
         var last = cursor
@@ -236,7 +236,7 @@ extension GateReading {
     private func event(from row: inout StoredRow) throws -> EventRecord {
         let cursor = try row.count()
         guard !row.flag() else { throw StoreError.damaged(table: Schema.event.name, RowSums.wrongCode) }
-        let caller = CallerName(try words.text(of: row.integer(), in: gate))
+        let caller = CallerName(try strings.text(of: row.integer(), in: gate))
         var record = EventRecord(
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
             event: try row.name(), destination: try row.optionalID(), at: try row.instant(), reason: nil)

@@ -13,10 +13,10 @@ extension GateReading {
     private static let setting = StatementText(
         Schema.setting.name, "SELECT name, \(Schema.setting.isAltered), value FROM setting WHERE name = ?")
 
-    final func entryCount() throws -> UInt64 { try currentTail().entryCount }
-    final func publishedSize() throws -> UInt64 { try currentTail().publishedSize }
-    final func newestEntryTime() throws -> Instant? { try currentTail().newestEntryTime }
-    final func newestEntryClock() throws -> ClockReading? { try currentTail().newestEntryClock }
+    final func entryCount() throws -> UInt64 { try currentSequences().entryCount }
+    final func publishedSize() throws -> UInt64 { try currentSequences().publishedSize }
+    final func newestEntryTime() throws -> Instant? { try currentSequences().newestEntryTime }
+    final func newestEntryClock() throws -> ClockReading? { try currentSequences().newestEntryClock }
 
     final func entries(from index: UInt64, limit: Int) throws -> [StoredEntry] {
         // SQLite's integers end at 2⁶³−1, and so does the trail.

@@ -8,7 +8,7 @@ import RecipientModel
 /// Methods are grouped by what they are about in the files `GateReading+….swift`.
 class GateReading: StoreReading {
     private let openGate: Connection
-    let words: Words
+    let strings: StringTable
     let mappings: SubjectMappings
     /// A connection to `subjects.db` with a snapshot open, for the length of the body.
     let subjects: Connection
@@ -16,12 +16,13 @@ class GateReading: StoreReading {
     private(set) var isOpen = true
 
     init(
-        gate: Connection, subjects: Connection, words: Words, mappings: SubjectMappings, damages: DamageLog
+        gate: Connection, subjects: Connection, strings: StringTable, mappings: SubjectMappings,
+        damages: DamageLog
     ) {
         self.damages = damages
         openGate = gate
         self.subjects = subjects
-        self.words = words
+        self.strings = strings
         self.mappings = mappings
     }
 
@@ -44,16 +45,16 @@ class GateReading: StoreReading {
 
     // What a transaction keeps in memory while it is open, a reader takes from its snapshot.
 
-    func currentTail() throws -> Tail { try Tail(from: gate) }
+    func currentSequences() throws -> Sequences { try Sequences(from: gate) }
     func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { nil }
-    func currentTally() throws -> Tally { try Tally(from: gate) }
+    func currentCounters() throws -> OutboxCounters { try OutboxCounters(from: gate) }
     func offeredRows() throws -> [StoredMessage] {
-        let ended = try currentTail().endedOffers
+        let ended = try currentSequences().endedOffers
         return try storedOffers().flatMap(\.rows).filter { !ended.contains($0.number) }
     }
-    func offeredTally() throws -> Tally {
-        try offeredRows().reduce(into: Tally()) { tally, row in
-            tally.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
+    func offeredCounters() throws -> OutboxCounters {
+        try offeredRows().reduce(into: OutboxCounters()) { counters, row in
+            counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         }
     }
     /// What was opened of the rows of `offered`.

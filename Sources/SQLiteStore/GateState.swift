@@ -3,7 +3,7 @@ import GateVocabulary
 import GatewayPipeline
 
 /// Where each series of `gate.db` stands.
-struct Tail: Equatable {
+struct Sequences: Equatable {
     var entryCount: UInt64 = 0
     var publishedSize: UInt64 = 0
     var newestEntryTime: Instant?
@@ -19,16 +19,16 @@ struct Tail: Equatable {
     var endedOffers = NumberRanges()
 
     private static let read = StatementText(
-        "tail",
+        "sequences",
         """
         SELECT only, entry_count, published_size, newest_entry_time, event_cursor, send_number,
             outbox_number, person_number, subjects_generation, ended_offers, clock_wall, clock_uptime, clock_boot
-        FROM tail
+        FROM sequences
         """)
     private static let write = StatementText(
-        "tail",
+        "sequences",
         """
-        UPDATE tail SET sums = ?, entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
+        UPDATE sequences SET sums = ?, entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
             send_number = ?, outbox_number = ?, person_number = ?, subjects_generation = ?, ended_offers = ?,
             clock_wall = ?, clock_uptime = ?, clock_boot = ?
         """)
@@ -37,35 +37,35 @@ struct Tail: Equatable {
 
     init(from gate: Connection) throws {
         let found = try gate.first(Self.read) { row in
-            var tail = Tail()
+            var sequences = Sequences()
             _ = row.integer()
-            tail.entryCount = UInt64(try row.count())
-            tail.publishedSize = UInt64(try row.count())
-            tail.newestEntryTime = try row.optionalInstant()
-            tail.eventCursor = try row.count()
-            tail.sendNumber = try row.count()
-            tail.outboxNumber = try row.count()
-            tail.personNumber = try row.count()
-            tail.subjectsGeneration = try row.count()
+            sequences.entryCount = UInt64(try row.count())
+            sequences.publishedSize = UInt64(try row.count())
+            sequences.newestEntryTime = try row.optionalInstant()
+            sequences.eventCursor = try row.count()
+            sequences.sendNumber = try row.count()
+            sequences.outboxNumber = try row.count()
+            sequences.personNumber = try row.count()
+            sequences.subjectsGeneration = try row.count()
             guard let endedOffers = NumberRanges(bytes: row.byteArray()) else {
-                throw StoreError.damaged(table: "tail", "it says no numbers of offered messages")
+                throw StoreError.damaged(table: "sequences", "it says no numbers of offered messages")
             }
-            tail.endedOffers = endedOffers
+            sequences.endedOffers = endedOffers
             if let wall = try row.optionalInstant() {
-                tail.newestEntryClock = ClockReading(
+                sequences.newestEntryClock = ClockReading(
                     wall: wall, uptime: try row.count(), boot: row.optionalText())
             }
-            guard tail.publishedSize <= tail.entryCount else {
-                throw StoreError.damaged(table: "tail", "more entries are published than there are")
+            guard sequences.publishedSize <= sequences.entryCount else {
+                throw StoreError.damaged(table: "sequences", "more entries are published than there are")
             }
-            return tail
+            return sequences
         }
-        guard let found else { throw StoreError.damaged(table: "tail", "its only row is missing") }
+        guard let found else { throw StoreError.damaged(table: "sequences", "its only row is missing") }
         self = found
     }
 
     private static let newestNumbers = StatementText(
-        "tail",
+        "sequences",
         """
         SELECT 1, (SELECT max(number) FROM entry), (SELECT count FROM entry ORDER BY number DESC LIMIT 1),
             (SELECT time FROM entry ORDER BY number DESC LIMIT 1),
@@ -79,7 +79,7 @@ struct Tail: Equatable {
     ///
     /// - Throws: `StoreError.damaged` when the entries do not end where they should.
     mutating func reconcile(with gate: Connection, _ damages: DamageLog) throws {
-        let series: [(table: String, number: WritableKeyPath<Tail, Int64>)] = [
+        let series: [(table: String, number: WritableKeyPath<Sequences, Int64>)] = [
             ("send", \.sendNumber), ("event", \.eventCursor), ("outbox", \.outboxNumber),
             ("offered", \.outboxNumber), ("person", \.personNumber),
         ]
@@ -94,12 +94,12 @@ struct Tail: Equatable {
         let end = newest.entry.number.map { $0 &+ newest.entry.count } ?? Int64(clamping: publishedSize)
         guard Int64(clamping: entryCount) == end else {
             throw StoreError.damaged(
-                table: "tail", row: "1",
+                table: "sequences", row: "1",
                 "it says that there are \(entryCount) entries, and `entry` ends before \(end)")
         }
         guard newest.entry.time == nil || newest.entry.time == newestEntryTime?.milliseconds else {
             throw StoreError.damaged(
-                table: "tail", row: "1",
+                table: "sequences", row: "1",
                 "it says another time than the newest row of `entry`, \(newest.entry.number ?? 0)")
         }
         for (series, row) in zip(series, newest.rows) where row > self[keyPath: series.number] {
@@ -110,7 +110,7 @@ struct Tail: Equatable {
             }
             damages.note(
                 StoredDamage(
-                    table: "tail", row: "1",
+                    table: "sequences", row: "1",
                     what:
                         "it says that \(self[keyPath: series.number]) is the newest number of `\(series.table)`, which has row \(row)"
                 ))
@@ -169,7 +169,7 @@ struct Tail: Equatable {
 }
 
 /// What waits in the outbox, by rank and caller: as many values as there are callers times eight.
-struct Tally {
+struct OutboxCounters {
     struct Count: Equatable {
         let rank: Int64
         let caller: Int64
@@ -186,11 +186,11 @@ struct Tally {
     private(set) var counts: [Count] = []
 
     private static let read = StatementText(
-        "outbox_tally", key: 2, "SELECT rank, caller, row_count, byte_count FROM outbox_tally")
+        "outbox_counters", key: 2, "SELECT rank, caller, row_count, byte_count FROM outbox_counters")
     private static let write = StatementText(
-        "outbox_tally",
+        "outbox_counters",
         """
-        INSERT INTO outbox_tally VALUES (?, ?, ?, ?)
+        INSERT INTO outbox_counters VALUES (?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET row_count = excluded.row_count, byte_count = excluded.byte_count
         """, damage: .overwritten)
 
@@ -212,7 +212,7 @@ struct Tally {
         SELECT rank, caller, count(*), sum(min(max(byte_count, 0), 1 << 40)) FROM outbox GROUP BY rank, caller
         """)
 
-    /// Counts the rows there are, along their index, and their bytes as well where the tally does not agree: a rank
+    /// Counts the rows there are, along their index, and their bytes as well where the counters do not agree: a rank
     /// that is taken for empty would never be looked into, and its messages would wait for ever.
     init(recountedIn gate: Connection, _ damages: DamageLog) throws {
         struct Place: Hashable {
@@ -233,7 +233,7 @@ struct Tally {
         for place in Set(known.keys).union(found.keys) where known[place] != found[place] {
             damages.note(
                 StoredDamage(
-                    table: "outbox_tally", row: "\(place.rank)/\(place.caller)",
+                    table: "outbox_counters", row: "\(place.rank)/\(place.caller)",
                     what: "it counts \(known[place] ?? 0) rows where `outbox` has \(found[place] ?? 0)"))
         }
         for index in counts.indices {
@@ -261,7 +261,8 @@ struct Tally {
     }
 
     /// - Parameter committed: What the file has, where that is known; what is as it was again is not written.
-    mutating func writeChanges(to gate: Connection, since committed: Tally = Tally()) throws {
+    mutating func writeChanges(to gate: Connection, since committed: OutboxCounters = OutboxCounters()) throws
+    {
         for index in counts.indices where counts[index].isChanged {
             let count = counts[index]
             if index < committed.counts.count, committed.counts[index].isSame(as: count) {
@@ -286,7 +287,7 @@ struct Tally {
 
 /// The numbers that stand for repeated names. A number, once committed, keeps its name for ever, so what
 /// is remembered here can only be incomplete, never wrong.
-final class Words {
+final class StringTable {
     private var numbers: [String: Int64] = [:]
     private var texts: [Int64: String] = [:]
     /// Made in the open transaction, oldest first; forgotten again when it is rolled back.

@@ -43,8 +43,8 @@ extension GateReading {
             case let other: throw StoreError.damaged(table: "duty", "a duty has the state \(other)")
             }
         let send: SendID = try row.id()
-        let caller = CallerName(try words.text(of: row.integer(), in: gate))
-        let type = TypeID(try words.text(of: row.integer(), in: gate))
+        let caller = CallerName(try strings.text(of: row.integer(), in: gate))
+        let type = TypeID(try strings.text(of: row.integer(), in: gate))
         return DutyRecord(
             duty: duty, subject: subject, state: state, send: send, caller: caller, type: type,
             mustGoBy: row.text(), within: row.text(), dueAt: try row.instant())
@@ -59,8 +59,8 @@ extension GateTransaction {
 
     func putDuty(_ record: DutyRecord) throws {
         let person = try makePerson(record.subject)
-        let caller = try words.makeNumber(of: record.caller.text, in: gate)
-        let type = try words.makeNumber(of: record.type.text, in: gate)
+        let caller = try strings.makeNumber(of: record.caller.text, in: gate)
+        let type = try strings.makeNumber(of: record.type.text, in: gate)
         try gate.change(Self.replaceDuty) {
             $0.add(person)
             $0.add(record.duty)

@@ -36,10 +36,10 @@ extension GateTransaction {
 
     func insertOutbox(_ record: OutboxRecord) throws {
         try requireNew(record.message)
-        let number = tail.outboxNumber + 1
+        let number = sequences.outboxNumber + 1
         let (row, sealed) = try sealed(record, number: number)
         try insert(row, sealed: sealed, isDamaged: false)
-        tail.outboxNumber = number
+        sequences.outboxNumber = number
     }
 
     func updateOutbox(_ record: OutboxRecord) throws {
@@ -56,7 +56,7 @@ extension GateTransaction {
         }
         let (row, sealed) = try sealed(record, number: known.number)
         try write(row, sealed: sealed, isDamaged: false, with: Self.update)
-        tally.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
+        counters.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
 
     /// A message as its row will have it, and what is sealed of it.
@@ -74,8 +74,8 @@ extension GateTransaction {
     ) throws -> StoredMessage {
         StoredMessage(
             record, number: number, segment: segment, sendNumber: sendNumbers[record.send],
-            caller: try words.makeNumber(of: record.request.caller.text, in: gate),
-            type: try words.makeNumber(of: record.request.type.text, in: gate),
+            caller: try strings.makeNumber(of: record.request.caller.text, in: gate),
+            type: try strings.makeNumber(of: record.request.type.text, in: gate),
             byteCount: Int64(content.byteCount))
     }
 
@@ -114,7 +114,7 @@ extension GateTransaction {
             $0.add(sealed)
             $0.add(row.number)
         }
-        tally.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
+        counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
     }
 
     func markAttempt(_ message: MessageID, at: Instant) throws {
@@ -145,11 +145,13 @@ extension GateTransaction {
         try removeOutboxRows(Self.remove) { $0.add(message) }
     }
 
-    /// Runs a `DELETE … RETURNING rank, caller, byte_count` and takes its rows off the tally.
+    /// Runs a `DELETE … RETURNING rank, caller, byte_count` and takes its rows off the counters.
     func removeOutboxRows(_ statement: StatementText, _ bind: (inout Binder) -> Void) throws {
         let removed = try gate.every(statement, bind) { row in
             (rank: row.integer(), caller: row.integer(), byteCount: row.byteCount())
         }
-        for row in removed { tally.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount) }
+        for row in removed {
+            counters.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
+        }
     }
 }

@@ -14,7 +14,7 @@ extension GateTransaction {
     /// The number of a pseudonym, given now if it has none.
     func makePerson(_ subject: SubjectID) throws -> Int64 {
         if let known = try person(subject) { return known }
-        let number = tail.personNumber + 1
+        let number = sequences.personNumber + 1
         guard number <= Self.personMax else {
             throw StoreError.unavailable("`gate.db` can number no more people")
         }
@@ -24,7 +24,7 @@ extension GateTransaction {
             $0.add(subject)
             $0.add(sealed)
         }
-        tail.personNumber = number
+        sequences.personNumber = number
         forgetPerson()
         return number
     }
@@ -147,7 +147,7 @@ extension GateTransaction {
         "push_token", "DELETE FROM push_token WHERE person = ?")
     private static let ledgersOfPerson = StatementText("ledger", "DELETE FROM ledger WHERE person = ?")
     private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
-    private static let toldOfPerson = StatementText("told", "DELETE FROM told WHERE person = ?")
+    private static let dedupeOfPerson = StatementText("dedupe", "DELETE FROM dedupe WHERE person = ?")
     private static let dutiesOfPerson = StatementText("duty", "DELETE FROM duty WHERE person = ?")
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
@@ -162,7 +162,7 @@ extension GateTransaction {
             try gate.change(Self.eventsOfSends) { $0.add(person) }
             try gate.change(Self.sendsOfPerson) { $0.add(person) }
             try gate.change(Self.historyOfPerson) { $0.add(person) }
-            try gate.change(Self.toldOfPerson) { $0.add(person) }
+            try gate.change(Self.dedupeOfPerson) { $0.add(person) }
             try gate.change(Self.dutiesOfPerson) { $0.add(person) }
             for statement in [Self.keysOfPerson, Self.tokensOfPerson, Self.ledgersOfPerson] {
                 try gate.change(statement) { $0.add(person) }

@@ -19,12 +19,12 @@ extension GateTransaction {
     func insertSend(_ record: SendRecord, counting forward: ForwardRecord? = nil) throws {
         let details = SendRecord.Details(
             type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
-        let caller = try words.makeNumber(of: record.caller.text, in: gate)
+        let caller = try strings.makeNumber(of: record.caller.text, in: gate)
         let sealed = try seal(
             details.sealedFields, in: SendColumns.send, row: SendColumns.sendRow(record, caller: caller))
-        let number = tail.sendNumber + 1
+        let number = sequences.sendNumber + 1
         let person = try record.subject.map { try makePerson($0) }
-        let type = try forward.map { try words.makeNumber(of: $0.type.text, in: gate) }
+        let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
         try gate.change(Self.insertSend) {
             $0.add(number)
             $0.add(record.id)
@@ -41,7 +41,7 @@ extension GateTransaction {
             $0.add(forward?.at)
             $0.add(sealed)
         }
-        tail.sendNumber = number
+        sequences.sendNumber = number
         sendNumbers[record.id] = number
     }
 
@@ -81,18 +81,20 @@ extension GateTransaction {
             $0.add(number)
         }
         guard isFirst > 0 else { return }
-        let typeNumber = try words.makeNumber(of: forward.type.text, in: gate)
+        let typeNumber = try strings.makeNumber(of: forward.type.text, in: gate)
         try note(
             HistoryKind.forward, of: subject, at: forward.at, number: number, type: typeNumber,
             category: forward.category)
     }
 
-    private static let replaceTold = StatementText("told", "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)")
-    private static let deleteTold = StatementText("told", "DELETE FROM told WHERE person = ? AND event = ?")
+    private static let replaceDedupe = StatementText(
+        "dedupe", "INSERT OR REPLACE INTO dedupe VALUES (?, ?, ?, ?)")
+    private static let deleteDedupe = StatementText(
+        "dedupe", "DELETE FROM dedupe WHERE person = ? AND event = ?")
 
-    func putTold(_ record: ToldRecord, to subject: SubjectID) throws {
+    func putDedupe(_ record: DedupeRecord, to subject: SubjectID) throws {
         let person = try makePerson(subject)
-        try gate.change(Self.replaceTold) {
+        try gate.change(Self.replaceDedupe) {
             $0.add(person)
             $0.add(record.event)
             $0.add(record.send)
@@ -100,9 +102,9 @@ extension GateTransaction {
         }
     }
 
-    func removeTold(_ key: EventKey) throws {
+    func removeDedupe(_ key: EventKey) throws {
         guard let person = try person(key.subject) else { return }
-        try gate.change(Self.deleteTold) {
+        try gate.change(Self.deleteDedupe) {
             $0.add(person)
             $0.add(key.event)
         }
@@ -114,8 +116,8 @@ extension GateTransaction {
         "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
 
     func appendEvent(_ event: EventRecord) throws {
-        let cursor = tail.eventCursor + 1
-        let caller = try words.makeNumber(of: event.caller.text, in: gate)
+        let cursor = sequences.eventCursor + 1
+        let caller = try strings.makeNumber(of: event.caller.text, in: gate)
         let sendNumber = try knownNumber(of: event.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
         let reason = try event.reason.map {
@@ -134,7 +136,7 @@ extension GateTransaction {
             $0.add(event.at)
             $0.add(reason)
         }
-        tail.eventCursor = cursor
+        sequences.eventCursor = cursor
         // The events of a send that is known are found through it.
         if let subject = event.subject, sendNumber == nil {
             try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
@@ -157,11 +159,11 @@ extension GateTransaction {
     private static let deleteHistory = StatementText(
         "history", "DELETE FROM history WHERE person = ? AND kind = ? AND at = ? AND number = ?")
 
-    private static let deleteOldTold = StatementText(
-        "told",
+    private static let deleteOldDedupe = StatementText(
+        "dedupe",
         """
-        DELETE FROM told WHERE (person, event) IN
-            (SELECT person, event FROM told WHERE at < ? ORDER BY at LIMIT ?)
+        DELETE FROM dedupe WHERE (person, event) IN
+            (SELECT person, event FROM dedupe WHERE at < ? ORDER BY at LIMIT ?)
         """)
 
     /// Deletes at most ``SQLiteStoreLimits/prunedRowCountMax`` sends, as many events and as many told events,
@@ -232,7 +234,7 @@ extension GateTransaction {
             guard let subject = event.subject else { continue }
             try forget(HistoryKind.event, of: subject, at: event.at, number: event.number)
         }
-        count += try gate.change(Self.deleteOldTold) {
+        count += try gate.change(Self.deleteOldDedupe) {
             $0.add(before)
             $0.add(Int64(prunedRowCountMax))
         }

@@ -17,10 +17,10 @@ extension GateTransaction {
     func append(_ entry: StoredEntry) throws {
         segment.append(entry)
         if (entry.index + 1).isMultiple(of: EntrySegment.countMax) { try writeSegment() }
-        tail.entryCount += 1
+        sequences.entryCount += 1
         // Times rise by the engine's word; where they do not, an operator has accepted the clock.
-        if let newest = tail.newestEntryTime, entry.time < newest { try addTimeStep() }
-        tail.newestEntryTime = entry.time
+        if let newest = sequences.newestEntryTime, entry.time < newest { try addTimeStep() }
+        sequences.newestEntryTime = entry.time
     }
 
     /// Writes the entries since the last row of them.
@@ -40,17 +40,19 @@ extension GateTransaction {
     /// Lets go of the entries whose full bundle the tree now holds durably; those of the bundle that is still
     /// filling stay, because that file will be written again.
     func setPublishedSize(_ size: UInt64) throws {
-        guard size >= tail.publishedSize, size <= tail.entryCount else {
+        guard size >= sequences.publishedSize, size <= sequences.entryCount else {
             throw StoreConflict(
-                table: "tail",
-                message: "published size \(size) is not between \(tail.publishedSize) and \(tail.entryCount)")
+                table: "sequences",
+                message:
+                    "published size \(size) is not between \(sequences.publishedSize) and \(sequences.entryCount)"
+            )
         }
         try writeSegment()
         let keptFrom = size / Self.bundleEntryCount * Self.bundleEntryCount
-        if keptFrom > tail.publishedSize / Self.bundleEntryCount * Self.bundleEntryCount {
+        if keptFrom > sequences.publishedSize / Self.bundleEntryCount * Self.bundleEntryCount {
             try gate.change(Self.deleteEntries) { $0.add(Int64(bitPattern: keptFrom)) }
         }
-        tail.publishedSize = size
+        sequences.publishedSize = size
     }
 
     func setSetting(_ name: String, to value: String?) throws {

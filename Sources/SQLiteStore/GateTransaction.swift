@@ -7,11 +7,11 @@ import RecipientModel
 /// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
-    // @unchecked is sound because `words`, `tail`, `tally`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
+    // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
-    let words = Words()
-    @exclusivity(unchecked) var tail = Tail()
-    @exclusivity(unchecked) var tally = Tally()
+    let strings = StringTable()
+    @exclusivity(unchecked) var sequences = Sequences()
+    @exclusivity(unchecked) var counters = OutboxCounters()
     @exclusivity(unchecked) var cache: PeopleCache
     @exclusivity(unchecked) var offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
@@ -47,8 +47,8 @@ final class GateTransaction: GateReading {
     // the same time would find nothing.
     let writer: GateWriter
     private let subjectsWriter: SubjectsWriter
-    @exclusivity(unchecked) var tail: Tail
-    @exclusivity(unchecked) var tally: Tally
+    @exclusivity(unchecked) var sequences: Sequences
+    @exclusivity(unchecked) var counters: OutboxCounters
     /// Sends of this transaction, whose numbers the statements about them need.
     @exclusivity(unchecked) var sendNumbers: [SendID: Int64] = [:]
     let prunedRowCountMax: Int
@@ -75,17 +75,17 @@ final class GateTransaction: GateReading {
         newOffers = OfferedSegment(expectedCount: changeCount)
         self.writer = writer
         self.subjectsWriter = subjectsWriter
-        tail = writer.tail
-        tally = writer.tally
+        sequences = writer.sequences
+        counters = writer.counters
         self.prunedRowCountMax = prunedRowCountMax
         super.init(
-            gate: writer.connection, subjects: subjects, words: writer.words, mappings: mappings,
+            gate: writer.connection, subjects: subjects, strings: writer.strings, mappings: mappings,
             damages: damages)
     }
 
     // The rows behind these are written once per transaction, so until then they are true only here.
-    override func currentTail() throws -> Tail { tail }
-    override func currentTally() throws -> Tally { tally }
+    override func currentSequences() throws -> Sequences { sequences }
+    override func currentCounters() throws -> OutboxCounters { counters }
 
     func seal(_ plaintext: [UInt8], in column: SealedColumn, row: [UInt8]) throws -> [UInt8] {
         try cipher.seal(plaintext, in: column, row: row, on: contexts)
@@ -177,11 +177,11 @@ final class GateTransaction: GateReading {
     func write(_ change: Change, entries: inout [StoredEntry]) throws -> Int {
         // First: a step of the clock begins in front of the rows that come with its entry.
         for entry in change.entries {
-            let stored = try entry.stored(at: tail.entryCount)
+            let stored = try entry.stored(at: sequences.entryCount)
             try append(stored)
             entries.append(stored)
         }
-        if let clock = change.clock { tail.newestEntryClock = clock }
+        if let clock = change.clock { sequences.newestEntryClock = clock }
         for (user, subject) in change.newSubjects { try make(subject, for: user) }
         for (_, state) in change.states.pairs { try put(state) }
         for event in change.consents {
@@ -199,8 +199,8 @@ final class GateTransaction: GateReading {
             try insertSend(send, counting: place.map { forwards.remove(at: $0).record })
         }
         for (subject, record) in forwards { try countForward(of: subject, record) }
-        for (key, record) in change.told.pairs {
-            if let record { try putTold(record, to: key.subject) } else { try removeTold(key) }
+        for (key, record) in change.dedupe.pairs {
+            if let record { try putDedupe(record, to: key.subject) } else { try removeDedupe(key) }
         }
         for write in change.duties {
             switch write {
@@ -236,7 +236,7 @@ final class GateTransaction: GateReading {
 
     override func knownOutboxHead(_ message: MessageID) -> OutboxRecord? { writer.offered[message]?.head }
     override func offeredRows() throws -> [StoredMessage] { writer.offered.all }
-    override func offeredTally() throws -> Tally { writer.offered.tally }
+    override func offeredCounters() throws -> OutboxCounters { writer.offered.counters }
 
     func changeOffered(_ change: (inout OfferedMessages) -> Void) {
         if offeredBefore == nil { offeredBefore = writer.offered }
@@ -254,17 +254,17 @@ final class GateTransaction: GateReading {
         try writeSegment()
         try writeStates(changed.values.map { ($0.person, $0.fields) })
         let sealCount = try coverSeals()
-        try tally.writeChanges(to: gate, since: writer.tally)
+        try counters.writeChanges(to: gate, since: writer.counters)
         if writesMappings {
-            tail.subjectsGeneration = try withMappings { mappings in
+            sequences.subjectsGeneration = try withMappings { mappings in
                 try mappings.commit()
                 return try SubjectMappings.generation(in: mappings)
             }
         }
-        if tail == writer.tail { try gate.commit() } else { try tail.commit(to: gate) }
-        words.commit()
-        writer.tail = tail
-        writer.tally = tally
+        if sequences == writer.sequences { try gate.commit() } else { try sequences.commit(to: gate) }
+        strings.commit()
+        writer.sequences = sequences
+        writer.counters = counters
         keepRead()
         offeredBefore = nil
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
@@ -305,7 +305,7 @@ final class GateTransaction: GateReading {
             endMappings()
         }
         gate.rollBack()
-        words.rollBack()
+        strings.rollBack()
         if let offeredBefore { writer.offered = offeredBefore }
         offeredBefore = nil
     }

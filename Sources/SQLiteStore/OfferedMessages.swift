@@ -52,7 +52,7 @@ struct OfferedMessages {
     private var rows: [MessageID: StoredMessage] = [:]
     /// Oldest first, so that what is looked for is near an end.
     private(set) var segments: [Segment] = []
-    private(set) var tally = Tally()
+    private(set) var counters = OutboxCounters()
 
     subscript(_ message: MessageID) -> StoredMessage? { rows[message] }
 
@@ -60,7 +60,7 @@ struct OfferedMessages {
 
     mutating func insert(_ row: StoredMessage) {
         rows[row.head.message] = row
-        tally.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
+        counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         if segments.last?.number != row.segment {
             segments.append(Segment(number: row.segment, last: row.number))
         }
@@ -72,7 +72,7 @@ struct OfferedMessages {
 
     mutating func remove(_ row: StoredMessage) {
         rows[row.head.message] = nil
-        tally.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
+        counters.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
         if let place = place(of: row.segment) { segments[place].liveCount -= 1 }
     }
 
@@ -282,8 +282,8 @@ extension GateReading {
         let (subject, destination) = (try fields.id(SubjectID.self), try fields.id(Tag.self))
         let (caller, type) = (try fields.integer(), try fields.integer())
         let request = AttestedRequest(
-            caller: CallerName(try words.text(of: caller, in: gate)),
-            type: TypeID(try words.text(of: type, in: gate)), channel: try fields.code(),
+            caller: CallerName(try strings.text(of: caller, in: gate)),
+            type: TypeID(try strings.text(of: type, in: gate)), channel: try fields.code(),
             critical: try fields.flag())
         let record = OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
@@ -366,11 +366,11 @@ extension GateTransaction {
                 || gate.first(Self.isQueued, { $0.add(record.message) }, read: { _ in true }) == nil
         else { throw Self.isThereAlready(record.message) }
         if newOffers.count == OfferedSegment.countMax { try writeOffered() }
-        let number = tail.outboxNumber + 1
+        let number = sequences.outboxNumber + 1
         let content = OutboxRecord.Content(record)
         let row = try stored(record, content, number: number, segment: newOffers.number ?? number)
         newOffers.append(row, content)
-        tail.outboxNumber = number
+        sequences.outboxNumber = number
         changeOffered { $0.insert(row) }
     }
 
@@ -426,10 +426,10 @@ extension GateTransaction {
         var lastOfNew: Int64 = 0
         for (number, segment) in endedOffers where number > max(deleted?.last ?? 0, lastOfNew) {
             guard let ended = writer.offered.removeSegment(segment) else {
-                tail.endedOffers.insert(number)
+                sequences.endedOffers.insert(number)
                 continue
             }
-            tail.endedOffers.remove(in: segment...ended.last)
+            sequences.endedOffers.remove(in: segment...ended.last)
             if segment == newOffers.number {
                 newOffers.removeAll()
                 lastOfNew = ended.last
@@ -523,7 +523,7 @@ extension GateTransaction {
         for (segment, rows) in try storedOffers() {
             guard let opened = try openOffers(segment) else { continue }
             var left: [StoredMessage] = []
-            for row in rows where !tail.endedOffers.contains(row.number) {
+            for row in rows where !sequences.endedOffers.contains(row.number) {
                 let content = opened[row]
                 do {
                     try queue(row, content)
@@ -541,6 +541,6 @@ extension GateTransaction {
                 $0.add(segment)
             }
         }
-        tail.endedOffers = ended
+        sequences.endedOffers = ended
     }
 }

@@ -3,11 +3,11 @@ import Synchronization
 
 /// One pair of read-only connections and the names it has learned.
 final class Reader: @unchecked Sendable {
-    // @unchecked is sound because the pool hands a reader to one thread at a time, and `words` is touched
+    // @unchecked is sound because the pool hands a reader to one thread at a time, and `strings` is touched
     // by nobody else.
     let gate: Connection
     let subjects: Connection
-    let words = Words()
+    let strings = StringTable()
 
     init(gate: Connection, subjects: Connection) {
         self.gate = gate

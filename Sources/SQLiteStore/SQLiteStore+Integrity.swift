@@ -8,7 +8,7 @@ extension SQLiteStore {
     static let requiredTables: Set<String> = ["word", "key_check"]
     /// Tables of a few rows each, which are held against their sums at every start.
     static let smallTables: Set<String> = [
-        "word", "key_check", "setting", "erasure", "offered", "outbox_tally", "damage",
+        "word", "key_check", "setting", "erasure", "offered", "outbox_counters", "damage",
     ]
 
     // MARK: At the start
@@ -119,7 +119,7 @@ extension SQLiteStore {
         let table = walk.table
         let repaired: Bool
         switch table.name {
-        case "outbox_tally": repaired = try recountOutbox()
+        case "outbox_counters": repaired = try recountOutbox()
         case Schema.damage.name:
             repaired = try writing { gate in
                 try gate.change(Self.repairDamage)
@@ -164,16 +164,16 @@ extension SQLiteStore {
 
     // MARK: What can be put right
 
-    private static let removeTally = StatementText("outbox_tally", "DELETE FROM outbox_tally")
+    private static let removeCounters = StatementText("outbox_counters", "DELETE FROM outbox_counters")
 
     private func recountOutbox() throws -> Bool {
         try writing { gate in
-            try gate.change(Self.removeTally)
+            try gate.change(Self.removeCounters)
             // What it says is known to be wrong.
-            var tally = try Tally(recountedIn: gate, DamageLog())
-            try tally.writeChanges(to: gate)
-            try rebase("outbox_tally", in: gate)
-            writer.tally = tally
+            var counters = try OutboxCounters(recountedIn: gate, DamageLog())
+            try counters.writeChanges(to: gate)
+            try rebase("outbox_counters", in: gate)
+            writer.counters = counters
             return true
         }
     }
@@ -325,7 +325,7 @@ extension SQLiteStore {
             _ = row.integer()
             let id = try row.id(SendID.self)
             let callerNumber = row.integer()
-            let caller = CallerName(try writer.words.text(of: callerNumber, in: gate))
+            let caller = CallerName(try writer.strings.text(of: callerNumber, in: gate))
             let record = SendRecord(
                 id: id, caller: caller, idHash: [], contentMAC: row.byteArray(),
                 subject: try row.optionalID(), type: TypeID(""), category: try row.optionalCode(),

@@ -76,17 +76,17 @@ package final class SQLiteStore: GateStore {
             try gate.keepSums(of: tables)
             try Self.checkRequired(tables, in: gate)
             try gate.writing { try Self.checkDataKey(cipher, in: gate) }
-            writer.tail = try Tail(from: gate)
-            try writer.tail.reconcile(with: gate, damages)
-            try writer.tail.requireUnpublished(in: gate)
+            writer.sequences = try Sequences(from: gate)
+            try writer.sequences.reconcile(with: gate, damages)
+            try writer.sequences.requireUnpublished(in: gate)
             guard
                 try subjects.exclusively({ try SubjectMappings.generation(in: subjects) })
-                    >= writer.tail.subjectsGeneration
+                    >= writer.sequences.subjectsGeneration
             else {
                 throw StoreOpeningError.subjectsBehind(
                     file: Schema.subjects.file, besides: Schema.gate.file, path: directory.path)
             }
-            writer.tally = try Tally(recountedIn: gate, damages)
+            writer.counters = try OutboxCounters(recountedIn: gate, damages)
             return Array(tables.dropLast())
         }
         let known = try gate.exclusively { try Self.knownDamage(in: gate) }
@@ -303,10 +303,10 @@ package final class SQLiteStore: GateStore {
                     // destroys the mapping, and then takes the mark away: whoever sees the mapping in this
                     // order sees the mark too.
                     try reader.gate.begin(writing: false)
-                    _ = try Tail(from: reader.gate)
+                    _ = try Sequences(from: reader.gate)
                     try reader.subjects.begin(writing: false)
                     let reading = GateReading(
-                        gate: reader.gate, subjects: reader.subjects, words: reader.words,
+                        gate: reader.gate, subjects: reader.subjects, strings: reader.strings,
                         mappings: mappings, damages: damages)
                     defer { reading.close() }
                     return try damages.noting { try body(reading) }
@@ -356,19 +356,19 @@ package final class SQLiteStore: GateStore {
             try destroyMappings(of: subjects)
             // Durable now: the mappings are gone. A crash here finds the marks again, and nothing to delete.
             try gate.exclusively {
-                var tail = writer.tail
-                tail.subjectsGeneration = try subjectsWriter.connection.exclusively {
+                var sequences = writer.sequences
+                sequences.subjectsGeneration = try subjectsWriter.connection.exclusively {
                     try SubjectMappings.generation(in: subjectsWriter.connection)
                 }
                 try gate.begin(writing: true)
                 do {
                     for subject in subjects { try gate.change(Self.unmark) { $0.add(subject) } }
-                    try tail.commit(to: gate)
+                    try sequences.commit(to: gate)
                 } catch {
                     gate.rollBack()
                     throw error
                 }
-                writer.tail = tail
+                writer.sequences = sequences
                 // The log still holds the pages as they were before the person was erased.
                 try gate.emptyLog()
             }

@@ -241,7 +241,7 @@ extension Schema {
     ///
     /// Constraints on values catch a slip; what is damaged on purpose is noticed by `mac` (see ``RowCodes``).
     static let gate = Schema(
-        file: "gate.db", applicationID: 0x5347_6742, anchor: "tail",
+        file: "gate.db", applicationID: 0x5347_6742, anchor: "sequences",
         steps: [
             [
                 table("word", ["id": "INTEGER PRIMARY KEY", "text": "TEXT NOT NULL UNIQUE"]),
@@ -297,12 +297,12 @@ extension Schema {
                 """,
                 // What a person was told of, or acknowledged; `send` is NULL for the latter.
                 table(
-                    "told",
+                    "dedupe",
                     [
                         "person": "INTEGER NOT NULL", "event": "BLOB NOT NULL", "send": "BLOB",
                         "at": "INTEGER NOT NULL",
                     ], key: "person, event"),
-                "CREATE INDEX told_by_time ON told (at);\n",
+                "CREATE INDEX dedupe_by_time ON dedupe (at);\n",
                 // Duties to tell a person something; `state` 0 is owed, 1 is discharged.
                 table(
                     "duty",
@@ -324,12 +324,12 @@ extension Schema {
 
                 """,
                 // What went to the relay from memory, one row a commit: the numbers of its first and last message, what
-                // stands in clear of each, and what is sealed of all. Deleted when all have their results; until then `tail`
+                // stands in clear of each, and what is sealed of all. Deleted when all have their results; until then `sequences`
                 // says which have. What has to wait after all goes on in `outbox`, under the same number.
                 offered.text,
                 // What waits in `outbox`, kept with every change, so that back-pressure never counts rows.
                 table(
-                    "outbox_tally",
+                    "outbox_counters",
                     [
                         "rank": "INTEGER NOT NULL CHECK (rank BETWEEN 0 AND 7)",
                         "caller": "INTEGER NOT NULL",
@@ -342,7 +342,7 @@ extension Schema {
                 // One row: where each series stands, whatever of it has been deleted since; how often `subjects.db` was
                 // changed; and what the clocks showed when the newest entry was recorded.
                 table(
-                    "tail",
+                    "sequences",
                     [
                         "only": "INTEGER PRIMARY KEY CHECK (only = 1)", "entry_count": "INTEGER NOT NULL",
                         "published_size": "INTEGER NOT NULL", "newest_entry_time": "INTEGER",
@@ -352,7 +352,7 @@ extension Schema {
                         "clock_wall": "INTEGER", "clock_uptime": "INTEGER", "clock_boot": "TEXT",
                         "sums": "BLOB NOT NULL",
                     ]),
-                "INSERT INTO tail VALUES (1, 0, 0, NULL, 0, 0, 0, 0, 0, x'', NULL, NULL, NULL, x'');\n",
+                "INSERT INTO sequences VALUES (1, 0, 0, NULL, 0, 0, 0, 0, 0, x'', NULL, NULL, NULL, x'');\n",
                 setting.text,
                 // A known text under each data key ever used here, to tell a wrong key at once; and how many rows the key
                 // has sealed, rounded up: written ahead, so that a crash forgets none.

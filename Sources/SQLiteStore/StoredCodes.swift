@@ -76,7 +76,7 @@ extension PermissionPrompt.Answer: StoredCode {
     static let codes: [PermissionPrompt.Answer] = [.granted, .denied]
 }
 extension OutboxRecord.State: StoredCode {
-    static let codes: [OutboxRecord.State] = [.ready, .held, .gathered]
+    static let codes: [OutboxRecord.State] = [.ready, .deferred, .digesting]
 }
 
 /// The order in which waiting messages go: security before everything, then by tier. Each rank has queues

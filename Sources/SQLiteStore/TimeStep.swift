@@ -43,7 +43,8 @@ struct TimeStep: Equatable {
 extension GateTransaction {
     /// Notes that what comes from here on may be older than what came before.
     func addTimeStep() throws {
-        let steps = try timeSteps() + [TimeStep(send: tail.sendNumber + 1, event: tail.eventCursor + 1)]
+        let steps =
+            try timeSteps() + [TimeStep(send: sequences.sendNumber + 1, event: sequences.eventCursor + 1)]
         try setSetting(
             TimeStep.settingName, to: steps.suffix(TimeStep.countMax).map(\.text).joined(separator: " "))
     }
@@ -51,9 +52,9 @@ extension GateTransaction {
     /// A setting that cannot be read costs time only: rows are pruned later than they could be.
     func timeSteps() throws -> [TimeStep] {
         guard let text = try setting(TimeStep.settingName) else { return [] }
-        let words = text.split(separator: " ")
-        let steps = words.compactMap { TimeStep($0) }
-        if steps.isEmpty || steps.count < words.count {
+        let strings = text.split(separator: " ")
+        let steps = strings.compactMap { TimeStep($0) }
+        if steps.isEmpty || steps.count < strings.count {
             damages.note(
                 StoredDamage(
                     table: "setting", row: TimeStep.settingName,

@@ -24,18 +24,18 @@ import WireProtocol
 /// One gateway, put together. The only file that names concrete adapters beside each other.
 struct Wiring {
     let configuration: GatewayConfiguration
-    let core: GatewayCore
+    let core: EngineService
     let gateway: Gateway
     let relay: DeliveryRelay
     let endpoint: UnixSocketEndpoint
     let reload: PolicyReload
     let policy: PolicyInForce
-    let vitals: GatewayVitals
+    let healthChecks: HealthChecks
     /// What an auditor pins.
     let trailKey: NoteVerifierKey
     private let logger: Logger
 
-    /// Opens everything, in the order in which it can fail without leaving anything half done: keys, rule book, the
+    /// Opens everything, in the order in which it can fail without leaving anything half done: keys, bundle, the
     /// state directory with its lock, the trail, and last the description of the sockets.
     ///
     /// Nothing runs and nobody can connect yet.
@@ -111,8 +111,9 @@ struct Wiring {
         let engineBox = Late<Engine>()
         let publisher = TrailPublisher(
             store: store, library: library, clock: clock,
-            mark: { size in engineBox.value?.submit(HouseOperation.published(size)) }, durabilityLost: end)
-        let surroundings = EngineSurroundings(
+            mark: { size in engineBox.value?.submit(MaintenanceOperation.published(size)) },
+            durabilityLost: end)
+        let dependencies = EngineDependencies(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
             sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
             trailOrigin: configuration.trailOrigin, keys: gateKeys,
@@ -124,23 +125,24 @@ struct Wiring {
                 publisher.entriesWereCommitted()
                 work.raise()
             }, alarm: { logger.critical("\($0)") }, durabilityLost: end)
-        let engine = Engine(store: store, policy: policy, surroundings: surroundings)
+        let engine = Engine(store: store, policy: policy, dependencies: dependencies)
         engineBox.fill(engine)
 
         let endpointBox = Late<UnixSocketEndpoint>()
         let health = RelayHealth()
         let ledger = ReloadLedger(clock: clock, logger: logger)
-        let vitals = GatewayVitals(
+        let healthChecks = HealthChecks(
             store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
             endpoint: { endpointBox.value?.metrics() })
-        self.vitals = vitals
+        self.healthChecks = healthChecks
         let keyAnswers = try Self.answers(about: keys)
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,
-            surroundings: surroundings,
+            dependencies: dependencies,
             operations: GatewayOperations(
-                gateKeys: { keyAnswers }, checks: { vitals.checks() }, moreMetrics: { vitals.metrics() },
+                gateKeys: { keyAnswers }, checks: { healthChecks.checks() },
+                moreMetrics: { healthChecks.metrics() },
                 policySource: PolicySource(
                     load: load, versionsOnlyRise: configuration.policySigning != nil,
                     refused: { ledger.refused($0) }, accepted: { ledger.accepted($0) })), work: work)
@@ -150,7 +152,7 @@ struct Wiring {
         endpointBox.fill(endpoint)
         relay = DeliveryRelay(
             feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
-        core = GatewayCore(
+        core = EngineService(
             engine: engine, publisher: publisher,
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds,

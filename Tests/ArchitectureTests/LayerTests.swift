@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// The house has rooms on floors, and a room opens only downwards. The build flag
+/// The house has rooms on layers, and a room opens only downwards. The build flag
 /// `--explicit-target-dependency-import-check` misses what comes in transitively; this reads every `import`.
 @Suite struct LayerTests {
-    /// Module → floor. A module may import modules of lower floors only.
-    static let floors: [String: Double] = [
-        // The ground floor has one stair: every word of the vocabulary has one canonical spelling, so the
+    /// Module → layer. A module may import modules of lower layers only.
+    static let layers: [String: Double] = [
+        // The ground layer has one stair: every word of the vocabulary has one canonical spelling, so the
         // vocabulary stands on the JSON it is spelled in (decision SG-0002).
         "COpenSSL": -1, "CPerfEvent": -1, "CSQLite": -1, "CanonicalJSON": -1,
         "GateVocabulary": 0, "SealedFormat": 0, "OpenSSLCrypto": 0,
@@ -25,7 +25,7 @@ import Testing
     /// Headers of C libraries: no Swift in them, and ``outside`` says who may use each.
     static let systemModules: Set<String> = ["COpenSSL", "CPerfEvent", "CSQLite"]
 
-    /// What the world offers, and who may use it. Everything else is only for floors 5 and 6.
+    /// What the world offers, and who may use it. Everything else is only for layers 5 and 6.
     static let outside: [String: Set<String>] = [
         "COpenSSL": ["OpenSSLCrypto"],
         "Crypto": ["SealedPush", "sendgate"],
@@ -88,18 +88,18 @@ import Testing
         return found
     }()
 
-    @Test func `every module in Sources has a floor and every floor is built`() {
+    @Test func `every module in Sources has a layer and every layer is built`() {
         let modules = Set(Self.sources.map(\.module)).union(Self.systemModules)
-        #expect(modules == Set(Self.floors.keys))
+        #expect(modules == Set(Self.layers.keys))
     }
 
-    @Test func `a module imports lower floors only`() throws {
+    @Test func `a module imports lower layers only`() throws {
         #expect(Self.sources.count > 50, "the sources were not found, so nothing was checked")
         for (module, file, imports) in Self.sources {
-            let floor = try #require(Self.floors[module])
+            let layer = try #require(Self.layers[module])
             for name in imports {
-                if let other = Self.floors[name], !Self.systemModules.contains(name) {
-                    #expect(other < floor, "\(file) imports \(name), which is not below \(module)")
+                if let other = Self.layers[name], !Self.systemModules.contains(name) {
+                    #expect(other < layer, "\(file) imports \(name), which is not below \(module)")
                 } else if !Self.everywhere.contains(name) {
                     let allowed = Self.outside[name] ?? []
                     #expect(
@@ -116,11 +116,11 @@ import Testing
         var declared: [String: Set<String>] = [:]
         for match in manifest.matches(of: declaration) {
             let names = (match.output.dependencies ?? "").matches(of: /"(\w+)"/).map { String($0.1) }
-            declared[String(match.output.1)] = Set(names).intersection(Self.floors.keys)
+            declared[String(match.output.1)] = Set(names).intersection(Self.layers.keys)
         }
-        for module in Self.floors.keys where !Self.systemModules.contains(module) && module != "sendgate" {
+        for module in Self.layers.keys where !Self.systemModules.contains(module) && module != "sendgate" {
             let imported = Self.sources.filter { $0.module == module }.flatMap(\.imports)
-            #expect(declared[module] == Set(imported).intersection(Self.floors.keys), "\(module)")
+            #expect(declared[module] == Set(imported).intersection(Self.layers.keys), "\(module)")
         }
     }
 

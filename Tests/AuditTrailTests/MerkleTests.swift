@@ -1,6 +1,7 @@
 import AuditTrail
 import GateVocabulary
 import OpenSSLCrypto
+import SealedFormat
 import Testing
 
 private func digest(_ hexadecimal: String) -> SHA256Digest {

@@ -1,5 +1,6 @@
 import AuditTrail
 import OpenSSLCrypto
+import SealedFormat
 import Testing
 
 /// The example of `golang.org/x/mod/sumdb/note`, written by other people's code.

@@ -5,7 +5,7 @@ import PackageDescription
 //
 //     cd Tests/Benchmarks && swift run -c release GateBenchmarks ../../Policies
 //
-// A package of its own, so that `swift build` and `swift test` of the product never build it. Its rooms are links to
+// A package of its own, so that `swift build` and `swift test` of the product never build it. Its modules are links to
 // the product's: `package` declarations are visible inside one package only, so a dependency on the product would
 // see none of what is measured. A plain program rather than a benchmarking library, because every threshold here is
 // a ratio between two measurements of one run, and libraries compare one measurement with a number from another day.
@@ -18,7 +18,7 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
@@ -32,30 +32,30 @@ let package = Package(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        room("CanonicalJSON"),
-        room("GateVocabulary", ["CanonicalJSON"]),
-        room("SealedFormat"),
-        room("OpenSSLCrypto", ["COpenSSL"]),
-        room("WireProtocol", ["CanonicalJSON", "GateVocabulary"]),
-        room("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
-        room("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
-        room("PolicyStatutes", ["BundleModel", "GateVocabulary"]),
-        room(
+        module("CanonicalJSON"),
+        module("GateVocabulary", ["CanonicalJSON"]),
+        module("SealedFormat"),
+        module("OpenSSLCrypto", ["COpenSSL"]),
+        module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
+        module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
+        module("PolicyStatutes", ["BundleModel", "GateVocabulary"]),
+        module(
             "PolicyProof",
             ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyStatutes"]),
-        room("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
-        room("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        room("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
-        room("KeyLifecycle"),
-        room(
+        module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
+        module("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        module("KeyLifecycle"),
+        module(
             "SendPlanning",
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
                 "PayloadComposition",
                 "SealedFormat",
             ]),
-        room("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
-        room(
+        module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module(
             "GateSteps",
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
@@ -63,7 +63,7 @@ let package = Package(
                 "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
                 "WireProtocol",
             ]),
-        room(
+        module(
             "GatewayPipeline",
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps",
@@ -71,20 +71,20 @@ let package = Package(
                 "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
                 "SendPlanning", "WireProtocol",
             ]),
-        room(
+        module(
             "SQLiteStore",
             [
                 "CSQLite", "GatewayPipeline", "GateSteps", "GateVocabulary", "OpenSSLCrypto",
                 "RecipientModel",
             ]),
-        room(
+        module(
             "PolicyFiles",
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
                 "OpenSSLCrypto",
                 .product(name: "Yams", package: "Yams"),
             ]),
-        room(
+        module(
             "GateTestKit",
             ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
         .executableTarget(

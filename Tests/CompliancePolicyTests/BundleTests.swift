@@ -381,7 +381,7 @@ extension BadLine {
 }
 
 @Suite struct BundleTests {
-    @Test func `the small rule book has no problem`() {
+    @Test func `the small bundle has no problem`() {
         #expect(TestBundle.minimal.problems == [])
     }
 

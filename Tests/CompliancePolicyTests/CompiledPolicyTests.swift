@@ -72,10 +72,10 @@ import Testing
         #expect(outcome("BR") == .reject)
     }
 
-    @Test func `the behaviours of a bundle are reached by the requests given with them`() {
-        let behaviours = policy.behaviours()
-        for (behaviour, request) in behaviours { #expect(policy.behaviour(for: request) == behaviour) }
-        #expect(behaviours.count > 50)
+    @Test func `the rules of a bundle are reached by the requests given with them`() {
+        let rules = policy.rules()
+        for (rule, request) in rules { #expect(policy.rule(for: request) == rule) }
+        #expect(rules.count > 50)
     }
 }
 
@@ -85,23 +85,23 @@ extension CompiledPolicyTests {
         for type in policy.types {
             for name in names {
                 let rule = policy.bundle.callers[name]!
-                let marks = policy.behaviour(for: .of(type.id, by: name)).marks
-                #expect(marks.contains(.callerKnown))
+                let flags = policy.rule(for: .of(type.id, by: name)).flags
+                #expect(flags.contains(.callerKnown))
                 let isGranted = rule.grants.contains(.send) && rule.types.covers(type.id, of: type.category)
-                #expect(marks.contains(.typeGranted) == isGranted, "\(name) \(type.id)")
+                #expect(flags.contains(.typeGranted) == isGranted, "\(name) \(type.id)")
             }
-            let stranger = policy.behaviour(for: .of(type.id, by: TestCaller.stranger)).marks
+            let stranger = policy.rule(for: .of(type.id, by: TestCaller.stranger)).flags
             #expect(stranger.isDisjoint(with: [.callerKnown, .typeGranted, .criticalGranted]))
             let isSummary = [TestType.paymentsSummary, TestType.commentsSummary].contains(type.id)
-            let own = policy.behaviour(for: .of(type.id, by: .gateway)).marks
+            let own = policy.rule(for: .of(type.id, by: .gateway)).flags
             #expect(own.contains(.callerKnown))
             #expect(own.contains(.typeGranted) == isSummary, "\(type.id)")
         }
     }
 
     @Test func `of a type nobody knows, a caller that may send nothing is refused as such`() {
-        func marks(_ caller: CallerName) -> Behaviour.Marks {
-            policy.behaviour(for: .of(TypeID("no.such.type"), by: caller)).marks
+        func marks(_ caller: CallerName) -> CompiledRule.RuleFlags {
+            policy.rule(for: .of(TypeID("no.such.type"), by: caller)).flags
         }
         #expect(marks(TestCaller.app) == [.callerKnown])
         #expect(marks(TestCaller.payments) == [.callerKnown, .typeGranted])
@@ -250,7 +250,7 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
     @Test func `what became of a send has a sentence each`() {
         let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
         var seen: Set<String> = []
-        for fate in SendFate.allCases {
+        for fate in SendEventKind.allCases {
             let plain = Explanation.sentence(fate, at: moment, place: nil, reason: nil)
             let full = Explanation.sentence(fate, at: moment, place: "d_1", reason: nil)
             for sentence in [plain, full] {

@@ -232,9 +232,9 @@ import Testing
         }
     }
 
-    @Test func `a behaviour holds no reference, and neither does a decision`() {
-        #expect(_isPOD(Behaviour.self))
-        #expect(_isPOD(Territory.self))
+    @Test func `a rule holds no reference, and neither does a decision`() {
+        #expect(_isPOD(CompiledRule.self))
+        #expect(_isPOD(Jurisdiction.self))
         #expect(_isPOD(Decision.self))
     }
 
@@ -252,7 +252,7 @@ import Testing
         }
     }
 
-    @Test func `types that differ in nothing the gates see share a behaviour`() throws {
+    @Test func `types that differ in nothing the gates see share a rule`() throws {
         var bundle = TestBundle.minimal
         var twin = bundle.documents["types/statement.yaml"]!.objectValue!
         twin["type"] = "twin"
@@ -260,8 +260,8 @@ import Testing
         bundle.set("messages/en.yaml", "twin", to: ["title": "twin", "body": "Look."])
         let policy = try bundle.compile()
         #expect(
-            policy.behaviour(for: .of(TypeID("twin"))) == policy.behaviour(for: .of(TestType.statement)))
-        #expect(policy.behaviours().count == self.policy.behaviours().count)
+            policy.rule(for: .of(TypeID("twin"))) == policy.rule(for: .of(TestType.statement)))
+        #expect(policy.rules().count == self.policy.rules().count)
     }
 }
 

@@ -82,15 +82,15 @@ import Testing
             var refusals = 0
             for round in 0..<each {
                 let (request, facts) = source.next()
-                let behaviour = policy.behaviour(for: request)
-                let territory = policy.territory(of: facts, under: behaviour)
-                if decide(given: facts, in: territory, under: behaviour).outcome.isPromise { continue }
+                let rule = policy.rule(for: request)
+                let jurisdiction = policy.jurisdiction(of: facts, under: rule)
+                if decide(given: facts, in: jurisdiction, under: rule).outcome.isPromise { continue }
                 refusals += 1
                 for name in Facts.names {
                     guard let rest = facts.removing(name) else { continue }
                     let there =
-                        places.contains(name) ? policy.territory(of: rest, under: behaviour) : territory
-                    guard decide(given: rest, in: there, under: behaviour).outcome.isPromise else { continue }
+                        places.contains(name) ? policy.jurisdiction(of: rest, under: rule) : jurisdiction
+                    guard decide(given: rest, in: there, under: rule).outcome.isPromise else { continue }
                     seen.withLock { $0.issues += 1 }
                     Issue.record(
                         "seed \(Self.seed), part \(part), round \(round): \(request) without \(name): \(facts.json)"

@@ -439,7 +439,7 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `marks, line feeds and blanks have bounds`() {
+    @Test func `flags, line feeds and blanks have bounds`() {
         let lines = PlainTextRule(allowing: [.lineBreaks])
         #expect(lines.violation(in: "a" + String(repeating: "\n", count: 200) + "b") != nil)
         #expect(lines.violation(in: "a" + String(repeating: "\n ", count: 3) + "b") != nil)

@@ -11,7 +11,7 @@ import Testing
 @testable import PolicyProof
 @testable import PolicyStatutes
 
-/// The rule book with one thing wrong, over and over: each must be noticed by the loader, a case or the proof.
+/// The bundle with one thing wrong, over and over: each must be noticed by the loader, a case or the proof.
 @Suite struct BundleMutantTests {
     /// One cell of one table, weakened or otherwise wrong.
     struct Mutant: Sendable, CustomTestStringConvertible {
@@ -203,11 +203,11 @@ import Testing
         "review": "2027-11-02",
     ]
 
-    @Test func `the rule book as it is gives nobody anything to notice`() throws {
+    @Test func `the bundle as it is gives nobody anything to notice`() throws {
         #expect(try Self.whoNotices(Mutant("as it is") { _ in }) == nil)
     }
 
-    @Test func `every rule book with one thing wrong is noticed, forty and more by law, case or proof alone`()
+    @Test func `every bundle with one thing wrong is noticed, forty and more by law, case or proof alone`()
         throws
     {
         var caught: [Catch: Int] = [:]
@@ -222,7 +222,7 @@ import Testing
         #expect(late >= 40, "\(caught)")
     }
 
-    /// Without its cases, a rule book has nothing but the proof to stop it.
+    /// Without its cases, a bundle has nothing but the proof to stop it.
     @Test(arguments: proved, BundleProof.Grain.allCases)
     func `the law alone stops what breaks it`(mutant: Mutant, grain: BundleProof.Grain) throws {
         var bundle = try Self.repository.get()
@@ -598,7 +598,7 @@ import Testing
         #expect(StatuteBook.namesSecret(name) == isSecret)
     }
 
-    @Test func `a rule book that lost its cases is refused, whatever it decides`() throws {
+    @Test func `a bundle that lost its cases is refused, whatever it decides`() throws {
         var bundle = try Self.repository.get()
         let pages = bundle.documents.keys.filter { $0.hasPrefix("cases/") && $0 != "cases/acceptance.yaml" }
         for page in pages { bundle.documents[page] = nil }
@@ -816,9 +816,9 @@ extension TestBundle {
     }
 }
 
-/// The gates with one thing wrong, under a rule book that is right: each must be refuted by a statute.
+/// The gates with one thing wrong, under a bundle that is right: each must be refuted by a statute.
 @Suite struct GateMutantTests {
-    typealias Change = @Sendable (inout Facts, inout Behaviour, inout Territory) -> Void
+    typealias Change = @Sendable (inout Facts, inout CompiledRule, inout Jurisdiction) -> Void
 
     struct Mutant: Sendable, CustomTestStringConvertible {
         var name: String
@@ -842,25 +842,25 @@ extension TestBundle {
             return mutant
         }
 
-        static func adding(_ marks: Behaviour.Marks, _ name: String, _ types: TypeID...) -> Mutant {
-            var mutant = Mutant("everything is \(name)") { _, behaviour, _ in behaviour.marks.formUnion(marks)
+        static func adding(_ flags: CompiledRule.RuleFlags, _ name: String, _ types: TypeID...) -> Mutant {
+            var mutant = Mutant("everything is \(name)") { _, rule, _ in rule.flags.formUnion(flags)
             }
             mutant.types = Set(types)
             return mutant
         }
 
-        static func without(_ marks: Behaviour.Marks, _ name: String, _ types: TypeID...) -> Mutant {
-            var mutant = Mutant("nothing is \(name)") { _, behaviour, _ in behaviour.marks.subtract(marks) }
+        static func without(_ flags: CompiledRule.RuleFlags, _ name: String, _ types: TypeID...) -> Mutant {
+            var mutant = Mutant("nothing is \(name)") { _, rule, _ in rule.flags.subtract(flags) }
             mutant.types = Set(types)
             return mutant
         }
     }
 
     static let all: [Mutant] = [
-        Mutant("everything is registered", TypeID("no.such.type")) { _, behaviour, _ in
-            behaviour.marks.formUnion([.typeKnown, .typeEnabled])
-            behaviour.body = .full
-            behaviour.payloadByteCountMax = 4_096
+        Mutant("everything is registered", TypeID("no.such.type")) { _, rule, _ in
+            rule.flags.formUnion([.typeKnown, .typeEnabled])
+            rule.body = .full
+            rule.payloadByteCountMax = 4_096
         },
         .adding(.typeEnabled, "enabled", TestType.disabled),
         .adding([.callerKnown, .typeGranted], "granted", TestType.payment),
@@ -873,13 +873,13 @@ extension TestBundle {
         .adding(.ownRequestPassesQuietHours, "asked for at night", TestType.payment),
         .adding(.ownRequestPassesCaps, "asked for often", TestType.payment),
         .adding(.genericWithoutKey, "sent without a key", TestType.sealedOnly),
-        .adding(.letterOfDuty, "a letter of duty", TestType.comment),
+        .adding(.statutoryEmail, "a letter of duty", TestType.comment),
         Mutant("a word texted back is explicit", TestType.help) { facts, _, _ in
             if facts.purposeConsent?.method == .smsKeyword { facts.purposeConsent?.method = .inAppToggle }
         },
         .without(.refusesMinors, "kept from minors", TestType.promo),
         .without(.refusesMinors, "kept from minors by its own page", TestType.help),
-        .without(.letterOfDuty, "a letter of duty", TestType.duty),
+        .without(.statutoryEmail, "a letter of duty", TestType.duty),
         .without(.needsPurpose, "in need of a purpose", TestType.help),
         .without(.smsFallbackForbidden, "kept from falling back", TestType.promo),
         .without(.mutableAlone, "mutable alone", TestType.comment),
@@ -887,7 +887,7 @@ extension TestBundle {
         .without(.mandatoryPassesPreferences, "mandatory past preferences", TestType.duty),
         .without(.mandatoryPassesQuietHours, "mandatory past quiet hours", TestType.duty),
         .without(.mandatoryPassesCaps, "mandatory past caps", TestType.duty),
-        .without(.toldOnce, "told once", TestType.payment),
+        .without(.deduplicated, "told once", TestType.payment),
         .without(.timed, "given a time", TestType.briefing),
         .without(.ownRequestPassesQuietHours, "asked for at night", TestType.help),
         .without(.ownRequestPassesCaps, "asked for often", TestType.help),
@@ -920,32 +920,35 @@ extension TestBundle {
         .blind("own_request", TestType.help),
         .blind("withheld", TestType.promo),
         Mutant("privacy is always full", TestType.statement) { facts, _, _ in facts.privacy = .full },
-        Mutant("nothing is quiet", TestType.payment) { _, behaviour, _ in behaviour.quietHours = .pass },
-        Mutant("security waits", TestType.login) { _, behaviour, _ in behaviour.quietHours = .defer },
-        Mutant("nothing overflows", TestType.payment) { _, behaviour, _ in behaviour.overflow = .allow },
-        Mutant("security is capped", TestType.notice) { _, behaviour, _ in
-            behaviour.overflow = .drop
-            behaviour.typeCap = 1
+        Mutant("nothing is quiet", TestType.payment) { _, rule, _ in rule.quietHours = .pass },
+        Mutant("security waits", TestType.login) { _, rule, _ in rule.quietHours = .defer },
+        Mutant("nothing overflows", TestType.payment) { _, rule, _ in rule.overflow = .allow },
+        Mutant("security is capped", TestType.notice) { _, rule, _ in
+            rule.overflow = .drop
+            rule.typeCap = 1
         },
-        Mutant("caps are one too high", TestType.payment) { _, behaviour, _ in
-            if behaviour.typeCap > 0 { behaviour.typeCap += 1 }
+        Mutant("caps are one too high", TestType.payment) { _, rule, _ in
+            if rule.typeCap > 0 { rule.typeCap += 1 }
         },
-        Mutant("anything fits", TestType.payment) { _, behaviour, _ in behaviour.payloadByteCountMax *= 2 },
-        Mutant("sensitive things leave in full", TestType.payment) { _, behaviour, _ in
-            behaviour.body = .full
-            behaviour.sensitivity = .open
+        Mutant("anything fits", TestType.payment) { _, rule, _ in rule.payloadByteCountMax *= 2 },
+        Mutant("sensitive things leave in full", TestType.payment) { _, rule, _ in
+            rule.body = .full
+            rule.sensitivity = .open
         },
-        Mutant("every channel carries everything", TestType.statement) { _, behaviour, _ in
-            if case .never = behaviour.body { behaviour.body = .generic }
+        Mutant("every channel carries everything", TestType.statement) { _, rule, _ in
+            if case .never = rule.body { rule.body = .generic }
         },
-        Mutant("marketing needs nothing", TestType.promo) { _, _, territory in territory.rule = .noneNeeded },
-        Mutant("everywhere is elsewhere", TestType.promo) { _, _, territory in territory.regime = .other },
-        Mutant("everything interrupts as critical", TestType.payment) { _, behaviour, _ in
-            behaviour.interruption = .critical
+        Mutant("marketing needs nothing", TestType.promo) { _, _, jurisdiction in
+            jurisdiction.rule = .noneNeeded
         },
-        Mutant("marketing counts as social", TestType.promo) { _, behaviour, _ in behaviour.category = .social
+        Mutant("everywhere is elsewhere", TestType.promo) { _, _, jurisdiction in jurisdiction.regime = .other
         },
-        Mutant("a text counts as a push", TestType.promo) { _, behaviour, _ in behaviour.channel = .push },
+        Mutant("everything interrupts as critical", TestType.payment) { _, rule, _ in
+            rule.interruption = .critical
+        },
+        Mutant("marketing counts as social", TestType.promo) { _, rule, _ in rule.category = .social
+        },
+        Mutant("a text counts as a push", TestType.promo) { _, rule, _ in rule.channel = .push },
     ]
 
     @Test(arguments: BundleProof.Grain.allCases)
@@ -954,10 +957,10 @@ extension TestBundle {
         let survivors = Mutex<[String]>([])
         DispatchQueue.concurrentPerform(iterations: Self.all.count) { index in
             let mutant = Self.all[index]
-            let proof = BundleProof(of: policy, grain: grain) { facts, territory, behaviour in
-                var (facts, behaviour, territory) = (facts, behaviour, territory)
-                mutant.change(&facts, &behaviour, &territory)
-                return decide(given: facts, in: territory, under: behaviour)
+            let proof = BundleProof(of: policy, grain: grain) { facts, jurisdiction, rule in
+                var (facts, rule, jurisdiction) = (facts, rule, jurisdiction)
+                mutant.change(&facts, &rule, &jurisdiction)
+                return decide(given: facts, in: jurisdiction, under: rule)
             }
             if proof.run(of: mutant.types).refutations.isEmpty {
                 survivors.withLock { $0.append(mutant.name) }
@@ -970,9 +973,9 @@ extension TestBundle {
     @Test(arguments: BundleProof.Grain.allCases)
     func `a text that shows more than its reader chose is refuted`(grain: BundleProof.Grain) throws {
         let proof = BundleProof(of: try TestBundle.lawful.compile(), grain: grain) {
-            facts, territory, behaviour in
-            var decision = decide(given: facts, in: territory, under: behaviour)
-            if decision.outcome.isPromise, behaviour.body == .full, facts.privacy == .generic {
+            facts, jurisdiction, rule in
+            var decision = decide(given: facts, in: jurisdiction, under: rule)
+            if decision.outcome.isPromise, rule.body == .full, facts.privacy == .generic {
                 decision.form = .full
             }
             return decision
@@ -983,8 +986,8 @@ extension TestBundle {
     @Test(arguments: Gate.allCases, BundleProof.Grain.allCases)
     func `a gate that never objects is refuted`(gate: Gate, grain: BundleProof.Grain) throws {
         let policy = try TestBundle.lawful.compile()
-        let proof = BundleProof(of: policy, grain: grain) { facts, territory, behaviour in
-            var decision = decide(given: facts, in: territory, under: behaviour)
+        let proof = BundleProof(of: policy, grain: grain) { facts, jurisdiction, rule in
+            var decision = decide(given: facts, in: jurisdiction, under: rule)
             guard decision.trace[gate].verdict == .fail else { return decision }
             decision.trace[gate] = .pass
             let rest = Gate.allCases.compactMap { decision.trace[$0].reason }
@@ -1021,8 +1024,8 @@ extension TestBundle {
         for bundle in [TestBundle.lawful, unlawful] {
             let policy = try bundle.compile()
             let serving = BundleProof(of: policy, grain: grain).run(on: Threads.all)
-            let handed = BundleProof(of: policy, grain: grain) { facts, territory, behaviour in
-                decide(given: facts, in: territory, under: behaviour)
+            let handed = BundleProof(of: policy, grain: grain) { facts, jurisdiction, rule in
+                decide(given: facts, in: jurisdiction, under: rule)
             }.run(on: Threads.all)
             #expect(serving.stateCount == handed.stateCount && serving.stateCount > 100_000)
             #expect(serving.refutations.map(\.summary) == handed.refutations.map(\.summary))
@@ -1030,7 +1033,7 @@ extension TestBundle {
         }
     }
 
-    /// What answers a send goes from the request to its behaviour and from the facts to a territory, then decides; the
+    /// What answers a send goes from the request to its behaviour and from the facts to a jurisdiction, then decides; the
     /// proof goes the same way from every request that it lets stand for others.
     @Test func `what decides a send is what the proof decides by`() throws {
         let policy = try Repository.policy()
@@ -1045,7 +1048,7 @@ extension TestBundle {
             }
             let served = decide(send.request, given: facts, under: policy)
             let proved = BundleProof(of: policy).decide(
-                facts, policy.territory(of: facts, under: send.behaviour), send.behaviour)
+                facts, policy.jurisdiction(of: facts, under: send.rule), send.rule)
             #expect(served == proved, "\(send.request) \(facts.json)")
         }
     }

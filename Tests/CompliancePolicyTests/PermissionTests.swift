@@ -331,13 +331,13 @@ extension GateRow {
     }
 }
 
-@Suite struct TerritoryTests {
+@Suite struct JurisdictionTests {
     let policy: CompiledPolicy
 
     init() throws { policy = try TestBundle.minimal.compile() }
 
-    private func territory(of facts: Facts) -> Territory {
-        policy.territory(of: facts, under: policy.behaviour(for: .of(TestType.promo)))
+    private func jurisdiction(of facts: Facts) -> Jurisdiction {
+        policy.jurisdiction(of: facts, under: policy.rule(for: .of(TestType.promo)))
     }
 
     @Test(arguments: [
@@ -349,7 +349,7 @@ extension GateRow {
             $0.accountRegion = .of(account)
             $0.deviceRegions = [.of(device, .device)]
         }
-        #expect(territory(of: facts).regime == regime)
+        #expect(jurisdiction(of: facts).regime == regime)
     }
 
     struct Whereabouts: Sendable, CustomTestStringConvertible {
@@ -392,21 +392,21 @@ extension GateRow {
             $0.accountRegion = row.account
             $0.deviceRegions = row.devices
         }
-        let territory = territory(of: facts)
-        #expect(territory.regime == row.regime)
-        #expect(territory.isKnown == row.isKnown)
-        #expect(territory.isStrictForWantOfRegion == row.isStrictForWantOfRegion)
+        let jurisdiction = jurisdiction(of: facts)
+        #expect(jurisdiction.regime == row.regime)
+        #expect(jurisdiction.isKnown == row.isKnown)
+        #expect(jurisdiction.isStrictForWantOfRegion == row.isStrictForWantOfRegion)
     }
 
     @Test func `forgetting where somebody lives never weakens the rule`() {
         for type in [TestType.payment, TestType.promo, TestType.comment, TestType.login] {
             for channel in Channel.allCases {
-                let behaviour = policy.behaviour(for: .of(type, on: channel))
-                let unknown = policy.territory(
-                    of: Facts.ready.with { $0.accountRegion = nil }, under: behaviour)
+                let rule = policy.rule(for: .of(type, on: channel))
+                let unknown = policy.jurisdiction(
+                    of: Facts.ready.with { $0.accountRegion = nil }, under: rule)
                 for code in ["NO", "GB", "JE", "US", "US-CA", "SG", "BR"] {
-                    let known = policy.territory(
-                        of: Facts.ready.with { $0.accountRegion = .of(code) }, under: behaviour)
+                    let known = policy.jurisdiction(
+                        of: Facts.ready.with { $0.accountRegion = .of(code) }, under: rule)
                     #expect(known.rule <= unknown.rule, "\(type) by \(channel) in \(code)")
                 }
             }
@@ -418,7 +418,7 @@ extension GateRow {
             $0.accountRegion = .of("BR", .ip, at: "2026-03-02T12:00:05Z")
             $0.deviceRegions = []
         }
-        #expect(territory(of: facts).regime == .other)
+        #expect(jurisdiction(of: facts).regime == .other)
     }
 
     @Test func `an observation from the beginning of time does not trap`() {
@@ -426,6 +426,6 @@ extension GateRow {
             $0.accountRegion = RegionObservation(
                 code: RegionCode("BR")!, source: .ip, observedAt: Instant(milliseconds: .min))
         }
-        #expect(territory(of: facts).regime == .gdpr)
+        #expect(jurisdiction(of: facts).regime == .gdpr)
     }
 }

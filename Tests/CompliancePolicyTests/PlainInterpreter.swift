@@ -471,14 +471,14 @@ struct PlainInterpreter: Sendable {
                 && facts.deviceKey != .sealedToRevoked
             return isKnownToLackKey && type.withoutKey == .generic ? .generic : .sealed
         }
-        if body == .full, !isLetterOfDuty(type, on: channel) {
+        if body == .full, !isStatutoryEmail(type, on: channel) {
             if type.sensitivity == .high || facts.privacy == .hidden { return .generic }
             if type.sensitivity == .personal, facts.privacy != .full { return .generic }
         }
         return body
     }
 
-    private func isLetterOfDuty(_ type: NotificationType, on channel: Channel) -> Bool {
+    private func isStatutoryEmail(_ type: NotificationType, on channel: Channel) -> Bool {
         type.mandatory != nil && channel == .email && type.sensitivity != .high
     }
 
@@ -513,7 +513,7 @@ struct PlainInterpreter: Sendable {
         guard let leaving = size(form) else { return .fail(.factMissing, .size) }
         if leaving > most { return .fail(.payloadTooLarge) }
         if type.body[request.channel] == .full, facts.privacy == nil,
-            !isLetterOfDuty(type, on: request.channel)
+            !isStatutoryEmail(type, on: request.channel)
         {
             guard let full = size(.full), let generic = size(.generic) else {
                 return .fail(.factMissing, .size)

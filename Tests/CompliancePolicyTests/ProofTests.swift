@@ -19,7 +19,7 @@ import Testing
 
     /// At both grains: a release proves by reasons, and what a debug build proves by verdicts must not be another law.
     @Test(arguments: BundleProof.Grain.allCases)
-    func `no decision under the product's own rule book breaks a statute`(grain: BundleProof.Grain) {
+    func `no decision under the product's own bundle breaks a statute`(grain: BundleProof.Grain) {
         let report = BundleProof(of: policy, grain: grain).run(on: Threads.all)
         #expect(report.flaws == [])
         for refutation in report.refutations {
@@ -31,7 +31,7 @@ import Testing
 
     @Test func `told apart by reasons, the states are more than two to the twenty-fourth`() {
         let proof = BundleProof(of: policy, grain: .reasons)
-        let folding = FactFolding(proof, FactSpace(bundle: policy.bundle))
+        let folding = EquivalenceClasses(proof, FactSpace(bundle: policy.bundle))
         let states = proof.sends().reduce(UInt64(0)) { $0 + folding.space(of: $1).stateCount }
         #expect(states >= 1 << 24)
     }
@@ -135,7 +135,7 @@ import Testing
         let space = FactSpace(bundle: policy.bundle)
         let sends = proof.sends().filter(\.declared.isLawfulToAsk)
         let dimensions = sends.map { space.dimensions(of: $0) }
-        var standIns = StandIns(FactFolding(proof, space), sends)
+        var standIns = StandIns(EquivalenceClasses(proof, space), sends)
         var numbers = SeededNumbers(seed: seed)
         var (outcomes, issues) = ([Outcome: Int](), [String]())
         for round in 0..<count where issues.count < 10 {
@@ -144,10 +144,10 @@ import Testing
             let facts = randomFacts(space, dimensions[index], &numbers)
             func decided(_ facts: Facts) -> Decision {
                 decide(
-                    given: facts, in: policy.territory(of: facts, under: send.behaviour),
-                    under: send.behaviour)
+                    given: facts, in: policy.jurisdiction(of: facts, under: send.rule),
+                    under: send.rule)
             }
-            func forbidden(_ facts: Facts) -> Conduct {
+            func forbidden(_ facts: Facts) -> DecisionEffects {
                 let circumstances = proof.book.circumstances(of: send.declared, given: facts)
                 return Statute.all.reduce(into: []) {
                     if circumstances.contains($1.when) { $0.formUnion($1.forbids) }
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test func `a broken statute comes with the smallest case, and the case fails when it is run`() throws {
-        // Given a rule book that lets marketing pass quiet hours.
+        // Given a bundle that lets marketing pass quiet hours.
         var bundle = TestBundle.minimal
         bundle.set("categories.yaml", "marketing", "quiet_hours", to: "pass")
         let broken = try bundle.compile()
@@ -249,29 +249,29 @@ enum Threads {
 extension FactSpace {
     /// Every list of values, as this send needs them.
     fileprivate func dimensions(of send: BundleProof.Send) -> [[Setting]] {
-        let behaviour = send.behaviour
+        let rule = send.rule
         return dimensions.dropLast(3) + [
-            counts(typeCap: Int(behaviour.typeCap), categoryCap: Int(behaviour.categoryCap)),
-            contents(payloadByteCountMax: Int(behaviour.payloadByteCountMax)), flags,
+            counts(typeCap: Int(rule.typeCap), categoryCap: Int(rule.categoryCap)),
+            contents(payloadByteCountMax: Int(rule.payloadByteCountMax)), flags,
         ]
     }
 }
 
 /// For any facts, those that stand for them in a proof.
 private struct StandIns {
-    private let folding: FactFolding
+    private let folding: EquivalenceClasses
     private let spaces: [FactGroups]
     /// By way of asking and group: every class by what can be told of it, and what was asked before by its facts.
-    private var classes: [[[FactFolding.Tell: FactClass]]] = []
+    private var classes: [[[EquivalenceClasses.Tell: FactClass]]] = []
     private var known: [[[Facts: FactClass]]] = []
 
-    init(_ folding: FactFolding, _ sends: [BundleProof.Send]) {
+    init(_ folding: EquivalenceClasses, _ sends: [BundleProof.Send]) {
         self.folding = folding
         spaces = sends.map(folding.space(of:))
         for space in spaces {
             classes.append(
                 space.all.map { group in
-                    var found: [FactFolding.Tell: FactClass] = [:]
+                    var found: [EquivalenceClasses.Tell: FactClass] = [:]
                     for one in group.classes {
                         found[Self.tell(one.setting, group, space.send, folding)] = one
                     }
@@ -349,8 +349,8 @@ private struct StandIns {
 
     private static func tell(
         _ setting: @escaping FactSpace.Setting, _ group: FactGroup, _ send: BundleProof.Send,
-        _ folding: FactFolding
-    ) -> FactFolding.Tell {
+        _ folding: EquivalenceClasses
+    ) -> EquivalenceClasses.Tell {
         folding.tell(setting, group.gates, group.circumstances, send, contexts: [{ _ in }]).tell
     }
 }

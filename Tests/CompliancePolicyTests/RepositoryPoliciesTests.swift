@@ -5,7 +5,7 @@ import GateVocabulary
 import PolicyProof
 import Testing
 
-/// The product's own rule book, run the way `sendgate policy test` runs it.
+/// The product's own bundle, run the way `sendgate policy test` runs it.
 @Suite struct RepositoryPoliciesTests {
     let policy: CompiledPolicy
 

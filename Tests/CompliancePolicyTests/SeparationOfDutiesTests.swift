@@ -57,7 +57,7 @@ import Testing
 
     private static let name = "tester"
 
-    /// The product's own rule book with one caller more.
+    /// The product's own bundle with one caller more.
     ///
     /// - Parameters:
     ///   - grants: Besides `send`. What a grant cannot be held without comes with it.

@@ -35,8 +35,8 @@ import Testing
     @Test(arguments: peeks)
     func `a gate that minds a fact of another group, only when it is too late, is found`(peek: Peek) throws {
         let policy = try TestBundle.lawful.compile()
-        let proof = BundleProof(of: policy, grain: peek.grain) { facts, territory, behaviour in
-            var decision = decide(given: facts, in: territory, under: behaviour)
+        let proof = BundleProof(of: policy, grain: peek.grain) { facts, jurisdiction, rule in
+            var decision = decide(given: facts, in: jurisdiction, under: rule)
             guard decision.trace[.expiry].verdict == .fail else { return decision }
             let isUnusual =
                 switch peek.fact {
@@ -47,7 +47,7 @@ import Testing
                 case "critical_alerts": facts.criticalAlerts != true
                 case "privacy": facts.privacy != .full
                 case "device_key": facts.deviceKey != .usable
-                default: (facts.sizes?.sealed).map { $0 > Int(behaviour.payloadByteCountMax) } ?? true
+                default: (facts.sizes?.sealed).map { $0 > Int(rule.payloadByteCountMax) } ?? true
                 }
             if isUnusual { decision.trace[.caller].detail = .callerUnknown }
             return decision
@@ -59,10 +59,10 @@ import Testing
     /// A revoked key and no key are one to gate 11 when they refuse; where something is sent all the same they are two.
     @Test func `what still lets a send out is told apart by its detail`() throws {
         let policy = try TestBundle.lawful.compile()
-        let proof = BundleProof(of: policy, grain: .reasons) { facts, territory, behaviour in
+        let proof = BundleProof(of: policy, grain: .reasons) { facts, jurisdiction, rule in
             var facts = facts
             if facts.deviceKey == .revoked, case .inside = facts.quietHours { facts.quietHours = .outside }
-            return decide(given: facts, in: territory, under: behaviour)
+            return decide(given: facts, in: jurisdiction, under: rule)
         }
         let broken = proof.run(of: [TestType.payment], on: Threads.all).refutations.map(\.statute.name)
         #expect(broken.contains("gates_mind_their_facts"), "\(broken)")
@@ -71,8 +71,8 @@ import Testing
     @Test(arguments: Gate.allCases.filter { $0 != .type })
     func `whichever gate looks at the params is found`(gate: Gate) throws {
         let policy = try TestBundle.lawful.compile()
-        let proof = BundleProof(of: policy, grain: .verdicts) { facts, territory, behaviour in
-            var decision = decide(given: facts, in: territory, under: behaviour)
+        let proof = BundleProof(of: policy, grain: .verdicts) { facts, jurisdiction, rule in
+            var decision = decide(given: facts, in: jurisdiction, under: rule)
             if facts.params == .invalid { decision.trace[gate].detail = .typeCap }
             return decision
         }

@@ -11,7 +11,7 @@ package enum Repository {
         return parts.dropLast(3).joined(separator: "/")
     }()
 
-    /// The product's own rule book.
+    /// The product's own bundle.
     package static var policies: String { root + "/Policies" }
 }
 

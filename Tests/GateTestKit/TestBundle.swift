@@ -3,7 +3,7 @@ package import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 
-/// A small rule book written in code, complete enough to be read by the same reader as a real one.
+/// A small bundle written in code, complete enough to be read by the same reader as a real one.
 ///
 /// Tests change one place of it and see what follows. It holds one type for each way a type can differ in
 /// what the gates look at; ``TestType`` names them.

@@ -188,10 +188,10 @@ import Testing
     func `a wrong tally stops no send`(moment: Moment, change: String) async throws {
         let before = try await gate()
         #expect(try await send("a", to: "u_1", before).status == 202)
-        let gate = try edited(before, moment, "UPDATE outbox_tally SET \(change)")
+        let gate = try edited(before, moment, "UPDATE outbox_counters SET \(change)")
         #expect(try await send("b", to: "u_1", gate).status == 202)
         #expect(try await gate.claim().count == 2)
-        expectNamed("outbox_tally", gate)
+        expectNamed("outbox_counters", gate)
     }
 
     @Test(arguments: Moment.allCases)
@@ -219,7 +219,7 @@ import Testing
         ("UPDATE key_check SET seal_count = 0", "key_check"),
         ("UPDATE setting SET name = 'x' WHERE name = (SELECT min(name) FROM setting)", "setting"),
         ("DELETE FROM setting WHERE name = (SELECT min(name) FROM setting)", "setting"),
-        ("UPDATE tail SET send_number = 0", "tail"), ("DROP INDEX send_by_hash", "send_by_hash"),
+        ("UPDATE sequences SET send_number = 0", "sequences"), ("DROP INDEX send_by_hash", "send_by_hash"),
     ])
     func `a name that is gone is no fresh start`(sql: String, name: String) async throws {
         let before = try await gate()

@@ -5,12 +5,13 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
+import SealedFormat
 import Testing
 import WireProtocol
 
 /// What a person chose, and who may say so.
 @Suite struct ChoiceTests {
-    @Test func `security is switched off by step-up, by whom the rule book trusts with it`() async throws {
+    @Test func `security is switched off by step-up, by whom the bundle trusts with it`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
         func choose(_ caller: String, _ source: String) async throws -> GatewayHarness.Reply {

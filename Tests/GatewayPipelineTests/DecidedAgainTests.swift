@@ -7,6 +7,7 @@ import GateVocabulary
 import GatewayPipeline
 import RecipientModel
 import SQLiteStore
+import SealedFormat
 import SendPlanning
 import Testing
 import WireProtocol

@@ -7,6 +7,7 @@ import GatewayPipeline
 import OpenSSLCrypto
 import RecipientModel
 import SQLiteStore
+import SealedFormat
 import SealedPush
 import Testing
 import WireProtocol

@@ -171,9 +171,9 @@ extension GatewayHarness {
         _ lag: Int64, _ isTaken: Bool
     ) async throws {
         let behind = Mutex<Int64>(0)
-        var world = EngineWorld()
-        world.publishLagMilliseconds = { behind.withLock { $0 } }
-        let gate = try GatewayHarness(world: world)
+        var environment = EngineEnvironment()
+        environment.publishLagMilliseconds = { behind.withLock { $0 } }
+        let gate = try GatewayHarness(environment: environment)
         try await gate.register("u_1")
         try await gate.consent("u_1")
         behind.withLock { $0 = lag }
@@ -207,9 +207,9 @@ extension GatewayHarness {
         _ free: Int64, _ general: Bool, _ security: Bool
     ) async throws {
         let left = Mutex<Int64>(1 << 40)
-        var world = EngineWorld()
-        world.freeDiskByteCount = { left.withLock { $0 } }
-        let gate = try GatewayHarness(world: world)
+        var environment = EngineEnvironment()
+        environment.freeDiskByteCount = { left.withLock { $0 } }
+        let gate = try GatewayHarness(environment: environment)
         try await gate.register("u_1")
         left.withLock { $0 = free }
         let login = try await gate.example("security.new_login", "l", to: "u_1", as: "security")
@@ -220,12 +220,12 @@ extension GatewayHarness {
 
     @Test func `a disk that cannot be measured has no room, for security neither`() async throws {
         let isBroken = Mutex(false)
-        var world = EngineWorld()
-        world.freeDiskByteCount = {
+        var environment = EngineEnvironment()
+        environment.freeDiskByteCount = {
             if isBroken.withLock({ $0 }) { throw StoreError.unavailable("the file system says nothing") }
             return 1 << 40
         }
-        let gate = try GatewayHarness(world: world)
+        let gate = try GatewayHarness(environment: environment)
         try await gate.register("u_1")
         let login = try await gate.example("security.new_login", "l", to: "u_1", as: "security")
         let entryCount = try gate.entries().count
@@ -242,7 +242,7 @@ extension GatewayHarness {
         let gate = try GatewayHarness()
         let label = Array("sendgate/content/v1".utf8) + [0]
         let expected = HMACKey(gate.keys.index).authenticate(label + [1, 2])
-        #expect(gate.gateway.surroundings.settings.index.contentMAC([1, 2]) == expected)
+        #expect(gate.gateway.dependencies.settings.index.contentMAC([1, 2]) == expected)
     }
 
     // MARK: Seals
@@ -444,16 +444,16 @@ final class ProcessEnd: Sendable {
 
     private func gate() async throws -> (GatewayHarness, FailingStore) {
         let box = Mutex<FailingStore?>(nil)
-        var world = EngineWorld()
+        var environment = EngineEnvironment()
         let end = end
-        world.durabilityLost = { end.end($0) }
-        world.isDrained = false
-        world.store = { store in
+        environment.durabilityLost = { end.end($0) }
+        environment.isDrained = false
+        environment.store = { store in
             let failing = FailingStore(store)
             box.withLock { $0 = failing }
             return failing
         }
-        let gate = try GatewayHarness(world: world)
+        let gate = try GatewayHarness(environment: environment)
         try await gate.register("u_1")
         return (gate, try #require(box.withLock { $0 }))
     }

@@ -11,6 +11,7 @@ import OpenSSLCrypto
 import PayloadSealing
 import PolicyFiles
 import SQLiteStore
+import SealedFormat
 import SealedPush
 import Synchronization
 import Testing
@@ -122,7 +123,7 @@ private final class ConfiguredPolicy: Sendable {
 }
 
 /// What a test changes about the world around the engine.
-struct EngineWorld: Sendable {
+struct EngineEnvironment: Sendable {
     /// What the engine and the gateway use in place of the store.
     var store: @Sendable (SQLiteStore) -> any GateStore = { $0 }
     var publishLagMilliseconds: @Sendable () -> Int64 = { 0 }
@@ -166,18 +167,19 @@ final class GatewayHarness: Sendable {
     /// - Parameters:
     ///   - earlier: A gateway whose keys and published trail this one has.
     ///   - folder: An existing state directory of that gateway's.
-    ///   - caps: A `limits.yaml` to use in place of the rule book's own.
+    ///   - caps: A `limits.yaml` to use in place of the bundle's own.
     ///   - storeLimits: With no person kept decoded, what is done to the file behind the gateway's back is seen at once.
     ///   - opening: What the engine records first.
     ///   - edit: Changes the pages of the bundle before it is read.
     ///   - isChecked: `false` reads the bundle as an archive is read, whatever its pages let a caller do.
     init(
         at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
-        world: EngineWorld = EngineWorld(), after earlier: GatewayHarness? = nil, in folder: String? = nil,
+        environment: EngineEnvironment = EngineEnvironment(), after earlier: GatewayHarness? = nil,
+        in folder: String? = nil,
         edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
         storeLimits: SQLiteStoreLimits = SQLiteStoreLimits(), opening: Engine.Opening? = nil
     ) throws {
-        isDrained = world.isDrained
+        isDrained = environment.isDrained
         self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
         let policy: CompiledPolicy
@@ -208,23 +210,24 @@ final class GatewayHarness: Sendable {
         let kid = Array(SHA256.digest(origin.publicKey.rawBytes).bytes.prefix(8))
         let work = WorkSignal()
         let library = library
-        let surroundings = EngineSurroundings(
+        let dependencies = EngineDependencies(
             limits: limits, clock: clock, identifiers: RandomIdentifiers(),
             sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
             keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
             unsubscribeURL: "https://example.com/u/",
-            publishLagMilliseconds: world.publishLagMilliseconds, freeDiskByteCount: world.freeDiskByteCount,
+            publishLagMilliseconds: environment.publishLagMilliseconds,
+            freeDiskByteCount: environment.freeDiskByteCount,
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
-            alarm: { alarms.add($0) }, durabilityLost: world.durabilityLost)
+            alarm: { alarms.add($0) }, durabilityLost: environment.durabilityLost)
         inForce = PolicyInForce(policy)
-        let used = world.store(store)
-        engine = Engine(store: used, policy: inForce, surroundings: surroundings)
+        let used = environment.store(store)
+        engine = Engine(store: used, policy: inForce, dependencies: dependencies)
         let attestation = try PeerAttestation(
             bindings: users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
             boundListeners: [:], acceptsRoot: false)
         gateway = Gateway(
             engine: engine, store: used, library: library, policy: inForce, attestation: attestation,
-            surroundings: surroundings,
+            dependencies: dependencies,
             operations: GatewayOperations(
                 gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(
@@ -244,7 +247,7 @@ final class GatewayHarness: Sendable {
         var pages = try Repository.pages()
         if let caps {
             pages["limits.yaml"] = try PolicyPage.read(Array(caps.utf8), file: "limits.yaml")
-            // What the rule book says about its own caps is not about these.
+            // What the bundle says about its own caps is not about these.
             for page in pages.keys where page.hasPrefix("cases/") {
                 pages[page] = try PolicyPage.read(Array("cases: []".utf8), file: page)
             }

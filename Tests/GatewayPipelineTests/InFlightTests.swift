@@ -12,8 +12,8 @@ import Testing
 /// Messages that go from the commit to the relay without being read back.
 @Suite struct InFlightTests {
     /// A gateway whose relay has seen that the hop is up and that nothing waits.
-    private func gate(_ world: EngineWorld = EngineWorld()) async throws -> GatewayHarness {
-        let gate = try GatewayHarness(world: world)
+    private func gate(_ environment: EngineEnvironment = EngineEnvironment()) async throws -> GatewayHarness {
+        let gate = try GatewayHarness(environment: environment)
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         try await gate.consent("u_1")
         for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
@@ -278,9 +278,9 @@ import Testing
     @Test func `after a crash it goes again under the same id, and its end is not said to be known`()
         async throws
     {
-        var world = EngineWorld()
-        world.isDrained = false
-        let gate = try await gate(world)
+        var environment = EngineEnvironment()
+        environment.isDrained = false
+        let gate = try await gate(environment)
         #expect(try await gate.remit("a").status == 202)
         let message = try #require(try await gate.claim().first?.message)
         gate.engine.drain()

@@ -131,7 +131,7 @@ import Testing
 
     // MARK: Words
 
-    /// A phone may tell of a yes days after a later rule book has let its words go.
+    /// A phone may tell of a yes days after a later bundle has let its words go.
     @Test func `a yes to words that were in force once is a yes to what they asked`() async throws {
         try await gate.register("u_1")
         let current = try #require(

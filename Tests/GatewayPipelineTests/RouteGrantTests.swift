@@ -5,6 +5,7 @@ import Foundation
 import GateVocabulary
 import PolicyFiles
 import SQLiteStore
+import SealedFormat
 import Testing
 
 @testable import GatewayPipeline

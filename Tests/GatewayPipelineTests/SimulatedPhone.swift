@@ -3,6 +3,7 @@ import Crypto
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import SealedFormat
 import SealedPush
 import Testing
 import WireProtocol

@@ -364,7 +364,7 @@ import Testing
                         try store.write { try $0.setSetting("other", to: "\(number)") }
                     } catch let error as StoreError where error.damage?.table == table.name {
                         // Nothing is written without the row that has the sums.
-                        #expect(["tail"].contains(table.name), "\(error)")
+                        #expect(["sequences"].contains(table.name), "\(error)")
                     }
                 }
                 let found = store.damagedRows
@@ -387,7 +387,7 @@ import Testing
         for table in try Self.tables(of: base.folder) {
             let edits: [Edit]
             switch table.name {
-            case "device_key", "push_token", "outbox_tally": edits = Self.edits(of: table)
+            case "device_key", "push_token", "outbox_counters": edits = Self.edits(of: table)
             case "send":
                 edits = table.columns.filter { ["id_hash", "caller"].contains($0.name) }.map { .flip($0) }
             case "outbox": edits = table.columns.filter { $0.name == "rank" }.map { .flip($0) }

@@ -16,7 +16,7 @@ package struct StoreContents: Sendable {
     var sendNumbers: [SendID: Int] = [:]
     var requests: [RequestKey: SendID] = [:]
     var forwards: [SubjectID: [ForwardRecord]] = [:]
-    var told: [EventKey: ToldRecord] = [:]
+    var dedupe: [EventKey: DedupeRecord] = [:]
     var duties: [EventKey: DutyRecord] = [:]
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
@@ -96,7 +96,7 @@ package struct StoreContents: Sendable {
         where forwards[subject]?.contains(where: { $0.send == forward.send }) != true {
             forwards[subject, default: []].append(forward)
         }
-        for (key, record) in change.told.pairs { told[key] = record }
+        for (key, record) in change.dedupe.pairs { dedupe[key] = record }
         for write in change.duties { self.write(write) }
         for write in change.messages { self.write(write) }
         for var event in change.events {
@@ -160,7 +160,7 @@ package struct StoreContents: Sendable {
         choices[subject] = nil
         forwards[subject] = nil
         for (id, send) in sends where send.subject == subject { remove(send, id) }
-        told = told.filter { $0.key.subject != subject }
+        dedupe = dedupe.filter { $0.key.subject != subject }
         duties = duties.filter { $0.key.subject != subject }
         for (message, record) in outbox where record.subject == subject {
             outbox[message] = nil
@@ -194,9 +194,9 @@ package struct StoreContents: Sendable {
         }
         setEvents(kept(eventRecords, \.at))
         for (subject, records) in forwards { forwards[subject] = kept(records, \.at) }
-        let oldTold = told.filter { $0.value.at < moment }
-        for key in oldTold.keys { told[key] = nil }
-        return count + oldTold.count
+        let oldRecords = dedupe.filter { $0.value.at < moment }
+        for key in oldRecords.keys { dedupe[key] = nil }
+        return count + oldRecords.count
     }
 }
 
@@ -243,8 +243,8 @@ extension StoreContents: StoreReading {
         return newest.prefix(limit).map(\.element)
     }
 
-    package func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
-        told[EventKey(event, of: subject)]
+    package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
+        dedupe[EventKey(event, of: subject)]
     }
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {
         duties[EventKey(duty, of: subject)]

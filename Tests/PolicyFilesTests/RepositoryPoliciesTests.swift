@@ -7,7 +7,7 @@ import PolicyFiles
 import PolicyProof
 import Testing
 
-/// The repository's own rule book, as far as it can be judged without a decision.
+/// The repository's own bundle, as far as it can be judged without a decision.
 @Suite struct `The repository's policies` {
     let documents: [String: PolicyNode]
 

@@ -40,6 +40,6 @@ final class ScratchFolder {
     }
 }
 
-/// The repository's own rule book.
+/// The repository's own bundle.
 let repositoryPolicies = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Policies").path

@@ -262,8 +262,8 @@ import Testing
                     try transaction.putPermissionPrompt(
                         PermissionPrompt(
                             subject: subject, device: .sample(1), shownAt: .sample, answer: .granted))
-                    try transaction.putTold(
-                        ToldRecord(event: .sample(7), send: .sample(number), at: .sample), to: subject)
+                    try transaction.putDedupe(
+                        DedupeRecord(event: .sample(7), send: .sample(number), at: .sample), to: subject)
                     try transaction.putDuty(
                         DutyRecord(
                             duty: .sample(8), subject: subject, state: .owed, send: .sample(number),

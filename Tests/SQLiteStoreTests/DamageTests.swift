@@ -141,7 +141,7 @@ import Testing
                     of: subject, type: TypeID("t"), typeSince: .sample, category: .transactional,
                     categorySince: Instant(milliseconds: 0), besides: send)
             }, { _ = try $0.forwards(of: subject, since: Instant(milliseconds: 0), limit: 9) },
-            { _ = try $0.told(.sample(9), to: subject) }, { _ = try $0.outbox(message) },
+            { _ = try $0.dedupeRecord(.sample(9), to: subject) }, { _ = try $0.outbox(message) },
             { _ = try $0.outbox(MessageID.sample(10 + number)) },
             { _ = try $0.outbox(of: send) }, { _ = try $0.outbox(of: subject) },
             { _ = try $0.outboxCount(of: subject, limit: 9) },
@@ -192,8 +192,8 @@ import Testing
                 try transaction.countForward(
                     of: subject, type: TypeID("t"), category: .transactional, at: .sample,
                     send: .sample(number))
-                try transaction.putTold(
-                    ToldRecord(event: .sample(9), send: .sample(number), at: .sample), to: subject)
+                try transaction.putDedupe(
+                    DedupeRecord(event: .sample(9), send: .sample(number), at: .sample), to: subject)
             }
             try transaction.setSetting("some", to: "value")
         }
@@ -226,9 +226,9 @@ import Testing
                 let first = "rowid = (SELECT min(rowid) FROM \(table))"
                 let isKeyed = [
                     "damage", "device_key", "duty", "push_token", "ledger", "erasure", "history",
-                    "outbox_tally",
+                    "outbox_counters",
                     "setting",
-                    "key_check", "told",
+                    "key_check", "dedupe",
                 ]
                 .contains(table)
                 let place = isKeyed ? "(SELECT min(\(column)) FROM \(table)) IS \(column)" : first
@@ -242,17 +242,17 @@ import Testing
                     let store = try openStore(copy.state)
                     try exercise(store, 1)
                     // Tables that only a whole start can be refused for are told at the start.
-                    if !["tail", "word", "key_check", "index_check"].contains(table) {
+                    if !["sequences", "word", "key_check", "index_check"].contains(table) {
                         let devices = try store.read { try $0.devices(of: .sample(2)) }
                         #expect(devices.first?.token == Canary.token, "\(table).\(column) = \(value)")
                     }
                     try exercise(store, 2)
                 } catch let error as StoreError where error.damage != nil {
-                    // The newest entry is what the tail is held against.
-                    #expect(error.damage?.table == "tail" && table == "entry", "\(error)")
+                    // The newest entry is what the row of sequences is held against.
+                    #expect(error.damage?.table == "sequences" && table == "entry", "\(error)")
                 } catch is StoreOpeningError {
                     #expect(
-                        ["key_check", "index_check", "tail", "word", "entry"].contains(table),
+                        ["key_check", "index_check", "sequences", "word", "entry"].contains(table),
                         "\(table).\(column) = \(value)")
                 }
             }
@@ -260,7 +260,7 @@ import Testing
         #expect(putCount > columns.count, "only \(putCount) values could be put")
     }
 
-    /// The newest entries are what the tail is held against, published or not.
+    /// The newest entries are what the row of sequences is held against, published or not.
     @Test(arguments: [0, 2, 3, 6])
     func `an entry that is not published yet stops the start when it is not as it was written, and no other`(
         publishedSize: UInt64
@@ -304,7 +304,7 @@ import Testing
                 let isGone = change.hasPrefix("DELETE")
                 let named = isGone ? max(first, Int(publishedSize)) : first
                 #expect(
-                    found == (isOfTheTail ? "tail 1" : isPublished ? nil : "entry \(named)"),
+                    found == (isOfTheTail ? "sequences 1" : isPublished ? nil : "entry \(named)"),
                     "\(change) of \(first), \(publishedSize) published")
             }
         }
@@ -383,10 +383,10 @@ import Testing
         #expect(throws: StoreConflict.self) { try store.write { try $0.updateOutbox(row) } }
     }
 
-    @Test func `a tally that forgot what waits is counted again when the store opens`() throws {
+    @Test func `counters that forgot what waits are counted again when the store opens`() throws {
         for nonsense in [
-            "DELETE FROM outbox_tally", "UPDATE outbox_tally SET row_count = -5",
-            "UPDATE outbox_tally SET row_count = 9223372036854775807, byte_count = -9223372036854775808",
+            "DELETE FROM outbox_counters", "UPDATE outbox_counters SET row_count = -5",
+            "UPDATE outbox_counters SET row_count = 9223372036854775807, byte_count = -9223372036854775808",
         ] {
             let folder = try TemporaryFolder()
             try populate(folder.state)
@@ -404,27 +404,27 @@ import Testing
 
     /// Rows with the code they should have, as an older file has them: what is counted twice is held against the rows.
     @Test(arguments: [
-        "UPDATE outbox_tally SET row_count = 1, byte_count = 1",
-        "UPDATE outbox_tally SET row_count = 3, byte_count = 1",
+        "UPDATE outbox_counters SET row_count = 1, byte_count = 1",
+        "UPDATE outbox_counters SET row_count = 3, byte_count = 1",
     ])
-    func `a tally of another time is counted again when the store opens`(older: String) throws {
+    func `counters of another time are counted again when the store opens`(older: String) throws {
         let folder = try TemporaryFolder()
         try populate(folder.state)
         let before = try openStore(folder.state).read { try $0.outboxDepth() }
         try rewrite(folder.state, older)
         let store = try openStore(folder.state)
-        #expect(store.damagedRows.map(\.table) == ["outbox_tally"])
+        #expect(store.damagedRows.map(\.table) == ["outbox_counters"])
         try store.write { try $0.setSetting("any", to: "change") }
         #expect(try store.read { try $0.outboxDepth() } == before)
     }
 
     @Test(arguments: ["send_number", "event_cursor", "outbox_number", "person_number"])
-    func `no number is given twice after a tail of another time`(column: String) throws {
+    func `no number is given twice after a row of sequences of another time`(column: String) throws {
         let folder = try TemporaryFolder()
         try populate(folder.state)
-        try rewrite(folder.state, "UPDATE tail SET \(column) = 0")
+        try rewrite(folder.state, "UPDATE sequences SET \(column) = 0")
         let store = try openStore(folder.state)
-        #expect(store.damagedRows.map { "\($0.table) \($0.row ?? "")" } == ["tail 1"])
+        #expect(store.damagedRows.map { "\($0.table) \($0.row ?? "")" } == ["sequences 1"])
         try store.write { _ = try $0.putCanaries(3) }
         for number in 1...3 {
             #expect(try store.read { try $0.send(.sample(number))?.id } == .sample(number))

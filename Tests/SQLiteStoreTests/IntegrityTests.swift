@@ -85,8 +85,8 @@ import Testing
         for round in 0..<40 {
             try store.write { transaction in
                 let subject = try transaction.putCanaries(round + 1)
-                try transaction.putTold(
-                    ToldRecord(event: .sample(round), send: nil, at: .sample), to: subject)
+                try transaction.putDedupe(
+                    DedupeRecord(event: .sample(round), send: nil, at: .sample), to: subject)
                 if round % 3 == 2 { try transaction.eraseSubject(.sample(round - 1)) }
                 if round % 4 == 3 { try transaction.removeDevice(.sample(1), of: subject) }
             }
@@ -95,7 +95,7 @@ import Testing
                     try transaction.setSetting("undone", to: "\(round)")
                     try transaction.removeOutbox(.sample(round + 1))
                     let key = EventKey(.sample(round), of: .sample(round + 1))
-                    try transaction.removeTold(key.event, to: key.subject)
+                    try transaction.removeDedupe(key.event, to: key.subject)
                     try transaction.cannotBeWritten()
                 }
             }

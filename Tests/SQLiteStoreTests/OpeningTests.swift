@@ -439,14 +439,14 @@ import Testing
         #expect(error!.hint.contains("backup"))
     }
 
-    @Test func `a tail that has more published than recorded is refused by its own row`() throws {
+    @Test func `a row of sequences that has more published than recorded is refused by its own row`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.state)
         _ = try store.write { try $0.putCanaries(1) }
         store.close()
-        try rewrite(folder.state, "UPDATE tail SET published_size = entry_count + 1")
+        try rewrite(folder.state, "UPDATE sequences SET published_size = entry_count + 1")
         let error = #expect(throws: StoreError.self) { try openStore(folder.state) }
-        #expect(error?.damage?.table == "tail" && error?.damage?.row == "1", "\(error as Any)")
+        #expect(error?.damage?.table == "sequences" && error?.damage?.row == "1", "\(error as Any)")
     }
 
     @Test func `a wrong key's text names the row that says so`() throws {

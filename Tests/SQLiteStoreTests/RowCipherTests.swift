@@ -72,7 +72,7 @@ import Testing
             { $0.request.type = TypeID("another") }, { $0.request.channel = .email },
             { $0.request.critical.toggle() }, { $0.category = .social },
             { $0.tier = $0.tier == .critical ? .promotional : .critical },
-            { $0.state = $0.state == .held ? .ready : .held },
+            { $0.state = $0.state == .deferred ? .ready : .deferred },
             { $0.form = $0.form == .full ? .sealed : .full },
             { $0.interruption = $0.interruption == .passive ? .active : .passive },
             { $0.key = .sample(9) }, { $0.decidedAt = Instant(milliseconds: 1) },

@@ -32,7 +32,7 @@ import Testing
             ])
         #expect(ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown"])
         #expect(PermissionPrompt.Answer.codes.map(\.rawValue) == ["granted", "denied"])
-        #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "held", "gathered"])
+        #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "deferred", "digesting"])
         #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)
     }
 

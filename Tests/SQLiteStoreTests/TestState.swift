@@ -172,7 +172,7 @@ extension OutboxRecord {
             request: AttestedRequest(
                 caller: CallerName("payments"), type: TypeID("transaction.failed"), channel: .push,
                 critical: false),
-            category: .transactional, tier: .important, state: .held, form: .full, interruption: .active,
+            category: .transactional, tier: .important, state: .deferred, form: .full, interruption: .active,
             key: nil, headers: Array(Canary.headers.utf8), body: Array(Canary.body.utf8),
             facts: Array(Canary.facts.utf8), decidedAt: .sample, notBefore: .sample, expiresAt: .sample)
     }

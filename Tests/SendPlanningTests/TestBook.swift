@@ -6,7 +6,7 @@ import GateVocabulary
 import SealedFormat
 import SendPlanning
 
-/// The repository's own rule book, and others that differ from it in one place.
+/// The repository's own bundle, and others that differ from it in one place.
 enum TestBook {
     static let documents = try! Repository.pages()
 
@@ -154,7 +154,7 @@ enum Sample {
         let names = policy.bundle.callers.keys.sorted()
         return names.first {
             let request = AttestedRequest(caller: $0, type: type.id, channel: .push, critical: false)
-            return policy.behaviour(for: request).marks.contains(.typeGranted)
+            return policy.rule(for: request).flags.contains(.typeGranted)
         } ?? names[0]
     }
 

@@ -187,13 +187,12 @@ import Testing
         let run = try await CommandLineRun("audit", "replay", path, "--key", "\(path)/trail.pub")
         #expect(run.status == 0, "\(run.errors)\(run.output)")
         #expect(run.output.contains("6 entries reproduced byte for byte, 0 different"), "\(run.output)")
-        // The same rule book asked as "another one" says the same of the caller it does not know.
+        // The same bundle asked as "another one" says the same of the caller it does not know.
         let same = try await CommandLineRun("audit", "replay", path, "--with", "Policies")
         #expect(same.status == 0, "\(same.output)")
     }
 
-    @Test func `another rule book that would have decided otherwise ends with 3 and says where`() async throws
-    {
+    @Test func `another bundle that would have decided otherwise ends with 3 and says where`() async throws {
         let (path, send) = try await trail()
         let policies = try folder.policies()
         try folder.edit(

@@ -8,7 +8,7 @@ import Testing
 
 @testable import sendgate
 
-/// One wrong edit of the repository's rule book, and what `policy check` must say about it.
+/// One wrong edit of the repository's bundle, and what `policy check` must say about it.
 struct BadEdit: Sendable, CustomTestStringConvertible {
     var name: String
     var file: String
@@ -159,7 +159,7 @@ extension BadEdit {
     private let folder: TemporaryFolder
     private let policies: String
 
-    /// The repository's rule book and one type more, `zz.new`, which nothing else mentions.
+    /// The repository's bundle and one type more, `zz.new`, which nothing else mentions.
     init() throws {
         folder = try TemporaryFolder()
         policies = try folder.policies()
@@ -193,7 +193,7 @@ extension BadEdit {
         }
     }
 
-    @Test func `the rule book these edits are made to passes`() throws {
+    @Test func `the bundle these edits are made to passes`() throws {
         #expect(try problems() == [])
     }
 

@@ -20,7 +20,7 @@ import Testing
         let failure = await withCheckedContinuation {
             (continuation: CheckedContinuation<EngineFailure?, Never>) in
             engine.submit(
-                HouseOperation(finished: { continuation.resume(returning: $0) }) { batch in
+                MaintenanceOperation(finished: { continuation.resume(returning: $0) }) { batch in
                     let policy = batch.policy.digest.text
                     try batch.step { step in
                         try step.record(at: step.now().advanced(bySeconds: 86_400)) { index, time in

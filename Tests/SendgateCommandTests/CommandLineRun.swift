@@ -122,7 +122,7 @@ final class TemporaryFolder {
         return path(name)
     }
 
-    /// A copy of the repository's rule book that a test may change.
+    /// A copy of the repository's bundle that a test may change.
     ///
     /// Copied file by file from where the folder really is: `copyItem` would copy a link as a link, and a test that
     /// edits its "copy" would edit the repository.

@@ -93,7 +93,7 @@ import UnixSocketEndpoint
         }
     }
 
-    @Test func `a caller the rule book does not know is named with its line`() throws {
+    @Test func `a caller the bundle does not know is named with its line`() throws {
         let policy = try Repository.policy()
         try read(Self.complete).requireCallers(in: policy)
         let misspelled = Self.complete.replacingOccurrences(of: "payments:", with: "paymens:")
@@ -104,7 +104,7 @@ import UnixSocketEndpoint
         let problems = try #require(error?.problems)
         #expect(
             problems.map(\.message) == [
-                "the rule book knows no caller `newsletter`", "the rule book knows no caller `paymens`",
+                "the bundle knows no caller `newsletter`", "the bundle knows no caller `paymens`",
             ])
         #expect(problems[0].place?.contains("gate.yaml:13:") == true, "\(problems[0])")
         #expect(problems[0].hint?.contains("marketing, payments") == true, "\(problems[0].hint ?? "")")

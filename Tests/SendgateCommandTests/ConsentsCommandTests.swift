@@ -89,8 +89,7 @@ import Testing
         try await gate.stop()
     }
 
-    @Test func `the reviewed rule book is activated by its folder or its digest, and no other`() async throws
-    {
+    @Test func `the reviewed bundle is activated by its folder or its digest, and no other`() async throws {
         let policies = try folder.policies()
         let gate = try await GatewayFixture(in: folder.root, policies: policies)
         try await gate.listening { socket in

@@ -7,7 +7,7 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test func `the repository's rule book passes its checks and its cases`() async throws {
+    @Test func `the repository's bundle passes its checks and its cases`() async throws {
         let check = try await CommandLineRun("policy", "check", "Policies")
         #expect(check.status == 0, "\(check.errors)")
         #expect(check.output.contains("digest "))

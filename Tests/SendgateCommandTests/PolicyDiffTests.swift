@@ -15,7 +15,7 @@ import Testing
         try await CommandLineRun("policy", "diff", CommandLineRun.policies, policies)
     }
 
-    @Test func `a rule book does not differ from itself`() async throws {
+    @Test func `a bundle does not differ from itself`() async throws {
         let run = try await diff()
         #expect(run.status == 0, "\(run.errors)\(run.output)")
         #expect(run.output.isEmpty)
@@ -83,10 +83,10 @@ import Testing
         #expect(run.output.contains("\nregions.yaml: regions.DE.regime was \"gdpr\", now \"other\"\n"))
     }
 
-    @Test func `a rule book with a problem is not compared`() async throws {
+    @Test func `a bundle with a problem is not compared`() async throws {
         try folder.edit("Policies/categories.yaml", "minors: allow", "minors: refuse")
         let run = try await diff()
-        // Security must allow them, so the page has a problem, and a rule book with one is not compared.
+        // Security must allow them, so the page has a problem, and a bundle with one is not compared.
         #expect(run.status == 1)
         #expect(run.errors.contains("categories.yaml:"))
     }

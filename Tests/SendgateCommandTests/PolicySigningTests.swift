@@ -475,7 +475,7 @@ import TrailDirectory
         func told(by gate: GatewayFixture) async throws -> (detail: String?, metrics: String) {
             let ready = try await gate.ask("GET", "/readyz")
             let check = ready.object["checks"]?.arrayValue?.first { $0["name"]?.stringValue == "policy" }
-            return (check?["detail"]?.stringValue, gate.wiring.vitals.metrics())
+            return (check?["detail"]?.stringValue, gate.wiring.healthChecks.metrics())
         }
         do {
             let gate = try await GatewayFixture(in: folder.root, policies: policies)
@@ -518,12 +518,12 @@ import TrailDirectory
         let ready = try await gate.ask("GET", "/readyz")
         let check = ready.object["checks"]?.arrayValue?.first { $0["name"]?.stringValue == "policy" }
         #expect(check?["detail"]?.stringValue?.contains("1 reviews are due, the first: \(told)") == true)
-        #expect(gate.wiring.vitals.metrics().contains("sendgate_policy_reviews_lapsed 1\n"))
+        #expect(gate.wiring.healthChecks.metrics().contains("sendgate_policy_reviews_lapsed 1\n"))
         #expect(gate.wiring.core.lapsedReviews().map(\.file) == ["types/card.blocked.yaml"])
         // Another bundle that says the same does not replace it.
         try setVersion(2, from: 1)
         await gate.wiring.reload.reload()
-        let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+        let refusal = try #require(gate.wiring.healthChecks.reloads.lastRefusal)
         #expect(refusal.reason.contains("has not been reviewed since"), "\(refusal.reason)")
         #expect(gate.wiring.policy.current.bundle.version == 1)
         try await gate.stop()
@@ -617,7 +617,7 @@ import TrailDirectory
 
         // Then the old one decides, and readiness and trail say why.
         #expect(gate.wiring.policy.current.digest == first)
-        let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+        let refusal = try #require(gate.wiring.healthChecks.reloads.lastRefusal)
         #expect(refusal.reason.contains(attack.complaint), "\(refusal.reason)")
         try await gate.stop()
         let entries = try CopiedTrail(at: folder.path("gate/trail"))
@@ -644,7 +644,7 @@ import TrailDirectory
                 await gate.wiring.reload.reload()
             }
             #expect(gate.wiring.policy.current.bundle.version == 7)
-            #expect(gate.wiring.vitals.reloads.lastRefusal == nil)
+            #expect(gate.wiring.healthChecks.reloads.lastRefusal == nil)
             try await gate.stop()
         }
         // The same version with the same contents is a restart.
@@ -654,7 +654,7 @@ import TrailDirectory
     }
 
     @Test(arguments: [Path.signal, .activate])
-    func `a rule book replaces another on its day, and not before`(path: Path) async throws {
+    func `a bundle replaces another on its day, and not before`(path: Path) async throws {
         let tomorrow = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000)).advanced(
             bySeconds: 86_400)
         let complaint = "`effective_from` is \(tomorrow.rfc3339.prefix(10)), and that day has not come"
@@ -678,7 +678,7 @@ import TrailDirectory
                 #expect(reply.status == 422, "\(reply.object)")
             }
             #expect(gate.wiring.policy.current.digest == first)
-            let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+            let refusal = try #require(gate.wiring.healthChecks.reloads.lastRefusal)
             #expect(refusal.reason.contains(complaint), "\(refusal.reason)")
             try await gate.stop()
         }
@@ -722,7 +722,7 @@ import TrailDirectory
         if path != .start {
             try await load()
             #expect(gate.wiring.policy.current.digest == first)
-            let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+            let refusal = try #require(gate.wiring.healthChecks.reloads.lastRefusal)
             #expect(refusal.reason.contains(complaint), "\(refusal.reason)")
         }
         // The new words under a version of their own.
@@ -733,7 +733,7 @@ import TrailDirectory
             "  - notices/promo.3.nb.txt\n  - notices/promo.4.en.txt\n")
         try await load()
         #expect(gate.wiring.policy.current.digest != first)
-        #expect(gate.wiring.vitals.reloads.lastRefusal == nil)
+        #expect(gate.wiring.healthChecks.reloads.lastRefusal == nil)
         try await gate.stop()
     }
 

@@ -65,7 +65,7 @@ import Testing
             let after = gate.wiring.policy.current
             #expect((after.digest != before) == (verdict == .taken), "\(grant)")
             guard verdict != .taken else { continue }
-            let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal, "\(grant)")
+            let refusal = try #require(gate.wiring.healthChecks.reloads.lastRefusal, "\(grant)")
             #expect(refusal.reason.contains("`\(grant.rawValue)`") || grant == .consentsImport, "\(refusal)")
             let reply = try await gate.ask("POST", "/v1/policy/activate", ["digest": .string(before.text)])
             #expect(reply.status == 422, "\(grant): \(reply.object)")
@@ -96,7 +96,7 @@ import Testing
             "Policies/callers.yaml", page.replacingCharacters(in: own, with: "sources: [admin_override]"))
         await gate.wiring.reload.reload()
         #expect(gate.wiring.policy.current.digest == before)
-        #expect(gate.wiring.vitals.reloads.lastRefusal?.reason.contains("`admin_override`") == true)
+        #expect(gate.wiring.healthChecks.reloads.lastRefusal?.reason.contains("`admin_override`") == true)
         try await gate.stop()
     }
 }

@@ -19,8 +19,7 @@ import WireProtocol
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test func `a development gateway decides a send for a caller the rule book does not know`() async throws
-    {
+    @Test func `a development gateway decides a send for a caller the bundle does not know`() async throws {
         let gate = try await GatewayFixture(in: folder.root)
         try await gate.registerSomebody()
         let sent = try await gate.send("one", "security.new_login", GatewayFixture.login)
@@ -30,7 +29,7 @@ import WireProtocol
         try await gate.stop()
     }
 
-    @Test func `the development caller is in the archive, and the rule book's own callers stay as they were`()
+    @Test func `the development caller is in the archive, and the bundle's own callers stay as they were`()
         async throws
     {
         let gate = try await GatewayFixture(in: folder.root)
@@ -154,7 +153,7 @@ import WireProtocol
     }
 
     @Test(arguments: ["", "/types", "/types/promo.offer.yaml"])
-    func `a rule book that everybody may write does not come into force`(_ open: String) async throws {
+    func `a bundle that everybody may write does not come into force`(_ open: String) async throws {
         let policies = try folder.policies()
         let path = policies + open
         let mode = try #require(
@@ -193,7 +192,7 @@ import WireProtocol
         #expect(attributes[.posixPermissions] as? Int == 0o711)
     }
 
-    @Test func `a reload puts a new rule book in force, and a broken one leaves the old`() async throws {
+    @Test func `a reload puts a new bundle in force, and a broken one leaves the old`() async throws {
         let policies = try folder.policies()
         let gate = try await GatewayFixture(in: folder.root, policies: policies)
         let first = gate.wiring.policy.current.digest
@@ -231,9 +230,9 @@ import WireProtocol
         let gate = try await GatewayFixture(in: folder.root)
         let ready = try await gate.ask("GET", "/readyz")
         #expect(ready.object["ready"]?.booleanValue == true)
-        var vitals = gate.wiring.vitals
-        vitals.limits.freeDiskByteCountMin = .max
-        let disk = vitals.checks().first { $0.name == "disk" }
+        var healthChecks = gate.wiring.healthChecks
+        healthChecks.limits.freeDiskByteCountMin = .max
+        let disk = healthChecks.checks().first { $0.name == "disk" }
         #expect(disk?.isPassed == false)
         #expect(disk?.detail?.contains("make room") == true)
         try await gate.stop()

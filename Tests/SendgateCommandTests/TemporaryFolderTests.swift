@@ -20,7 +20,7 @@ import Testing
         #expect(try String(contentsOfFile: kept, encoding: .utf8) == "version: 1\n")
     }
 
-    @Test func `a copy of the rule book holds files of its own`() throws {
+    @Test func `a copy of the bundle holds files of its own`() throws {
         let folder = try TemporaryFolder()
         let copy = try folder.policies()
         let page = "\(copy)/bundle.yaml"

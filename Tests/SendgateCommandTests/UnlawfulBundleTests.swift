@@ -136,7 +136,7 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
             }
             #expect(gate.wiring.policy.current.digest == first, "round \(round)")
             if path != .start {
-                let refusal = try #require(gate.wiring.vitals.reloads.lastRefusal)
+                let refusal = try #require(gate.wiring.healthChecks.reloads.lastRefusal)
                 #expect(refusal.reason.contains(edit.says), "\(refusal.reason)")
             }
         }

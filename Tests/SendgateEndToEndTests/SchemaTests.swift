@@ -1,9 +1,9 @@
 import Testing
 
 extension EndToEnd {
-    /// The help for editors, held against the rule book by readers nobody here wrote.
+    /// The help for editors, held against the bundle by readers nobody here wrote.
     @Suite struct SchemaTests {
-        @Test func `every page of the rule book fits its JSON Schema`() throws {
+        @Test func `every page of the bundle fits its JSON Schema`() throws {
             let scratch = try Scratch()
             let finished = try Finished.run(
                 [Machine.python, Machine.peer("check_schemas.py"), Machine.policies], in: scratch, within: 60)

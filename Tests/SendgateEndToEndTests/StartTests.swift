@@ -97,7 +97,7 @@ extension EndToEnd {
             #expect(try gate.stop() == .exit(0))
         }
 
-        @Test func `a rule book that does not parse on SIGHUP leaves the old one in force`() throws {
+        @Test func `a bundle that does not parse on SIGHUP leaves the old one in force`() throws {
             let scratch = try Scratch()
             let policies = scratch.path("policies")
             try FileManager.default.copyItem(atPath: Machine.policies, toPath: policies)
@@ -132,7 +132,7 @@ extension EndToEnd {
         }
 
         /// Every page reads well and has no flaw; only that a switch of the social category would no longer count.
-        @Test func `a rule book that only the proof refutes neither replaces one on SIGHUP nor starts`()
+        @Test func `a bundle that only the proof refutes neither replaces one on SIGHUP nor starts`()
             throws
         {
             let scratch = try Scratch()

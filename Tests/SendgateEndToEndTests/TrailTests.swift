@@ -25,7 +25,7 @@ extension EndToEnd {
                 [Machine.sendgate, "audit", "show", copy, "300", "--json"], in: scratch, within: 60)
             #expect(shown.ending == .exit(0), "\(shown.errors)")
             #expect(shown.output.contains("\"index\":300"), "\(shown.output)")
-            // The same rule book today would have decided the same.
+            // The same bundle today would have decided the same.
             let with = try Finished.run(
                 [Machine.sendgate, "audit", "replay", copy, "--with", Machine.policies], in: scratch,
                 within: 120)

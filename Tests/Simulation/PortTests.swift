@@ -21,15 +21,16 @@ import Testing
 
     private func gate(
         _ contents: StoreContents = StoreContents()
-    ) throws -> (gate: SimulatedGateway, next: Next, world: SimulatedWorld) {
+    ) throws -> (gate: SimulatedGateway, next: Next, environment: SimulatedEnvironment) {
         let next = Next()
-        let world = SimulatedWorld(seed: 4)
+        let environment = SimulatedEnvironment(seed: 4)
         let policy = try Repository.policy()
         let store = InMemoryStore(contents) { _ in next.disturbance.withLock { $0.take() } }
         try store.write { try $0.archiveNotices(of: policy) }
-        let gate = try SimulatedGateway(over: store, world: world, policy: policy, parts: Self.parts.get())
+        let gate = try SimulatedGateway(
+            over: store, environment: environment, policy: policy, parts: Self.parts.get())
         gate.setHop(isUsable: true)
-        return (gate, next, world)
+        return (gate, next, environment)
     }
 
     private func register(_ user: String, at gate: SimulatedGateway) throws {
@@ -173,14 +174,14 @@ import Testing
         let policy = try Repository.policy()
         let notice = try #require(
             policy.bundle.notices.values.first { $0.key.id == "promo" && $0.key.language == "en" })
-        func commands(_ user: String) -> [(SimulatedGateway, SimulatedWorld) throws -> String] {
+        func commands(_ user: String) -> [(SimulatedGateway, SimulatedEnvironment) throws -> String] {
             [
-                { gate, world in
+                { gate, environment in
                     let reply = gate.call(
                         "product", "POST", "/v1/recipients/\(user)/consents",
                         [
                             "id": "c1", "purpose": "marketing", "channel": "push", "state": "given",
-                            "event_time": .string(world.now().rfc3339), "method": "in_app_toggle",
+                            "event_time": .string(environment.now().rfc3339), "method": "in_app_toggle",
                             "jurisdiction": "DE",
                             "notice": [
                                 "id": .string(notice.key.id), "version": .string(notice.key.version),
@@ -214,8 +215,8 @@ import Testing
         var seen: Set<[String]> = []
         var states: Set<[SubjectID: RecipientState]> = []
         for order in orders {
-            let (gate, _, world) = try gate(base.store.committed)
-            seen.insert(try order.map { try $0(gate, world) }.sorted())
+            let (gate, _, environment) = try gate(base.store.committed)
+            seen.insert(try order.map { try $0(gate, environment) }.sorted())
             states.insert(gate.store.committed.states)
         }
         #expect(seen.count == 1 && states.count == 1, "\(seen)")

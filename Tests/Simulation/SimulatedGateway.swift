@@ -21,7 +21,7 @@ extension SeededNumbers {
 }
 
 /// Ids and clocks that a seed decides.
-final class SimulatedWorld: Clock, IdentifierSource {
+final class SimulatedEnvironment: Clock, IdentifierSource {
     private let dice: Mutex<SeededNumbers>
     private let clock = Mutex(
         ClockReading(wall: Instant(milliseconds: 1_795_260_000_000), uptime: 1_000_000, boot: "first"))
@@ -67,7 +67,7 @@ final class SimulatedGateway {
     let engine: Engine
     private let gateway: Gateway
     private let identifiers: IdentifierSupply
-    private let world: SimulatedWorld
+    private let environment: SimulatedEnvironment
     /// What the relay took and has not reported yet.
     var taken: [Delivery] = []
 
@@ -103,27 +103,27 @@ final class SimulatedGateway {
     }
 
     init(
-        over store: InMemoryStore, world: SimulatedWorld, policy: CompiledPolicy, parts: Parts
+        over store: InMemoryStore, environment: SimulatedEnvironment, policy: CompiledPolicy, parts: Parts
     ) throws {
         self.store = store
-        self.world = world
+        self.environment = environment
         let library = NoLibrary()
         var limits = EngineLimits()
         // Years pass between two commands of one person.
         limits.clockStepForwardMillisecondsMax = .max / 4
         limits.clockGapMillisecondsMax = .max / 4
-        let surroundings = EngineSurroundings(
-            limits: limits, clock: world, identifiers: world, sealers: parts.sealers,
+        let dependencies = EngineDependencies(
+            limits: limits, clock: environment, identifiers: environment, sealers: parts.sealers,
             trailOrigin: Self.origin, keys: parts.keys, unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
             publishedEntry: { try library.entry($0) }, committed: {}, alarm: { _ in },
             durabilityLost: { fatalError("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
-        engine = Engine(store: store, policy: inForce, surroundings: surroundings)
-        identifiers = IdentifierSupply(world)
+        engine = Engine(store: store, policy: inForce, dependencies: dependencies)
+        identifiers = IdentifierSupply(environment)
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: inForce, attestation: parts.attestation,
-            surroundings: surroundings,
+            dependencies: dependencies,
             operations: GatewayOperations(
                 gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(
@@ -210,9 +210,9 @@ final class SimulatedGateway {
 
     /// Takes messages as the relay does: what is offered, or else what is due in the store.
     func claim(_ lane: DeliveryLane) -> [Delivery] {
-        let now = world.now()
+        let now = environment.now()
         let offers = engine.inFlight.take(8, of: lane)
-        let oldest = now.advanced(byMilliseconds: -engine.surroundings.limits.decisionFreshMilliseconds)
+        let oldest = now.advanced(byMilliseconds: -engine.dependencies.limits.decisionFreshMilliseconds)
         let isFresh = { (offer: MessageOffer) in
             offer.decidedAt >= oldest && now <= offer.delivery.expiresAt
         }

@@ -99,7 +99,7 @@ extension Simulation {
     private func proof(of envelope: String, by key: SimulatedPhone.Key) -> String? {
         do {
             return try SimulatedPhone.opener(key, origin: parts.origin)
-                .proof(forChallenge: envelope, now: UInt64(world.now().seconds))
+                .proof(forChallenge: envelope, now: UInt64(environment.now().seconds))
         } catch {
             return nil
         }
@@ -110,7 +110,7 @@ extension Simulation {
         guard let position = phone.position(of: id) else { return }
         let key = phone.keys[position]
         // The app may be slow.
-        if dice.onceIn(6) { world.advance(milliseconds: 301_000) }
+        if dice.onceIn(6) { environment.advance(milliseconds: 301_000) }
         // A challenge that is over is opened by nobody; then any bytes are as good.
         let nothing = Base64URL.encode([UInt8](repeating: 7, count: 32))
         var (isRight, isOldRight) = (false, key.challenge?.old == nil)
@@ -129,7 +129,7 @@ extension Simulation {
                 isOldRight = true
             }
         }
-        let mayProve = phone.mayProve(key, at: world.now()) && !isCompromised(key.pair)
+        let mayProve = phone.mayProve(key, at: environment.now()) && !isCompromised(key.pair)
         let reply = call(losesAnswers: false, "product", "POST", "\(path(index))/\(id)/confirm", body)
         if mayProve && isRight && isOldRight {
             require(reply.status == 200, "a right proof is answered \(reply.status): \(reply.json)")
@@ -264,7 +264,7 @@ extension Simulation {
         count("opened")
         do {
             let opened = try SimulatedPhone.opener(person.phone.keys[position], origin: parts.origin)
-                .open(envelope, now: UInt64(world.now().seconds)).message
+                .open(envelope, now: UInt64(environment.now().seconds)).message
             let content = String(decoding: opened.content, as: UTF8.self)
             require(
                 type == Self.onlySealedType || secrets.contains { content.contains($0) },

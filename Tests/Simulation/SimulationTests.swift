@@ -77,7 +77,7 @@ struct Simulation {
         "opened",
     ]
 
-    let world: SimulatedWorld
+    let environment: SimulatedEnvironment
     let parts: SimulatedGateway.Parts
     private let trouble: Trouble
     private let policies: [CompiledPolicy]
@@ -130,7 +130,7 @@ struct Simulation {
 
     init(seed: UInt64, parts: SimulatedGateway.Parts) throws {
         dice = SeededNumbers(seed: seed)
-        world = SimulatedWorld(seed: seed &* 77)
+        environment = SimulatedEnvironment(seed: seed &* 77)
         self.parts = parts
         let trouble = Trouble()
         self.trouble = trouble
@@ -139,7 +139,7 @@ struct Simulation {
         policy = first
         let store = InMemoryStore { _ in trouble.next.withLock { $0.take() } }
         try store.write { try $0.archiveNotices(of: first) }
-        gate = try SimulatedGateway(over: store, world: world, policy: first, parts: parts)
+        gate = try SimulatedGateway(over: store, environment: environment, policy: first, parts: parts)
         gate.setHop(isUsable: true)
         for _ in 0..<4 { people.append(newPerson()) }
     }
@@ -206,7 +206,7 @@ struct Simulation {
         let trouble = trouble
         let store = InMemoryStore(gate.store.committed) { _ in trouble.next.withLock { $0.take() } }
         do {
-            gate = try SimulatedGateway(over: store, world: world, policy: policy, parts: parts)
+            gate = try SimulatedGateway(over: store, environment: environment, policy: policy, parts: parts)
             gate.setHop(isUsable: true)
         } catch {
             broken.append("no gateway after a crash: \(error)")
@@ -269,7 +269,7 @@ struct Simulation {
     }
 
     private mutating func act() {
-        world.advance(milliseconds: Int64(dice.below(dice.onceIn(200) ? 40_000_000 : 20_000)))
+        environment.advance(milliseconds: Int64(dice.below(dice.onceIn(200) ? 40_000_000 : 20_000)))
         let index = dice.below(people.count)
         people[index].commandCount += 1
         switch dice.below(100) {
@@ -382,7 +382,7 @@ struct Simulation {
             return require(false, "a send is answered \(reply.status): \(reply.json)")
         }
         requireEntry(of: reply)
-        let now = world.now()
+        let now = environment.now()
         if reply.status == 403 {
             count("refusal")
             if reply["reason"] == "frequency_cap" { count("capped") }
@@ -449,7 +449,8 @@ struct Simulation {
             "product", "POST", "/v1/recipients/\(people[index].user)/consents",
             [
                 "id": .string(id), "purpose": "marketing", "channel": "push", "state": "given",
-                "event_time": .string(world.now().rfc3339), "method": "in_app_toggle", "jurisdiction": "DE",
+                "event_time": .string(environment.now().rfc3339), "method": "in_app_toggle",
+                "jurisdiction": "DE",
                 "notice": [
                     "id": .string(notice.key.id), "version": .string(notice.key.version),
                     "language": .string(notice.key.language), "sha256": .string(notice.sha256),
@@ -511,7 +512,7 @@ struct Simulation {
     private mutating func report() {
         guard !gate.taken.isEmpty else { return }
         let delivery = gate.taken.remove(at: dice.below(gate.taken.count))
-        let later = world.now().advanced(byMilliseconds: Int64(dice.below(20_000)))
+        let later = environment.now().advanced(byMilliseconds: Int64(dice.below(20_000)))
         switch dice.below(10) {
         case 0..<6:
             guard gate.report(delivery.message, .accepted(status: 202), retryAt: nil) else { return }
@@ -547,7 +548,7 @@ struct Simulation {
 
     /// A clock that is set back further than it may be stops everything until it is right.
     private mutating func clock() {
-        world.step(milliseconds: -5_000)
+        environment.step(milliseconds: -5_000)
         let count = gate.store.committed.entries.count
         let reply = gate.call(
             "payments", "POST", "/v1/sends",
@@ -556,7 +557,7 @@ struct Simulation {
         require(
             reply.status != 503 || gate.store.committed.entries.count == count,
             "something is recorded under a clock that is refused")
-        world.step(milliseconds: 5_000)
+        environment.step(milliseconds: 5_000)
     }
 
     private mutating func swapPolicy() {

@@ -20,8 +20,8 @@ import Testing
                 try transaction.offerOutbox(.sample(10 + number, send: .sample(number), subject: subject))
                 try transaction.appendEvent(.sample(number, subject: subject))
                 try transaction.putDuty(.sample(number, subject: subject))
-                try transaction.putTold(
-                    ToldRecord(event: .sample(1), send: .sample(number), at: .sample()), to: subject)
+                try transaction.putDedupe(
+                    DedupeRecord(event: .sample(1), send: .sample(number), at: .sample()), to: subject)
             }
         }
     }
@@ -45,7 +45,7 @@ import Testing
             #expect(try store.send(.sample(1)) == nil)
             #expect(try store.outbox(of: gone).isEmpty)
             #expect(try store.duty(.sample(1), of: gone) == nil)
-            #expect(try store.told(.sample(1), to: gone) == nil)
+            #expect(try store.dedupeRecord(.sample(1), to: gone) == nil)
             #expect(try store.overdueDuties(at: .sample(9), limit: 9).map(\.subject) == [.sample(2)])
             #expect(try store.outbox(MessageID.sample(1)) == nil)
             #expect(try store.outbox(MessageID.sample(11)) == nil)
@@ -62,7 +62,7 @@ import Testing
             #expect(try store.recipient(kept) == .sample(kept))
             #expect(try store.devices(of: kept).count == 1)
             #expect(try store.send(.sample(2)) != nil)
-            #expect(try store.told(.sample(1), to: kept)?.send == .sample(2))
+            #expect(try store.dedupeRecord(.sample(1), to: kept)?.send == .sample(2))
         }
     }
 

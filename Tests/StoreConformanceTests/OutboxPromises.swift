@@ -22,7 +22,7 @@ import Testing
     func `a waiting message comes back as it was put, by every way to it`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         var held = OutboxRecord.sample(2, send: .sample(7))
-        (held.state, held.key, held.attemptedAt, held.body) = (.held, nil, nil, [])
+        (held.state, held.key, held.attemptedAt, held.body) = (.deferred, nil, nil, [])
         (held.mayHaveArrived, held.isCancelled) = (true, true)
         try opened.write { (transaction) throws in
             try transaction.insertOutbox(.sample(1))
@@ -201,7 +201,7 @@ import Testing
         var changed = OutboxRecord.sample(
             1, caller: "fraud", category: .security, tier: .critical, notBefore: .sample(99),
             body: [UInt8](repeating: 3, count: 4000))
-        changed.state = .held
+        changed.state = .deferred
         try opened.write { (transaction) throws in
             try transaction.insertOutbox(.sample(1))
             try transaction.updateOutbox(changed)

@@ -146,7 +146,9 @@ import Testing
         try opened.write { transaction in
             try transaction.insertSend(.sample(1, subject: .sample(1)))
             try transaction.insertSend(.sample(2))
-            for (number, event) in [(1, SendFate.failed), (2, .withdrawn), (1, .userObserved), (3, .failed)] {
+            for (number, event) in [
+                (1, SendEventKind.failed), (2, .withdrawn), (1, .userObserved), (3, .failed),
+            ] {
                 var record = EventRecord.sample(number, subject: number == 1 ? .sample(1) : nil)
                 record.event = event
                 try transaction.appendEvent(record)
@@ -212,22 +214,24 @@ import Testing
     ) throws {
         let opened = try OpenStore(kind)
         let (subject, other) = (SubjectID.sample(1), SubjectID.sample(2))
-        func told(_ number: Int, _ send: Int?, at seconds: Int64) -> ToldRecord {
-            ToldRecord(event: .sample(number), send: send.map { .sample($0) }, at: .sample(seconds))
+        func told(_ number: Int, _ send: Int?, at seconds: Int64) -> DedupeRecord {
+            DedupeRecord(event: .sample(number), send: send.map { .sample($0) }, at: .sample(seconds))
         }
-        func known(to person: SubjectID) throws -> [ToldRecord?] {
-            try opened.read { (store) throws in try (1...4).map { try store.told(.sample($0), to: person) } }
+        func known(to person: SubjectID) throws -> [DedupeRecord?] {
+            try opened.read { (store) throws in
+                try (1...4).map { try store.dedupeRecord(.sample($0), to: person) }
+            }
         }
         try opened.write { (transaction) throws in
             try transaction.insertSend(.sample(9, subject: subject, at: .sample(10_000_000)))
-            for number in 1...3 { try transaction.putTold(told(number, 9, at: 5), to: subject) }
-            try transaction.putTold(told(2, nil, at: 19), to: other)
-            try transaction.putTold(told(4, 9, at: 19), to: other)
+            for number in 1...3 { try transaction.putDedupe(told(number, 9, at: 5), to: subject) }
+            try transaction.putDedupe(told(2, nil, at: 19), to: other)
+            try transaction.putDedupe(told(4, 9, at: 19), to: other)
         }
         try opened.write { (transaction) throws in
-            try transaction.putTold(told(1, nil, at: 20), to: subject)
-            try transaction.removeTold(.sample(3), to: subject)
-            try transaction.removeTold(.sample(4), to: subject)
+            try transaction.putDedupe(told(1, nil, at: 20), to: subject)
+            try transaction.removeDedupe(.sample(3), to: subject)
+            try transaction.removeDedupe(.sample(4), to: subject)
         }
         try opened.reopen()
         #expect(try known(to: subject) == [told(1, nil, at: 20), told(2, 9, at: 5), nil, nil])

@@ -1,5 +1,6 @@
 import CanonicalJSON
 import GateVocabulary
+import SealedFormat
 import Testing
 
 @testable import WireProtocol
@@ -159,6 +160,16 @@ import Testing
         #expect(Base64URL.decode(text + "=") == nil)
         if count % 3 == 1 { #expect(Base64URL.decode(String(text.dropLast()) + "B") == nil) }
         #expect(Base64URL.decode(text + "+") == nil)
+    }
+
+    @Test(arguments: [
+        ("a", "a"), ("a b/c", "a%20b%2Fc"), ("-._~", "-._~"), ("%", "%25"), ("ü", "%C3%BC"),
+        ("+&=", "%2B%26%3D"),
+        ("\u{0}", "%00"), ("", ""),
+    ])
+    func `percent encoding escapes what may be reserved, and reads back`(_ text: String, _ encoded: String) {
+        #expect(PercentEncoding.encode(text) == encoded)
+        #expect(PercentEncoding.decode(encoded[...]) == text)
     }
 
     @Test(arguments: [

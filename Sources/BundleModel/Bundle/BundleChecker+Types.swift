@@ -7,7 +7,7 @@ extension BundleChecker {
 
     /// Where several callers send a type, one may tell what another told, and its page says which it is.
     private func checkDedupeScope(of type: NotificationType, _ file: String) {
-        guard type.isToldOnce, bundle.documents[file]?.json.objectValue?["dedupe_scope"] == nil else {
+        guard type.isDeduplicated, bundle.documents[file]?.json.objectValue?["dedupe_scope"] == nil else {
             return
         }
         let senders = bundle.callers.filter { name, rule in

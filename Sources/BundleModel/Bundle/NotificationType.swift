@@ -218,12 +218,12 @@ extension NotificationType {
     ///
     /// Not where a law obliges us to tell: nobody can know that the first was read, so the second goes too and
     /// takes the place of the first on the device.
-    package var isToldOnce: Bool { dedupeBy != nil && mandatory == nil }
+    package var isDeduplicated: Bool { dedupeBy != nil && mandatory == nil }
 
     /// Whether the channel is where a duty to tell is done: by e-mail, in full whatever was chosen for a lock screen.
     ///
     /// Never what is of high sensitivity: that leaves no seal.
-    package func isLetterOfDuty(on channel: Channel) -> Bool {
+    package func isStatutoryEmail(on channel: Channel) -> Bool {
         channel == .email && mandatory != nil && body.email == .full && sensitivity != .high
     }
 

@@ -2,7 +2,7 @@ package import CanonicalJSON
 package import GateVocabulary
 import OpenSSLCrypto
 
-/// One version of the rule book, read and without a problem.
+/// One version of the policy, read and without a problem.
 ///
 /// The model says what the files say, in types; ``CompiledPolicy`` makes decisions out of it. The files
 /// themselves are kept as a tree, because their canonical form is what the digest covers and what an

@@ -54,7 +54,7 @@ extension ParamSchema.Kind {
         switch self {
         case .uuid:
             return unless(
-                value.stringValue.map { Self.isUUID($0) } ?? false,
+                value.stringValue.map { UUIDText.isCanonical($0.utf8.span) } ?? false,
                 "expected a UUID of 36 characters, lower-case (RFC 9562)")
         case .money:
             return Self.moneyViolation(value, at: pointer)
@@ -125,16 +125,6 @@ extension ParamSchema.Kind {
 
     private static func isDigit(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-    }
-
-    private static func isUUID(_ text: String) -> Bool {
-        guard text.utf8.count == 36 else { return false }
-        for (offset, byte) in text.utf8.enumerated() {
-            let isDash = offset == 8 || offset == 13 || offset == 18 || offset == 23
-            let isHex = isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
-            guard isDash ? byte == UInt8(ascii: "-") : isHex else { return false }
-        }
-        return true
     }
 }
 

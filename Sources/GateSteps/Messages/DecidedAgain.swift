@@ -12,11 +12,11 @@ struct DecidedAgain {
     /// What to do with a row after looking at it again.
     enum Verdict {
         /// It may go, or go on waiting, as it is.
-        case stands
+        case keep
         /// It may go later: quiet hours began while it waited.
         case waits(until: Instant)
         /// It must not go any more.
-        case falls
+        case withdraw
     }
 
     package var verdict: Verdict
@@ -38,12 +38,12 @@ struct DecidedAgain {
             decision = decide(row.request, given: facts, under: step.policy)
         }
         if !decision.stands(forMessageOf: row.state == .ready ? row.form : nil) {
-            verdict = .falls
+            verdict = .withdraw
         } else if decision.outcome == .defer {
             verdict = .waits(until: decision.notBefore ?? now)
         } else {
             // Over a cap as well: it counts when something is forwarded, and what is ready was counted then.
-            verdict = .stands
+            verdict = .keep
         }
     }
 

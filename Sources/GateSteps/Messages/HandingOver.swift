@@ -28,10 +28,10 @@ extension StepContext {
             return nil
         }
         switch row.state {
-        case .held:
+        case .deferred:
             try composeHeld(row, person: person, at: now)
             return nil
-        case .gathered:
+        case .digesting:
             try summarise(row, person: person, at: now)
             return nil
         case .ready: break
@@ -39,7 +39,7 @@ extension StepContext {
         // A row that was tried may be on its way already: deciding against it cannot call it back. After a change of its
         // person that refuses it (``decideFirstThing(_:as:)``) it is not tried again either.
         if row.attemptedAt != nil, row.decidedAt == .longAgo,
-            case .falls = try DecidedAgain(row, person: person, step: self, now: now).verdict
+            case .withdraw = try DecidedAgain(row, person: person, step: self, now: now).verdict
         {
             try giveUp(row, because: .old, at: now)
             return nil
@@ -169,7 +169,7 @@ package enum HandOver: String, CaseIterable, Sendable, Hashable {
     /// The hop may have it: the connection broke after the request was written, and its time is over.
     case ambiguous
 
-    var fate: SendFate {
+    var fate: SendEventKind {
         switch self {
         case .handedOver: .handedOver
         case .refusedByHop: .refusedByHop

@@ -21,7 +21,7 @@ extension StepContext {
         let again = try DecidedAgain(row, person: person, step: self, now: now)
         var row = row
         switch again.verdict {
-        case .stands:
+        case .keep:
             if cause == .old {
                 row.decidedAt = now
                 try update(row)
@@ -35,7 +35,7 @@ extension StepContext {
             try update(row)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             return false
-        case .falls:
+        case .withdraw:
             try remove(row)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             try view.appendEvent(
@@ -108,7 +108,7 @@ extension StepContext {
                 "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
             ])
         try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
-        if cause.settlesWhatWasTold { return }
+        if cause.settlesDedupe { return }
         // Who cancels may ask again, and has nothing to be alarmed of.
         guard cause == .cancelled else { return try cameToNothing(row, at: now) }
         if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }

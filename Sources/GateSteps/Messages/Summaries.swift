@@ -23,7 +23,7 @@ extension StepContext {
     /// One gathered message whose time has come, and with it all that wait beside it.
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
         let together = try view.outbox(of: first.subject).filter {
-            $0.state == .gathered && !$0.isDamaged && $0.category == first.category
+            $0.state == .digesting && !$0.isDamaged && $0.category == first.category
                 && $0.request.channel == first.request.channel
         }
         var members: [Tag: [Member]] = [:]

@@ -205,7 +205,7 @@ extension StepContext {
             let objection = PreferenceRecord(
                 subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
                 state: .userOff, source: method.preferenceSource, at: eventTime, caller: caller)
-            try object(objection, of: after, at: now)
+            try recordObjection(objection, of: after, at: now)
         }
         after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
@@ -353,7 +353,7 @@ extension StepContext {
         let trail = try appendLedger(event, at: now)
         // A notice that was only shown is no will.
         if event.state == .shown { return Recorded(trail, noEffect: .shownOnly) }
-        try follow(event, of: try reloaded(person), by: caller, at: now)
+        try syncPreference(event, of: try reloaded(person), by: caller, at: now)
         try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
@@ -388,7 +388,7 @@ extension StepContext {
 
     /// Records the preference that goes with a consent event. The event may be older than what the ledger knows, and
     /// older than a choice made since; what counts is the newest, and at equal times the no.
-    private func follow(
+    private func syncPreference(
         _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws {
         let fact = ConsentLedger.fact(
@@ -417,7 +417,7 @@ extension StepContext {
             }
             if let choice, place == nil, let address = event.address {
                 // What gives way here was said of every other address, too, and stays said of them.
-                try object(choice, besides: [address], of: person, at: now)
+                try recordObjection(choice, besides: [address], of: person, at: now)
             }
             try appendPreference(
                 PreferenceRecord(
@@ -437,7 +437,7 @@ extension StepContext {
 
     /// Records an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
     /// was said at some of its destinations, at each of the others.
-    private func object(
+    private func recordObjection(
         _ objection: PreferenceRecord, of person: RecipientWithLedger, at now: Instant
     ) throws {
         let choices = try choices(of: objection.scope, on: objection.channel, by: person)
@@ -447,12 +447,14 @@ extension StepContext {
             return
         }
         let wanted = choices.filter { $0.state == .userOn && $0.at > objection.at }.compactMap(\.destination)
-        guard wanted.isEmpty else { return try object(objection, besides: wanted, of: person, at: now) }
+        guard wanted.isEmpty else {
+            return try recordObjection(objection, besides: wanted, of: person, at: now)
+        }
         try appendPreference(objection, receivedAt: now)
     }
 
     /// Records an objection at each destination of its channel but some, where nothing newer was said.
-    private func object(
+    private func recordObjection(
         _ objection: PreferenceRecord, besides wanted: [Tag], of person: RecipientWithLedger, at now: Instant
     ) throws {
         let choices = try choices(of: objection.scope, on: objection.channel, by: person)

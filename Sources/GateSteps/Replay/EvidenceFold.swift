@@ -20,7 +20,7 @@ package struct EvidenceFold {
     private var forwards: [SubjectID: [ForwardRecord]] = [:]
     private var sends = SendFold()
     /// Events that were told before it are ignored.
-    private var toldSince = Instant.longAgo
+    private var dedupeSince = Instant.longAgo
 
     /// The zone data that the gateway resolved local times with.
     private var tzdata: String?
@@ -87,7 +87,7 @@ package struct EvidenceFold {
             sends.end(message, of: send, result.fate.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
         case .unsent:
             guard let message, let cause: WithdrawalCause = name("cause") else { return }
-            sends.end(message, of: send, cause.settlesWhatWasTold ? .settled : .cameToNothing)
+            sends.end(message, of: send, cause.settlesDedupe ? .settled : .cameToNothing)
         default:
             if let event: ReceiptBody.Event = name("event"), event.fate.mayHaveArrived { sends.arrived(send) }
         }
@@ -204,7 +204,7 @@ extension EvidenceFold {
         let whole = try look(self)
         guard whole != recorded.repetition, let now = recorded.now else { return whole }
         var recent = self
-        recent.toldSince = now.advanced(bySeconds: -Self.retentionSecondsMin)
+        recent.dedupeSince = now.advanced(bySeconds: -Self.retentionSecondsMin)
         let ofRecent = try look(recent)
         return ofRecent == recorded.repetition ? ofRecent : whole
     }
@@ -334,8 +334,8 @@ extension EvidenceFold: RecordReading {
                 requestID: "", destinationNames: [:])
         }
     }
-    package func told(_ event: Tag, to subject: SubjectID) throws -> ToldRecord? {
-        sends.told(event, to: subject).flatMap { $0.at >= toldSince ? $0 : nil }
+    package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
+        sends.dedupeRecord(event, to: subject).flatMap { $0.at >= dedupeSince ? $0 : nil }
     }
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? { nil }
     package func setting(_ name: String) throws -> String? { nil }

@@ -41,9 +41,9 @@ struct SendFold {
     }
 
     private(set) var sends: [SendID: Sent] = [:]
-    private var told: [SubjectID: [Tag: ToldRecord]] = [:]
+    private var dedupe: [SubjectID: [Tag: DedupeRecord]] = [:]
 
-    func told(_ event: Tag, to subject: SubjectID) -> ToldRecord? { told[subject]?[event] }
+    func dedupeRecord(_ event: Tag, to subject: SubjectID) -> DedupeRecord? { dedupe[subject]?[event] }
 
     mutating func apply(_ entry: SendEntry, at time: Instant, index: UInt64) {
         guard let subject = entry.subject else { return }
@@ -59,7 +59,7 @@ struct SendFold {
         }
         sends[entry.send] = sent
         if let event, entry.overall.outcome.isPromise {
-            told[subject, default: [:]][event] = ToldRecord(event: event, send: entry.send, at: time)
+            dedupe[subject, default: [:]][event] = DedupeRecord(event: event, send: entry.send, at: time)
         }
     }
 
@@ -96,13 +96,13 @@ struct SendFold {
         guard let send = sends[id], send.messages.isEmpty, !send.mayHaveArrived, let event = send.event else {
             return
         }
-        if told[send.subject]?[event]?.send == id { told[send.subject]?[event] = nil }
+        if dedupe[send.subject]?[event]?.send == id { dedupe[send.subject]?[event] = nil }
     }
 
     mutating func acknowledge(_ event: Tag, of subject: SubjectID, at time: Instant) {
-        told[subject, default: [:]][event] = ToldRecord(event: event, send: nil, at: time)
+        dedupe[subject, default: [:]][event] = DedupeRecord(event: event, send: nil, at: time)
     }
 
     /// Removes the events of an erased person. Their sends stay: no later entry has this pseudonym.
-    mutating func forget(_ subject: SubjectID) { told[subject] = nil }
+    mutating func forget(_ subject: SubjectID) { dedupe[subject] = nil }
 }

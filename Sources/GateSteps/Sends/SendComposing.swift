@@ -172,13 +172,13 @@ extension StepContext {
             // policy, the key and the words of that day.
             row.body = draft.material.bytes
             if draft.decision.outcome == .digest {
-                row.state = .gathered
+                row.state = .digesting
                 row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)
                 // It lives on in the summary, whose own time begins when it is due.
                 row.expiresAt = max(row.expiresAt, row.notBefore.advanced(bySeconds: type.ttlSeconds))
                 if let waiting { row.decidedAt = waiting.decidedAt }
             } else {
-                row.state = .held
+                row.state = .deferred
                 row.notBefore = draft.decision.notBefore ?? now
             }
             return try enqueue(row, delivery: nil, sealing: nil)

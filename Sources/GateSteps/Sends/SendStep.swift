@@ -115,8 +115,8 @@ package struct SendStep: Sendable {
             destinationNames: drafts.destinationNames)
         try step.view.insertSend(record)
         if let person, let event = considered.events[request.channel], overall.outcome.isPromise {
-            try step.view.putTold(
-                ToldRecord(event: event, send: material.send, at: now), to: person.subject.id)
+            try step.view.putDedupe(
+                DedupeRecord(event: event, send: material.send, at: now), to: person.subject.id)
         }
         if let type, let duty, let person, overall.outcome.isPromise {
             try step.settleDuty(

@@ -14,7 +14,7 @@ import SealedFormat
 /// Confined to the engine's thread; it lives exactly as long as one try at one commit.
 package final class Batch {
     package let policy: CompiledPolicy
-    let surroundings: EngineSurroundings
+    let dependencies: EngineDependencies
     let inFlight: MessagesInFlight
     private let store: any GateStore
     let state: BatchState
@@ -54,13 +54,13 @@ package final class Batch {
     }
 
     init(
-        store: any GateStore, policy: CompiledPolicy, surroundings: EngineSurroundings,
+        store: any GateStore, policy: CompiledPolicy, dependencies: EngineDependencies,
         inFlight: MessagesInFlight, identifiers: IdentifierSupply,
         failures: [StepNumber: StepFailure] = [:]
     ) {
         self.store = store
         self.policy = policy
-        self.surroundings = surroundings
+        self.dependencies = dependencies
         self.inFlight = inFlight
         self.identifiers = identifiers
         self.failures = failures
@@ -94,13 +94,13 @@ package final class Batch {
         case .unsealed(let reason): sealingFailure = reason
         case nil: break
         }
-        let reading = surroundings.clock.reading()
+        let reading = dependencies.clock.reading()
         while true {
             let moment = Moment(
                 time: time(of: reading), reading: reading, sealingFailure: sealingFailure)
             let pool = IdentifierPool(identifiers.unused)
             let context = StepContext(
-                state, moment: moment, policy: policy, settings: surroundings.settings, identifiers: pool)
+                state, moment: moment, policy: policy, settings: dependencies.settings, identifiers: pool)
             do {
                 let result = try body(context)
                 identifiers.unused = pool.unused
@@ -114,7 +114,7 @@ package final class Batch {
 
     private func time(of reading: ClockReading) -> Result<Instant, EngineFailure> {
         Result { () throws(EngineFailure) in
-            try ClockGuard(limits: surroundings.limits).time(
+            try ClockGuard(limits: dependencies.limits).time(
                 reading, after: state.newestTime, recordedAt: state.newestClock)
         }
     }
@@ -123,7 +123,7 @@ package final class Batch {
         state.apply(change)
         for envelope in change.effects.envelopes {
             // Taken by another thread at once, while the steps go on.
-            tickets.append((number, envelope, surroundings.seal(envelope)))
+            tickets.append((number, envelope, dependencies.seal(envelope)))
         }
         changes.append((number, change))
     }
@@ -139,7 +139,7 @@ package final class Batch {
         switch ask {
         case .entry(let index):
             do {
-                state.publishedEntries[index] = .success(try surroundings.entry(index, in: store))
+                state.publishedEntries[index] = .success(try dependencies.entry(index, in: store))
             } catch let error as StoreError where error.damage != nil {
                 state.publishedEntries[index] = .failure(error)
             }
@@ -156,8 +156,8 @@ package final class Batch {
         case .identifiers: try identifiers.draw()
         case .headroom:
             state.headroom = Headroom(
-                publishLag: surroundings.publishLagMilliseconds(),
-                freeByteCount: Result { try surroundings.freeDiskByteCount() }
+                publishLag: dependencies.publishLagMilliseconds(),
+                freeByteCount: Result { try dependencies.freeDiskByteCount() }
                     .mapError { EngineFailure($0) })
         default: break
         }
@@ -166,8 +166,8 @@ package final class Batch {
     /// A sealed nonce, and the one answer that proves it was opened. The nonce itself is forgotten here.
     private func challenge(_ order: ChallengeOrder) throws -> SealedChallenge {
         let nonce = try SecretBytes.random(byteCount: Possession.nonceByteCount)
-        let origin = surroundings.keys.origin
-        let envelope = try surroundings.sealers.submit { sealer in
+        let origin = dependencies.keys.origin
+        let envelope = try dependencies.sealers.submit { sealer in
             try sealer.challenge(
                 nonce: nonce, to: try order.sealingKey, app: order.app, device: order.device,
                 keyID: order.key, messageID: order.message, expiresAt: UInt64(order.expiresAt.seconds),

@@ -84,7 +84,7 @@ extension Engine {
     /// Whether a send would be committed now; `nil` when it would. Never blocks; `answer` may be called later, on the
     /// engine's thread.
     package func askCommit(_ answer: @escaping @Sendable (EngineFailure?) -> Void) {
-        if health.ask(at: surroundings.clock.reading().uptime, answer) {
+        if health.ask(at: dependencies.clock.reading().uptime, answer) {
             submit(ProbeOperation(health: health))
         }
     }

@@ -24,7 +24,7 @@ package final class Engine: Sendable {
     private let queue: OperationQueue
     private let store: any GateStore
     private let policy: PolicyInForce
-    let surroundings: EngineSurroundings
+    let dependencies: EngineDependencies
     let health = CommitHealth()
     let inFlight = MessagesInFlight()
     private let stopped = DispatchSemaphore(value: 0)
@@ -34,11 +34,11 @@ package final class Engine: Sendable {
 
     package typealias Opening = @Sendable (_ step: StepContext, _ now: Instant) throws -> Void
 
-    package init(store: any GateStore, policy: PolicyInForce, surroundings: EngineSurroundings) {
+    package init(store: any GateStore, policy: PolicyInForce, dependencies: EngineDependencies) {
         self.store = store
         self.policy = policy
-        self.surroundings = surroundings
-        self.queue = OperationQueue(limits: surroundings.limits)
+        self.dependencies = dependencies
+        self.queue = OperationQueue(limits: dependencies.limits)
     }
 
     /// Starts the engine's thread. Call it once.
@@ -74,7 +74,7 @@ package final class Engine: Sendable {
     }
 
     private func run() {
-        let identifiers = IdentifierSupply(surroundings.identifiers)
+        let identifiers = IdentifierSupply(dependencies.identifiers)
         while commitNext(identifiers) {}
     }
 
@@ -82,7 +82,7 @@ package final class Engine: Sendable {
     ///
     /// - Returns: Whether there is more to come.
     func commitNext(_ identifiers: IdentifierSupply) -> Bool {
-        let operations = queue.take(countMax: surroundings.limits.batchOperationCountMax)
+        let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
         // Who asks the store which rows there are begins a batch, so that the store knows of everything before.
         var rest = operations[...]
         while !rest.isEmpty {
@@ -99,7 +99,7 @@ package final class Engine: Sendable {
         var refusals: [Int: EngineFailure] = [:]
         for _ in 0..<Self.tryCountMax {
             let batch = Batch(
-                store: store, policy: policy.current, surroundings: surroundings, inFlight: inFlight,
+                store: store, policy: policy.current, dependencies: dependencies, inFlight: inFlight,
                 identifiers: identifiers, failures: failures)
             do {
                 let outcomes = try perform(operations, refusing: refusals, in: batch)
@@ -110,10 +110,10 @@ package final class Engine: Sendable {
                 opening.withLock { $0 = nil }
                 batch.release()
                 // Durable from here on. A crash now loses answers, never what they say.
-                if batch.provesTheWay { health.committed(at: surroundings.clock.reading().uptime) }
-                answer(operations, outcomes, EntryPlaces(receipt: receipt, origin: surroundings.trailOrigin))
-                for alarm in batch.alarms { surroundings.alarm(alarm) }
-                if batch.hasNews { surroundings.committed() }
+                if batch.provesTheWay { health.committed(at: dependencies.clock.reading().uptime) }
+                answer(operations, outcomes, EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))
+                for alarm in batch.alarms { dependencies.alarm(alarm) }
+                if batch.hasNews { dependencies.committed() }
                 return
             } catch let failed as Batch.FailedSteps {
                 batch.abandon()
@@ -199,7 +199,7 @@ package final class Engine: Sendable {
     /// cannot be believed is told at once, once, because nothing is written that could tell it.
     private func doubt(_ failure: EngineFailure) {
         if health.failed(failure) {
-            surroundings.alarm(
+            dependencies.alarm(
                 "nothing is recorded: \(Problem(failure).detail ?? "the clock cannot be believed")")
         }
     }
@@ -209,7 +209,7 @@ package final class Engine: Sendable {
         if case .lostDurability(let what) = error {
             // What is on disk is unknown, and a retry could trust the page cache wrongly. Answering
             // anything now could be a lie; a restart reads what is true.
-            surroundings.durabilityLost(what)
+            dependencies.durabilityLost(what)
         }
         refuse(operations, EngineFailure(error))
     }
@@ -229,7 +229,7 @@ package struct EngineCounters: Sendable, Hashable {
 }
 
 /// What the engine needs from the world, besides the store.
-package struct EngineSurroundings: Sendable {
+package struct EngineDependencies: Sendable {
     package let settings: StepSettings
     package var clock: any Clock
     package var identifiers: any IdentifierSource
@@ -277,7 +277,7 @@ package struct EngineSurroundings: Sendable {
     }
 }
 
-extension EngineSurroundings {
+extension EngineDependencies {
     package var limits: EngineLimits { settings.limits }
 
     /// Has an envelope sealed on another thread.

@@ -70,8 +70,8 @@ package enum EngineLane: Sendable, Hashable {
     /// The lane of a send. The caller's word alone does not open the reserved share: a type that the caller may not
     /// send is refused in the general lane.
     init(of request: AttestedRequest, under policy: CompiledPolicy) {
-        let behaviour = policy.behaviour(for: request)
-        let isSecurity = behaviour.category == .security && behaviour.marks.contains(.typeGranted)
+        let rule = policy.rule(for: request)
+        let isSecurity = rule.category == .security && rule.flags.contains(.typeGranted)
         self = isSecurity ? .security : .general
     }
 }

@@ -52,7 +52,7 @@ extension Gateway {
                     .grantMissing, detail: "explaining a stored recipient needs the grant `subjects.read`"
                 ).answer)
         }
-        let uptime = surroundings.clock.reading().uptime
+        let uptime = dependencies.clock.reading().uptime
         guard explanationRate.admits(caller, at: uptime) else {
             return answer(
                 Problem(
@@ -64,9 +64,9 @@ extension Gateway {
         if let count = explanations.record(caller, at: uptime) {
             engine.submit(ExplanationOperation(count: count, meter: explanations))
         }
-        let surroundings = surroundings
+        let dependencies = dependencies
         read(for: caller, answer: answer) { reading in
-            try reading.explain(send, as: request, in: surroundings)
+            try reading.explain(send, as: request, in: dependencies)
         }
     }
 }
@@ -74,21 +74,21 @@ extension Gateway {
 extension GatewayReading {
     /// Runs the step of the send over what is stored and drops what it did.
     fileprivate func explain(
-        _ send: SendRequest, as request: AttestedRequest, in surroundings: EngineSurroundings
+        _ send: SendRequest, as request: AttestedRequest, in dependencies: EngineDependencies
     ) throws -> Answer {
         let step = SendStep(
-            request: send, attested: request, peer: surroundings.settings.process, idHash: [], contentMAC: [],
+            request: send, attested: request, peer: dependencies.settings.process, idHash: [], contentMAC: [],
             isSecurity: false, under: policy)
-        let reading = surroundings.clock.reading()
+        let reading = dependencies.clock.reading()
         let state = BatchState()
         state.begin(at: try store.trailTail())
-        let identifiers = IdentifierSupply(surroundings.identifiers)
+        let identifiers = IdentifierSupply(dependencies.identifiers)
         // Enough for a send to as many destinations as a person may have.
         try identifiers.draw()
         let decided = try state.run(loading: { try store.answer($0, into: state) }) {
             let context = StepContext(
                 state, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
-                settings: surroundings.settings, identifiers: IdentifierPool(identifiers.unused))
+                settings: dependencies.settings, identifiers: IdentifierPool(identifiers.unused))
             return try step.decide(in: context, requiringRoom: false)
         }
         let deliveries = decided.considered.drafts.map { draft in

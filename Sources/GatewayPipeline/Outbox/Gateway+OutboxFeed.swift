@@ -9,7 +9,7 @@ extension Gateway: OutboxFeed {
     package func roomBecameFree() { work.raise() }
 
     package func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery] {
-        let now = surroundings.clock.now()
+        let now = dependencies.clock.now()
         let offers = inFlight.take(limit, of: lane)
         guard offers.isEmpty else { return await deliveries(of: offers, at: now) }
         // A look into the store is a commit, so it is for what is due only.
@@ -24,7 +24,7 @@ extension Gateway: OutboxFeed {
 
     /// What may go as it was decided. The rest waits in the store again, where it is decided once more, or ends.
     private func deliveries(of offers: [MessageOffer], at now: Instant) async -> [Delivery] {
-        let oldest = now.advanced(byMilliseconds: -surroundings.limits.decisionFreshMilliseconds)
+        let oldest = now.advanced(byMilliseconds: -dependencies.limits.decisionFreshMilliseconds)
         let isFresh = { (offer: MessageOffer) in
             offer.decidedAt >= oldest && now <= offer.delivery.expiresAt
         }
@@ -76,7 +76,7 @@ extension Gateway: OutboxFeed {
     package func waitForWork(lane: DeliveryLane, after version: UInt64) async {
         // The next row that waits for a moment is due at that moment, whatever else happens.
         let alarm = inFlight.due[lane].map { due in
-            let now = surroundings.clock.now()
+            let now = dependencies.clock.now()
             let milliseconds = max(due.milliseconds - now.milliseconds, 1)
             return Task {
                 try await Task.sleep(for: .milliseconds(milliseconds))

@@ -102,7 +102,8 @@ extension StoreReading {
             state.requests[key] = found
             if case .success(let send?) = found, state.sends[send.id] == nil { state.sends[send.id] = found }
         case .send(let send): state.sends[send] = try outcome { try self.send(send) }
-        case .told(let key): state.told[key] = try outcome { try told(key.event, to: key.subject) }
+        case .dedupe(let key):
+            state.dedupe[key] = try outcome { try dedupeRecord(key.event, to: key.subject) }
         case .duty(let key):
             state.duties[key] = try outcome { try duty(key.event, of: key.subject) }
                 .map { $0.flatMap { state.endedDuties[key.subject]?.contains($0.send) == true ? nil : $0 } }

@@ -74,7 +74,7 @@ extension Gateway {
                         try look(
                             GatewayReading(
                                 store: store, library: library, policy: policy.current,
-                                now: surroundings.clock.now()))
+                                now: dependencies.clock.now()))
                     })
             } catch let problem as Problem {
                 answer(problem.answer)
@@ -96,7 +96,7 @@ extension Gateway {
                     try store.finishErasures()
                     answer(recorded)
                 } catch StoreError.lostDurability(let what) {
-                    surroundings.durabilityLost(what)
+                    dependencies.durabilityLost(what)
                 } catch {
                     let why = Problem(looking: error).detail ?? ""
                     answer(

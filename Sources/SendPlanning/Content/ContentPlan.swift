@@ -44,14 +44,18 @@ package struct ContentPlan: Sendable {
         let preview = decide(material.request, given: fitting, under: policy)
         interruption =
             preview.outcome.isPromise
-            ? preview.interruption : policy.behaviour(for: material.request).interruption
+            ? preview.interruption : policy.rule(for: material.request).interruption
 
         var payloads: [(form: BodyForm, payload: ComposedPayload)] = []
         var sizes = PayloadSizes()
         if let content, let needs = policy.needs(for: material.request) {
             let forms = Self.forms(of: needs, as: preview, facts)
-            // A full body has no closed one's headers.
-            let closedCollapse = forms == [.full] ? nil : material.collapse ?? ownCollapse()
+            // A full body has no closed one's headers; of a body that goes nowhere only the length counts, and every tag has
+            // the same.
+            let closedCollapse =
+                forms == [.full]
+                ? nil
+                : material.collapse ?? (preview.outcome == .forward ? ownCollapse() : Tag(high: 0, low: 0))
             let notification = content.notification(
                 material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,

@@ -67,7 +67,7 @@ package struct SendMaterial: Hashable, Sendable {
     ) -> String? {
         // Prefixes, so that no producer's key can collide with a type's name.
         if let key { return "key:\(caller.text)\0\(key)" }
-        if !type.isToldOnce, let param = type.dedupeBy, let event = params[param]?.stringValue {
+        if !type.isDeduplicated, let param = type.dedupeBy, let event = params[param]?.stringValue {
             return "event:\(type.dedupeNamespace(of: caller))\0\(event)"
         }
         return type.collapses ? "type:" + type.id.text : nil

@@ -102,7 +102,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         case .invalidRequest: "The request is well-formed but not of the right shape"
         case .tooManyLines: "The stream has more lines than one request may carry"
         case .unknownNotice: "No bundle in force or in the archive holds this notice"
-        case .unknownPurpose: "Nothing in the rule book asks consent for this purpose"
+        case .unknownPurpose: "Nothing in the bundle asks consent for this purpose"
         case .otherPurpose: "The notice that was shown asks about another purpose or channel"
         case .eventInFuture: "The event lies in the future"
         case .unknownTimeZone: "The time zone is not in the gateway's tzdata"

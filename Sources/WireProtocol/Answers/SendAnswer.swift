@@ -228,7 +228,7 @@ package struct SendAnswer: Hashable, Sendable {
     /// not told so would wait for ever. Said the first time too, so that both answers are the same.
     private var hintText: String? {
         guard !outcome.isPromise else { return hint }
-        // A hint from the rule book may be whole sentences.
+        // A hint from the bundle may be whole sentences.
         let own = hint.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
         return [own, Self.boundIDHint].compactMap { $0 }.joined(separator: "; ")
     }
@@ -309,44 +309,5 @@ package struct SendAnswer: Hashable, Sendable {
 extension SendAnswer.Delivery {
     fileprivate func isListed(before other: SendAnswer.Delivery) -> Bool {
         (destination ?? "").utf8.lexicographicallyPrecedes((other.destination ?? "").utf8)
-    }
-}
-
-extension Reason {
-    /// For `title` of a problem document: one sentence without a full stop, the same every time.
-    package var title: String {
-        switch self {
-        case .expired: "The notification is past its time to live"
-        case .expiresBeforeDue: "The notification would expire before it may go out"
-        case .repeated: "The notification tells what was told or acknowledged before"
-        case .unknownType: "The registry has no notification type of this name"
-        case .typeDisabled: "The notification type is disabled"
-        case .invalidParams: "The params do not fit the notification type"
-        case .callerNotPermitted: "The caller may not send this type"
-        case .criticalNotPermitted: "Critical delivery is not permitted here"
-        case .smsFallbackForbidden: "This send may not fall back to SMS"
-        case .channelNotAllowed: "The notification type does not travel on this channel"
-        case .unknownRecipient: "The recipient is not registered"
-        case .noDestination: "The recipient has no destination that can take this"
-        case .factMissing: "A fact the decision needs is not known"
-        case .noGDPRConsent: "The recipient's law asks for consent that is not there"
-        case .noMarketingOptIn: "The recipient has not opted in to marketing"
-        case .noSMSConsent: "The recipient has not consented to SMS"
-        case .noEmailConsent: "The recipient has not consented to e-mail"
-        case .noPurposeConsent: "The recipient has not given the consent this type needs of its own"
-        case .minor: "The recipient is a minor"
-        case .pushDisabled: "The recipient has switched push off"
-        case .userPreference: "This is switched off for the recipient"
-        case .blockedAtOSLevel: "The device's operating system does not let the app notify"
-        case .quietHoursDropped: "It is the recipient's quiet time"
-        case .quietHoursZoneMissing: "The recipient has quiet hours but no known time zone"
-        case .quietHoursDeferred: "The notification waits for the end of the recipient's quiet hours"
-        case .frequencyCap: "The recipient has had as many of these as the limits allow"
-        case .digested: "The notification goes into the recipient's next summary"
-        case .noDeviceKey: "No device has a key to seal this notification to"
-        case .genericOnly: "Only a generic text goes out, because no device key can be used"
-        case .payloadTooLarge: "The composed notification is larger than its channel takes"
-        case .allowed: "The notification goes out"
-        }
     }
 }

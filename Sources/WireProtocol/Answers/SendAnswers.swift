@@ -58,13 +58,13 @@ package struct SendEvent: Hashable, Sendable {
     /// Rising per caller; `after=` takes the newest one seen.
     package var cursor: Int64
     package var send: SendID
-    package var event: SendFate
+    package var event: SendEventKind
     package var destination: String?
     package var at: Instant
     package var reason: String?
 
     package init(
-        cursor: Int64, send: SendID, event: SendFate, destination: String?, at: Instant, reason: String?
+        cursor: Int64, send: SendID, event: SendEventKind, destination: String?, at: Instant, reason: String?
     ) {
         self.cursor = cursor
         self.send = send
@@ -87,7 +87,7 @@ package struct SendEvent: Hashable, Sendable {
         [
             .required("cursor", .count, "Rising; give the newest as `after`."),
             .required("send_id", .uuid, "The send."),
-            .required("event", .choice(of: SendFate.self), "What became of it."),
+            .required("event", .choice(of: SendEventKind.self), "What became of it."),
             .optional("destination", .anyText, "The device or address."),
             .required("at", .anyText, "RFC 3339."),
             .optional(

@@ -14,7 +14,7 @@ package struct ReceiptBody: WireBody, Hashable {
         /// The person saw it or acted on it.
         case userObserved = "user_observed"
 
-        package var fate: SendFate {
+        package var fate: SendEventKind {
             switch self {
             case .acceptedByProvider: .acceptedByProvider
             case .failed: .failed

@@ -1,5 +1,6 @@
 package import CanonicalJSON
 import GateVocabulary
+import SealedFormat
 
 /// A request body: a shape, and the value made from what has that shape.
 package protocol WireBody: Sendable {
@@ -123,64 +124,5 @@ package struct CheckedMembers {
     private func broken(_ key: String) -> Never {
         preconditionFailure(
             "a body's shape let the member `\(key)` through in a form its reader does not know")
-    }
-}
-
-/// RFC 4648 section 5 without padding, the only spelling accepted.
-package enum Base64URL {
-    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        var text: [UInt8] = []
-        var held: UInt32 = 0
-        var bitCount: UInt32 = 0
-        for byte in bytes {
-            held = held << 8 | UInt32(byte)
-            bitCount += 8
-            while bitCount >= 6 {
-                bitCount -= 6
-                text.append(character(UInt8(held >> bitCount & 63)))
-            }
-        }
-        if bitCount > 0 { text.append(character(UInt8(held << (6 - bitCount) & 63))) }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    /// - Returns: `nil` for any other character, padding, an impossible length, or bits after the last byte.
-    package static func decode(_ text: String) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.utf8.count * 3 / 4)
-        var held: UInt32 = 0
-        var bitCount: UInt32 = 0
-        for character in text.utf8 {
-            guard let value = value(character) else { return nil }
-            held = held << 6 | UInt32(value)
-            bitCount += 6
-            if bitCount >= 8 {
-                bitCount -= 8
-                bytes.append(UInt8(truncatingIfNeeded: held >> bitCount))
-            }
-        }
-        guard bitCount < 6, held & (1 << bitCount - 1) == 0 else { return nil }
-        return bytes
-    }
-
-    private static func character(_ value: UInt8) -> UInt8 {
-        switch value {
-        case 0..<26: UInt8(ascii: "A") + value
-        case 26..<52: UInt8(ascii: "a") + value - 26
-        case 52..<62: UInt8(ascii: "0") + value - 52
-        case 62: UInt8(ascii: "-")
-        default: UInt8(ascii: "_")
-        }
-    }
-
-    private static func value(_ character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "-"): 62
-        case UInt8(ascii: "_"): 63
-        default: nil
-        }
     }
 }

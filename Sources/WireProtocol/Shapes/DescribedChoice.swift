@@ -42,7 +42,7 @@ extension WhoCanFix: DescribedChoice {
     }
 }
 
-extension SendFate: DescribedChoice {
+extension SendEventKind: DescribedChoice {
     static var means: String {
         """
         - `handed_over`: the next hop has it

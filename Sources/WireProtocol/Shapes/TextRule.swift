@@ -126,16 +126,7 @@ extension TextRule {
             "format": "uuid", "maxLength": 36, "minLength": 36,
             "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
         ]
-    ) { bytes in
-        guard bytes.count == 36 else { return false }
-        for index in 0..<36 {
-            let isDash = index == 8 || index == 13 || index == 18 || index == 23
-            guard isDash ? bytes[index] == UInt8(ascii: "-") : bytes[index].isLowercaseHexadecimal else {
-                return false
-            }
-        }
-        return true
-    }
+    ) { UUIDText.isCanonical($0) }
 
     /// The id of a device key, 16 bytes.
     package static let keyID = hexadecimal(digitCount: 32, "a device key's id: 32 digits of `0-9a-f`")

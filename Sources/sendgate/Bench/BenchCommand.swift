@@ -46,7 +46,7 @@ struct Bench: GateCommand {
     @Flag(help: "Count allocations too, in a gateway of their own: takes root, and up to a minute.")
     var allocations = false
 
-    @Option(help: ArgumentHelp("The folder of the rule book.", valueName: "dir"))
+    @Option(help: ArgumentHelp("The folder of the bundle.", valueName: "dir"))
     var policies: String?
 
     @Option(help: ArgumentHelp("Where the gateway's folder is made: the disk to measure.", valueName: "dir"))
@@ -114,7 +114,7 @@ struct Bench: GateCommand {
             guard let message = try gateway.handedOver(send) else {
                 throw CommandFailure(
                     "a send of the kind `\(body)` did not go out, so there is nothing to compare with",
-                    hint: "measure with the repository's own rule book: --policies Policies")
+                    hint: "measure with the repository's own bundle: --policies Policies")
             }
             samples[body] = (entry, message)
             rows[body] = try await measure(gateway, body: body, people: people)

@@ -1,6 +1,7 @@
 import CanonicalJSON
 import Crypto
 import Foundation
+import SealedFormat
 import SealedPush
 import UnixHTTPClient
 import WireProtocol

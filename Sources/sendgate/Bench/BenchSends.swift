@@ -1,4 +1,5 @@
 import Foundation
+import GateVocabulary
 
 /// The sends of a measurement: ids never repeat, people are drawn at random, a share is refused.
 struct BenchSends {
@@ -28,7 +29,7 @@ struct BenchSends {
 
     mutating func request(_ number: Int) -> LoadRequest {
         let user = BenchGateway.user(Int(random.next() % UInt64(people)))
-        let uuid = Self.uuid(random.next(), random.next())
+        let uuid = MessageID(version4: (random.next(), random.next())).uuidText
         let rest: String
         if random.next() % 100 < UInt64(refusedPercent) {
             rest =
@@ -46,18 +47,6 @@ struct BenchSends {
         return LoadRequest(
             head: LoadRequest.sendHead,
             body: Array(#"{"id":"\#(label)-\#(number)","recipient":{"user":"\#(user)"},\#(rest)}"#.utf8))
-    }
-
-    /// A version 4 UUID (RFC 9562 section 5.4).
-    private static func uuid(_ high: UInt64, _ low: UInt64) -> String {
-        func digits(_ value: UInt64, _ count: Int) -> String {
-            let text = String(value, radix: 16)
-            return String(repeating: "0", count: max(0, count - text.count)) + text.suffix(count)
-        }
-        return [
-            digits(high >> 32, 8), digits(high >> 16 & 0xFFFF, 4), digits(high & 0xFFF | 0x4000, 4),
-            digits(low >> 48 & 0x3FFF | 0x8000, 4), digits(low & 0xFFFF_FFFF_FFFF, 12),
-        ].joined(separator: "-")
     }
 }
 

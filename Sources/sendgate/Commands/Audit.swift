@@ -136,7 +136,7 @@ struct AuditReplay: GateCommand {
     @Argument(help: ArgumentHelp("The trail's folder.", valueName: "dir")) var folder: String
     @Option(
         name: .customLong("with"),
-        help: ArgumentHelp("What would this rule book have done?", valueName: "bundle"))
+        help: ArgumentHelp("What would this bundle have done?", valueName: "bundle"))
     var bundle: String?
     @Flag(help: "Derive the facts of each decision from the entries before it, too.") var fromGenesis = false
     @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
@@ -231,9 +231,9 @@ extension ReplayResult {
 }
 
 extension AuditReplay {
-    /// The rule book that is asked what it would have done.
+    /// The bundle that is asked what it would have done.
     ///
-    /// A trail of a gateway in development speaks of a caller no rule book knows. It is given to the other one too:
+    /// A trail of a gateway in development speaks of a caller no bundle knows. It is given to the other one too:
     /// the question is about rules, not about who tried them out.
     fileprivate static func otherPolicy(_ folder: String, for trail: CopiedTrail) throws -> CompiledPolicy {
         let digests = try trail.reader.policyDigests()

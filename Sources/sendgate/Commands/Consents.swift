@@ -1,3 +1,4 @@
+import WireProtocol
 import ArgumentParser
 import BundleModel
 import CanonicalJSON
@@ -36,10 +37,12 @@ struct ConsentsShow: GateCommand {
 
     func run() async throws {
         var query: [String] = []
-        if let asOf { query.append("as_of=\(PathText.encode(try Self.moment(asOf, "--as-of")))") }
-        if let knownAt { query.append("known_at=\(PathText.encode(try Self.moment(knownAt, "--known-at")))") }
+        if let asOf { query.append("as_of=\(PercentEncoding.encode(try Self.moment(asOf, "--as-of")))") }
+        if let knownAt {
+            query.append("known_at=\(PercentEncoding.encode(try Self.moment(knownAt, "--known-at")))")
+        }
         let connection = try socket.connection()
-        let target = "/v1/recipients/\(PathText.encode(user))/consents"
+        let target = "/v1/recipients/\(PercentEncoding.encode(user))/consents"
         let answer = try await connection.get(
             query.isEmpty ? target : "\(target)?\(query.joined(separator: "&"))")
         await connection.close()
@@ -110,8 +113,8 @@ struct ConsentsGrant: GateCommand {
                 --jurisdiction CODE [--address ID] [--state given|refused|shown] [--id ID] [--at TIME]
             """,
         discussion: """
-            FILE is the notice as it was shown, named as in the rule book: ID.VERSION.LANGUAGE.txt. Its digest must be \
-            one the rule book knows.
+            FILE is the notice as it was shown, named as in the bundle: ID.VERSION.LANGUAGE.txt. Its digest must be \
+            one the bundle knows.
             """)
 
     static let example = """
@@ -151,7 +154,8 @@ struct ConsentsGrant: GateCommand {
         ]
         if let address { body["address"] = .string(address) }
         let connection = try socket.connection()
-        let answer = try await connection.post("/v1/recipients/\(PathText.encode(user))/consents", body)
+        let answer = try await connection.post(
+            "/v1/recipients/\(PercentEncoding.encode(user))/consents", body)
         await connection.close()
         try ConsentsWithdraw.report(answer, "recorded as \(body["id"]?.stringValue ?? "")", output)
     }
@@ -183,7 +187,8 @@ struct ConsentsWithdraw: GateCommand {
         if let at { body["event_time"] = .string(at) }
         let connection = try socket.connection()
         let answer = try await connection.post(
-            "/v1/recipients/\(PathText.encode(user))/consents/\(PathText.encode(id))/withdraw", body)
+            "/v1/recipients/\(PercentEncoding.encode(user))/consents/\(PercentEncoding.encode(id))/withdraw",
+            body)
         await connection.close()
         try Self.report(answer, "withdrawn", output)
     }
@@ -196,16 +201,5 @@ struct ConsentsWithdraw: GateCommand {
         if object["effect"] == "none" {
             Terminal.warning("without effect: \(object["why"]?.stringValue ?? "?")")
         }
-    }
-}
-
-/// Text in a path or a query (RFC 3986): everything but what is never reserved is escaped.
-enum PathText {
-    static func encode(_ text: String) -> String {
-        var unreserved = CharacterSet(charactersIn: "-._~")
-        unreserved.formUnion(CharacterSet(charactersIn: "a"..."z"))
-        unreserved.formUnion(CharacterSet(charactersIn: "A"..."Z"))
-        unreserved.formUnion(CharacterSet(charactersIn: "0"..."9"))
-        return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
     }
 }

@@ -7,10 +7,10 @@ import GateVocabulary
 import PolicyFiles
 import PolicyProof
 
-/// `sendgate policy …`: the rule book, for those who write, review and load it.
+/// `sendgate policy …`: the bundle, for those who write, review and load it.
 struct Policy: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Checks, tests, proves, compares, signs and activates a rule book.",
+        abstract: "Checks, tests, proves, compares, signs and activates a bundle.",
         subcommands: [
             PolicyCheck.self, PolicyTest.self, PolicyProve.self, PolicyDiff.self, PolicyShow.self,
             PolicySign.self, PolicyActivate.self,
@@ -21,7 +21,7 @@ struct Policy: AsyncParsableCommand {
 struct PolicyCheck: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Lists every problem of a rule book, with its line.",
+        abstract: "Lists every problem of a bundle, with its line.",
         usage: "sendgate policy check DIR [--json]")
 
     static let example = "sendgate policy check Policies"
@@ -60,7 +60,7 @@ struct PolicyCheck: GateCommand {
 struct PolicyTest: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
-        abstract: "Runs a rule book's cases and says what they cover.",
+        abstract: "Runs a bundle's cases and says what they cover.",
         usage: "sendgate policy test DIR [--json]",
         discussion:
             "Ends with 3 when a case comes out otherwise than it says, with 1 when the bundle has problems.")
@@ -133,7 +133,7 @@ struct PolicyShow: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract:
-            "Shows a rule book, or one type of it, on a page.",
+            "Shows a bundle, or one type of it, on a page.",
         usage: "sendgate policy show [TYPE] [--policies DIR] [--json]")
 
     static let example = "sendgate policy show transaction.failed --policies Policies"
@@ -147,7 +147,7 @@ struct PolicyShow: GateCommand {
         guard let type else { return try show(policy) }
         guard let found = policy.type(TypeID(type)) else {
             throw CommandFailure(
-                "the rule book has no type `\(type)`",
+                "the bundle has no type `\(type)`",
                 hint: NearestName.to(type, among: policy.types.map(\.id.text)).map { "did you mean `\($0)`?" }
                     ?? "`sendgate policy show --policies \(policies)` lists every type")
         }

@@ -6,11 +6,11 @@ import GateVocabulary
 import PolicyFiles
 import PolicyProof
 
-/// `sendgate policy diff`: what another rule book would decide otherwise, in words.
+/// `sendgate policy diff`: what another bundle would decide otherwise, in words.
 struct PolicyDiff: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff",
-        abstract: "Says what two rule books say and decide differently.",
+        abstract: "Says what two bundles say and decide differently.",
         usage: "sendgate policy diff OLD NEW [--json]",
         discussion: """
             Both decide the same sends, from everything in favour to two circumstances against; a difference is told \

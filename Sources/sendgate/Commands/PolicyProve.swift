@@ -8,11 +8,11 @@ import PolicyProof
 import PolicyStatutes
 import Synchronization
 
-/// `sendgate policy prove`: that no decision under a rule book can break a statute.
+/// `sendgate policy prove`: that no decision under a bundle can break a statute.
 struct PolicyProve: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "prove",
-        abstract: "Proves that no decision under a rule book breaks the law.",
+        abstract: "Proves that no decision under a bundle breaks the law.",
         usage: "sendgate policy prove [DIR] [--json]",
         discussion: """
             Decides every combination of facts and holds each decision against the statutes. Ends with 3 when one is \

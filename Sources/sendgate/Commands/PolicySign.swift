@@ -67,7 +67,7 @@ extension ApprovalRole: ExpressibleByArgument {}
 struct PolicyActivate: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "activate",
-        abstract: "Puts the reviewed rule book in force.",
+        abstract: "Puts the reviewed bundle in force.",
         usage: "sendgate policy activate DIR|DIGEST [--socket PATH] [--json]",
         discussion: """
             The gateway reads its own configured folder, never this one: DIR only says which digest was reviewed. \

@@ -17,7 +17,7 @@ struct Serve: GateCommand {
             sendgate serve --dev DIR [--policies DIR] [--hop unix:PATH|file:PATH]
             """,
         discussion: """
-            SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the rule book again. Flags win over \
+            SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the bundle again. Flags win over \
             SENDGATE_… variables, and those over the file.
             """)
 
@@ -33,7 +33,7 @@ struct Serve: GateCommand {
         help: ArgumentHelp("Make everything inside this directory. Not for production.", valueName: "dir"))
     var dev: String?
 
-    @Option(help: ArgumentHelp("The folder of the rule book.", valueName: "dir"))
+    @Option(help: ArgumentHelp("The folder of the bundle.", valueName: "dir"))
     var policies: String?
 
     @Option(

@@ -44,7 +44,7 @@ struct TypePage {
                     ? "; the constant text for a device without a key"
                     : "; refused for a device without a key"
             }
-            if type.isLetterOfDuty(on: channel) { text += ", whatever was chosen for the lock screen" }
+            if type.isStatutoryEmail(on: channel) { text += ", whatever was chosen for the lock screen" }
             add(channel.rawValue, text)
         }
         add("lives", "\(Self.duration(type.ttlSeconds)) from \(type.ttlCountsFrom.rawValue)")

@@ -4,7 +4,7 @@ import Foundation
 import GateVocabulary
 import PolicyFiles
 
-/// The file an operator writes, read as strictly as a page of the rule book: no aliases, no repeated keys, no
+/// The file an operator writes, read as strictly as a page of the bundle: no aliases, no repeated keys, no
 /// words that readers of YAML type differently, and nothing whose name is not known.
 struct ConfigurationFile: Sendable {
     /// A text as written, and where.

@@ -3,9 +3,9 @@ import CompliancePolicy
 import GateVocabulary
 
 extension GatewayConfiguration {
-    /// Holds every caller that is bound to a user, a group or a socket against the rule book.
+    /// Holds every caller that is bound to a user, a group or a socket against the bundle.
     ///
-    /// One the rule book does not know may do nothing: its sends would be refused one by one, each with an entry,
+    /// One the bundle does not know may do nothing: its sends would be refused one by one, each with an entry,
     /// and whoever misspelled the name would find out from production.
     ///
     /// - Throws: ``ConfigurationProblems`` naming each with its line.
@@ -14,7 +14,7 @@ extension GatewayConfiguration {
         let known = policy.bundle.callers.keys.map(\.text)
         let problems = bound.filter { policy.caller($0) == nil }.sorted { $0.text < $1.text }.map { caller in
             ConfigurationProblem(
-                "the rule book knows no caller `\(caller)`", at: callerPlaces[caller],
+                "the bundle knows no caller `\(caller)`", at: callerPlaces[caller],
                 hint: NearestName.to(caller.text, among: known).map { "did you mean `\($0)`?" }
                     ?? "`callers.yaml` has \(known.sorted().joined(separator: ", "))")
         }

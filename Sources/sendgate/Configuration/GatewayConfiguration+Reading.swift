@@ -30,7 +30,7 @@ extension GatewayConfiguration {
     private init(_ sources: inout ConfigurationSources) {
         stateDirectory = sources.requiredPath(.state, hint: "the directory for databases and the lock")
         trailDirectory = sources.requiredPath(.trail, hint: "the directory auditors read")
-        policiesDirectory = sources.requiredPath(.policies, hint: "the folder of the rule book")
+        policiesDirectory = sources.requiredPath(.policies, hint: "the folder of the bundle")
         keysDirectory = sources.requiredPath(.keys, hint: "the directory `sendgate keys init` made")
         rootKeyPath = sources.path(.rootKey)
         trailOrigin = Self.origin(&sources)

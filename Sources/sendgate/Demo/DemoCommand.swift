@@ -15,7 +15,7 @@ struct Demo: AsyncParsableCommand {
             """,
         subcommands: [DemoDelivery.self])
 
-    @Option(help: "The rule book to decide by.")
+    @Option(help: "The bundle to decide by.")
     var policies = "Policies"
 
     @Flag(help: "Leave the folder behind and say where it is.")

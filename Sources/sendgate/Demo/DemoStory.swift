@@ -2,6 +2,7 @@ import CanonicalJSON
 import Foundation
 import GateVocabulary
 import OpenSSLCrypto
+import SealedFormat
 import WireProtocol
 
 /// The scenes, in order. Each says what happens, does it, and checks that it happened.

@@ -136,7 +136,7 @@ struct DevelopmentGateway {
         }
         for candidate in candidates where access("\(candidate)/bundle.yaml", R_OK) == 0 { return candidate }
         throw CommandFailure(
-            "there is no `Policies` folder here", hint: "name the rule book with --policies DIR")
+            "there is no `Policies` folder here", hint: "name the bundle with --policies DIR")
     }
 
     /// A caller's name as a file name: what a path could misread becomes `_`. Names of two callers that differ only

@@ -6,7 +6,7 @@ socket the fuzzer uses, whose caller may do less. SENDGATE_ACCEPTED is a file th
 requests of each operation were answered 2xx, as one JSON object.
 
 1. `60.0` is an integer to JSON Schema and not to the gate, which reads integers as integers (RFC 8785's range).
-2. Whether a notice, a time zone or a scope exists is in the rule book and in tzdata, not in the schema. Such a
+2. Whether a notice, a time zone or a scope exists is in the bundle and in tzdata, not in the schema. Such a
    request is well-formed and answered 422 with a problem of its own, and only those are let pass.
 3. That one time comes after another (a consent ends after it was given, a receipt is no older than its send) is no
    matter of one value. The violation names the place, and only these places are let pass.
@@ -28,7 +28,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from phone import Phone, origin_keys
 from unix_http import Gate, utc
 
-# Known only to the rule book, to tzdata, to a clock or to a curve.
+# Known only to the bundle, to tzdata, to a clock or to a curve.
 BEYOND_THE_SCHEMA = {
     f"urn:sendgate:problem:{name}"
     for name in ("unknown_notice", "unknown_time_zone", "unknown_scope", "unknown_event", "event_in_future",
@@ -48,7 +48,7 @@ LATER_THAN = {
 
 
 def consent(identifier):
-    """A consent to marketing by push, to the notice of the rule book."""
+    """A consent to marketing by push, to the notice of the bundle."""
     text = (POLICIES / "notices" / "promo.3.nb.txt").read_bytes()
     return {"id": identifier, "purpose": "marketing", "channel": "push", "event_time": utc(5),
             "method": "in_app_toggle", "jurisdiction": "NO",

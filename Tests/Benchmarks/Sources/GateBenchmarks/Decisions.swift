@@ -18,7 +18,7 @@ struct Decisions {
     private let refused = AttestedRequest(
         caller: CallerName("marketing"), type: TypeID("promo.offer"), channel: .push, critical: false)
 
-    /// - Parameter folder: Of the product's own rule book.
+    /// - Parameter folder: Of the product's own bundle.
     init(policies folder: String) throws {
         policy = CompiledPolicy(try PolicyBundle.read(documents: PolicyDirectory.read(at: folder)).get())
     }

@@ -6,13 +6,13 @@ import Foundation
 import PolicyFiles
 import PolicyProof
 
-/// Putting a rule book in force: reading and checking its pages, making it ready to decide, proving it.
+/// Putting a bundle in force: reading and checking its pages, making it ready to decide, proving it.
 struct RuleBooks {
     /// Pages that name nothing another page may not name as well, one of each category.
     private static let models = ["transaction.failed", "social.like", "promo.offer", "security.new_login"]
 
     /// - Parameters:
-    ///   - policies: The product's own rule book.
+    ///   - policies: The product's own bundle.
     ///   - folder: An existing one, with room for a hundred megabytes.
     static func findings(of policies: String, in folder: String) throws -> [Finding] {
         try [
@@ -31,10 +31,10 @@ struct RuleBooks {
                 DispatchQueue.concurrentPerform(iterations: count, execute: body)
             })
         }
-        guard let report, report.holds else { preconditionFailure("the product's own rule book is refuted") }
+        guard let report, report.holds else { preconditionFailure("the product's own bundle is refuted") }
         let processors = ProcessInfo.processInfo.activeProcessorCount
         return Finding(
-            what: "prove the rule book", measured: "\(report.stateCount) states in \(shown(seconds))",
+            what: "prove the bundle", measured: "\(report.stateCount) states in \(shown(seconds))",
             floor:
                 "\(Int(seconds * Double(processors) * 1e9) / Int(report.stateCount)) ns a state and processor",
             promise: "at least 2^24 states in at most 2 s",
@@ -57,7 +57,7 @@ struct RuleBooks {
             promise: "at most \(Int(secondsMax)) s", isKept: seconds <= secondsMax)
     }
 
-    /// The rule book with copies of its models under names of their own, until it has `count` types.
+    /// The bundle with copies of its models under names of their own, until it has `count` types.
     private static func write(_ count: Int, like policies: String, to folder: String) throws {
         let files = FileManager.default
         try files.copyItem(atPath: policies, toPath: folder)

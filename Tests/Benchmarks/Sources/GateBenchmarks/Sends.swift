@@ -58,7 +58,7 @@ final class Sends: Sendable {
         let kid = Array(SHA256.digest(origin.publicKey.rawBytes).bytes.prefix(8))
         let library = NoLibrary()
         let work = WorkSignal()
-        let surroundings = EngineSurroundings(
+        let dependencies = EngineDependencies(
             limits: EngineLimits(), clock: WallClock(), identifiers: OpenSSLIdentifiers(),
             sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
             keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
@@ -67,13 +67,13 @@ final class Sends: Sendable {
             alarm: { preconditionFailure("an alarm: \($0)") },
             durabilityLost: { preconditionFailure("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
-        engine = Engine(store: store, policy: inForce, surroundings: surroundings)
+        engine = Engine(store: store, policy: inForce, dependencies: dependencies)
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: inForce,
             attestation: try PeerAttestation(
                 bindings: Self.users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
                 boundListeners: [:], acceptsRoot: false),
-            surroundings: surroundings,
+            dependencies: dependencies,
             operations: GatewayOperations(
                 gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(

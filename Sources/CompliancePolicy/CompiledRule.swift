@@ -4,46 +4,46 @@ package import GateVocabulary
 /// Everything a bundle says about one (type, caller, channel, critical): what the gates read besides facts.
 ///
 /// Small and without references, so that deciding copies and counts nothing. Two requests with equal
-/// behaviours are decided alike on every set of facts, which is what lets a proof go through the
-/// behaviours of a bundle instead of its types.
-package struct Behaviour: Hashable, Sendable {
+/// rules are decided alike on every set of facts, which is what lets a proof go through the
+/// rules of a bundle instead of its types.
+package struct CompiledRule: Hashable, Sendable {
     /// Yes-or-no answers.
-    package struct Marks: OptionSet, Hashable, Sendable {
+    package struct RuleFlags: OptionSet, Hashable, Sendable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        package static let typeKnown = Marks(rawValue: 1 << 0)
-        package static let typeEnabled = Marks(rawValue: 1 << 1)
-        package static let callerKnown = Marks(rawValue: 1 << 2)
+        package static let typeKnown = RuleFlags(rawValue: 1 << 0)
+        package static let typeEnabled = RuleFlags(rawValue: 1 << 1)
+        package static let callerKnown = RuleFlags(rawValue: 1 << 2)
         /// The caller holds `send` and the type is in its scope.
-        package static let typeGranted = Marks(rawValue: 1 << 3)
-        package static let criticalAsked = Marks(rawValue: 1 << 4)
-        package static let criticalListed = Marks(rawValue: 1 << 5)
+        package static let typeGranted = RuleFlags(rawValue: 1 << 3)
+        package static let criticalAsked = RuleFlags(rawValue: 1 << 4)
+        package static let criticalListed = RuleFlags(rawValue: 1 << 5)
         /// The caller holds `send.critical` and the allow-list names it for this type.
-        package static let criticalGranted = Marks(rawValue: 1 << 6)
-        package static let onByDefault = Marks(rawValue: 1 << 7)
-        package static let stepUpToSwitchOff = Marks(rawValue: 1 << 8)
-        package static let refusesMinors = Marks(rawValue: 1 << 9)
-        package static let mutableAlone = Marks(rawValue: 1 << 10)
-        package static let needsPurpose = Marks(rawValue: 1 << 11)
-        package static let genericWithoutKey = Marks(rawValue: 1 << 12)
-        package static let mandatoryPassesPreferences = Marks(rawValue: 1 << 13)
-        package static let mandatoryPassesQuietHours = Marks(rawValue: 1 << 14)
-        package static let mandatoryPassesCaps = Marks(rawValue: 1 << 15)
-        package static let smsFallbackForbidden = Marks(rawValue: 1 << 16)
+        package static let criticalGranted = RuleFlags(rawValue: 1 << 6)
+        package static let onByDefault = RuleFlags(rawValue: 1 << 7)
+        package static let stepUpToSwitchOff = RuleFlags(rawValue: 1 << 8)
+        package static let refusesMinors = RuleFlags(rawValue: 1 << 9)
+        package static let mutableAlone = RuleFlags(rawValue: 1 << 10)
+        package static let needsPurpose = RuleFlags(rawValue: 1 << 11)
+        package static let genericWithoutKey = RuleFlags(rawValue: 1 << 12)
+        package static let mandatoryPassesPreferences = RuleFlags(rawValue: 1 << 13)
+        package static let mandatoryPassesQuietHours = RuleFlags(rawValue: 1 << 14)
+        package static let mandatoryPassesCaps = RuleFlags(rawValue: 1 << 15)
+        package static let smsFallbackForbidden = RuleFlags(rawValue: 1 << 16)
         /// Two sends of one event are one: the type declares `dedupe_by`.
-        package static let toldOnce = Marks(rawValue: 1 << 17)
+        package static let deduplicated = RuleFlags(rawValue: 1 << 17)
         /// The type has a time of day of its own.
-        package static let timed = Marks(rawValue: 1 << 18)
-        package static let ownRequestPassesQuietHours = Marks(rawValue: 1 << 19)
-        package static let ownRequestPassesCaps = Marks(rawValue: 1 << 20)
+        package static let timed = RuleFlags(rawValue: 1 << 18)
+        package static let ownRequestPassesQuietHours = RuleFlags(rawValue: 1 << 19)
+        package static let ownRequestPassesCaps = RuleFlags(rawValue: 1 << 20)
         /// The law obliges us to say it, and this is the e-mail that says it.
-        package static let letterOfDuty = Marks(rawValue: 1 << 21)
+        package static let statutoryEmail = RuleFlags(rawValue: 1 << 21)
         /// The category does not go to whoever takes part in something: it declares `withheld_from`.
-        package static let withheldFromSome = Marks(rawValue: 1 << 22)
+        package static let withheldFromSome = RuleFlags(rawValue: 1 << 22)
     }
 
-    package var marks: Marks
+    package var flags: RuleFlags
     package var channel: Channel
     package var category: GateVocabulary.Category
     package var sensitivity: Sensitivity
@@ -62,13 +62,13 @@ package struct Behaviour: Hashable, Sendable {
 
     /// Asked for, on the list, and by somebody who may.
     package var isCriticalPermitted: Bool {
-        marks.isSuperset(of: [.criticalAsked, .criticalListed, .criticalGranted])
+        flags.isSuperset(of: [.criticalAsked, .criticalListed, .criticalGranted])
     }
 
     /// What is known of a type that is not in the registry: nothing but who asks, and how.
-    package static func ofUnknownType(marks: Marks, channel: Channel) -> Behaviour {
-        Behaviour(
-            marks: marks, channel: channel, category: .marketing, sensitivity: .high, body: .never,
+    package static func ofUnknownType(flags: RuleFlags, channel: Channel) -> CompiledRule {
+        CompiledRule(
+            flags: flags, channel: channel, category: .marketing, sensitivity: .high, body: .never,
             interruption: .passive, quietHours: .drop, overflow: .drop,
             permission: ByRegime(
                 gdpr: .writtenConsent, ukGDPR: .writtenConsent, gdprLike: .writtenConsent,
@@ -77,8 +77,8 @@ package struct Behaviour: Hashable, Sendable {
     }
 }
 
-/// What the recipient's whereabouts demand of one behaviour: the law, and the permission it asks for.
-package struct Territory: Hashable, Sendable {
+/// What the recipient's whereabouts demand of one rule: the law, and the permission it asks for.
+package struct Jurisdiction: Hashable, Sendable {
     /// The strictest law of the account's region and of every device's; ``Regime/gdpr`` when one is unknown.
     package var regime: Regime
     /// Whether every place that matters is known, mapped and fresh.

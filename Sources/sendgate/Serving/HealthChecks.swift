@@ -18,7 +18,7 @@ extension PolicyBundle {
 }
 
 /// What readiness and metrics say of the parts around the engine.
-struct GatewayVitals: Sendable {
+struct HealthChecks: Sendable {
     let store: any GateStore
     let publisher: TrailPublisher
     let policy: PolicyInForce

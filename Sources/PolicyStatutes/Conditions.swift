@@ -13,7 +13,7 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     case mandatoryDespiteHours
     case mandatoryDespiteCaps
     case security
-    case letterOfDuty
+    case statutoryEmail
     case flagNotPermitted
     /// True of every send: for what no decision may ever do.
     case anySend
@@ -76,7 +76,7 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     var isAdverse: Bool {
         switch self {
         case .highSensitivity, .mandatoryDespitePreferences, .mandatoryDespiteHours, .mandatoryDespiteCaps,
-            .security, .letterOfDuty, .flagNotPermitted, .anySend, .securityNotSwitchedOff,
+            .security, .statutoryEmail, .flagNotPermitted, .anySend, .securityNotSwitchedOff,
             .deviceWithoutFlag,
             .keyUnusable, .clearTextUnwanted, .askedForAnyHour, .askedHoweverOften:
             false
@@ -86,20 +86,20 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
 }
 
 /// A set of circumstances.
-package struct Circumstances: OptionSet, Hashable, Sendable {
+package struct Conditions: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
     package init(_ one: Circumstance) { rawValue = 1 << UInt64(one.rawValue) }
     package init(_ several: some Sequence<Circumstance>) {
-        self = several.reduce(into: []) { $0.formUnion(Circumstances($1)) }
+        self = several.reduce(into: []) { $0.formUnion(Conditions($1)) }
     }
 
-    package func contains(_ one: Circumstance) -> Bool { contains(Circumstances(one)) }
+    package func contains(_ one: Circumstance) -> Bool { contains(Conditions(one)) }
 
     mutating func insert(_ one: Circumstance, if isTrue: Bool) {
-        if isTrue { formUnion(Circumstances(one)) }
+        if isTrue { formUnion(Conditions(one)) }
     }
 
     /// Whatever stands in the way of a send.
-    package static let adverse = Circumstances(Circumstance.allCases.filter(\.isAdverse))
+    package static let adverse = Conditions(Circumstance.allCases.filter(\.isAdverse))
 }

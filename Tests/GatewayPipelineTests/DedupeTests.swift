@@ -12,7 +12,7 @@ import Testing
 import WireProtocol
 
 /// One event is told once, or not at all when somebody says that it is known.
-@Suite struct ToldTests {
+@Suite struct DedupeTests {
     private func processing(
         _ id: String, payment: String = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
     ) -> JSONObject {

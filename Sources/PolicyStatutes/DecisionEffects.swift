@@ -1,7 +1,7 @@
 package import GateVocabulary
 
 /// What a decision does, in the words a law would use of it.
-package struct Conduct: OptionSet, Hashable, Sendable {
+package struct DecisionEffects: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
@@ -9,37 +9,37 @@ package struct Conduct: OptionSet, Hashable, Sendable {
     // its lazy initializer.
 
     /// The send goes out, now, later or in a summary.
-    package static var promises: Conduct { Conduct(rawValue: 1 << 0) }
+    package static var promises: DecisionEffects { DecisionEffects(rawValue: 1 << 0) }
     /// The send goes out now.
-    package static var forwards: Conduct { Conduct(rawValue: 1 << 1) }
+    package static var forwards: DecisionEffects { DecisionEffects(rawValue: 1 << 1) }
     /// The send does not go out now.
-    package static var withholds: Conduct { Conduct(rawValue: 1 << 2) }
-    package static var stopsForPreferences: Conduct { Conduct(rawValue: 1 << 3) }
+    package static var withholds: DecisionEffects { DecisionEffects(rawValue: 1 << 2) }
+    package static var stopsForPreferences: DecisionEffects { DecisionEffects(rawValue: 1 << 3) }
     /// Drops it or lets it wait, for the hour.
-    package static var stopsForHours: Conduct { Conduct(rawValue: 1 << 4) }
-    package static var stopsForCaps: Conduct { Conduct(rawValue: 1 << 5) }
+    package static var stopsForHours: DecisionEffects { DecisionEffects(rawValue: 1 << 4) }
+    package static var stopsForCaps: DecisionEffects { DecisionEffects(rawValue: 1 << 5) }
     /// The text leaves in clear.
-    package static var showsInFull: Conduct { Conduct(rawValue: 1 << 6) }
-    package static var seals: Conduct { Conduct(rawValue: 1 << 7) }
+    package static var showsInFull: DecisionEffects { DecisionEffects(rawValue: 1 << 6) }
+    package static var seals: DecisionEffects { DecisionEffects(rawValue: 1 << 7) }
     /// Carries the OS flag that breaks through Do Not Disturb.
-    package static var raisesFlag: Conduct { Conduct(rawValue: 1 << 8) }
+    package static var raisesFlag: DecisionEffects { DecisionEffects(rawValue: 1 << 8) }
     /// Calls a missing opt-in a matter of taste where it is one of law.
-    package static var deniesEuropeanLaw: Conduct { Conduct(rawValue: 1 << 9) }
+    package static var deniesEuropeanLaw: DecisionEffects { DecisionEffects(rawValue: 1 << 9) }
     /// Promises something for a moment at which it is worth nothing.
-    package static var promisesTooLate: Conduct { Conduct(rawValue: 1 << 10) }
+    package static var promisesTooLate: DecisionEffects { DecisionEffects(rawValue: 1 << 10) }
     /// Outcome and reason do not belong together, or the trace does not show who decided.
-    package static var isUnexplained: Conduct { Conduct(rawValue: 1 << 11) }
+    package static var isUnexplained: DecisionEffects { DecisionEffects(rawValue: 1 << 11) }
     /// One gate's answer hung on a fact that is another gate's business.
-    package static var looksElsewhere: Conduct { Conduct(rawValue: 1 << 12) }
+    package static var looksElsewhere: DecisionEffects { DecisionEffects(rawValue: 1 << 12) }
 
     /// The constant or public words leave in place of the text.
-    package static var shortens: Conduct { Conduct(rawValue: 1 << 13) }
+    package static var shortens: DecisionEffects { DecisionEffects(rawValue: 1 << 13) }
 
     package static var count: Int { 14 }
 
     /// - Parameter expiry: Of the facts that were decided on.
     package init(of decision: Decision, expiry: Instant?) {
-        var found: Conduct = []
+        var found: DecisionEffects = []
         switch decision.outcome {
         case .forward: found = [.promises, .forwards]
         case .defer:

@@ -5,13 +5,13 @@ import PolicyStatutes
 
 /// Step 2 of the proof: decides one way of asking on every combination of classes, and holds each decision against
 /// the statutes.
-struct FactWalk {
+struct StateEnumeration {
     private let proof: BundleProof
     private let space: FactGroups
-    private let behaviour: Behaviour
+    private let rule: CompiledRule
     private let unlawful = Statute.unlawful
-    private let adverse = Circumstances.adverse.rawValue
-    private var territory: Territory
+    private let adverse = Conditions.adverse.rawValue
+    private var jurisdiction: Jurisdiction
     private var facts: Facts
     private var expected: Trace
 
@@ -22,11 +22,11 @@ struct FactWalk {
     init(_ proof: BundleProof, _ space: FactGroups) {
         self.proof = proof
         self.space = space
-        behaviour = space.send.behaviour
+        rule = space.send.rule
         facts = space.favourable
-        territory = proof.policy.territory(of: facts, under: behaviour)
+        jurisdiction = proof.policy.jurisdiction(of: facts, under: rule)
         // Gates 2 and 3 read no fact; the others are filled in on the way.
-        expected = proof.decide(facts, territory, behaviour).trace
+        expected = proof.decide(facts, jurisdiction, rule).trace
     }
 
     mutating func run() {
@@ -41,7 +41,7 @@ struct FactWalk {
                     enter(chosen, of: group)
                     circumstances.formUnion(chosen.circumstances)
                 }
-                territory = proof.policy.territory(of: facts, under: behaviour)
+                jurisdiction = proof.policy.jurisdiction(of: facts, under: rule)
                 judge(facts, circumstances.rawValue)
                 judgeWithoutClock()
             }
@@ -58,7 +58,7 @@ struct FactWalk {
         let standing = space.send.declared.standing.rawValue
         for permitted in permission.classes {
             enter(permitted, of: permission)
-            territory = proof.policy.territory(of: facts, under: behaviour)
+            jurisdiction = proof.policy.jurisdiction(of: facts, under: rule)
             for timed in course.classes {
                 enter(timed, of: course)
                 let circumstances = standing | permitted.circumstances.rawValue | timed.circumstances.rawValue
@@ -101,11 +101,11 @@ struct FactWalk {
     private mutating func judgeWithoutClock() {
         let now = facts.now
         facts.now = nil
-        territory = proof.policy.territory(of: facts, under: behaviour)
-        let decision = proof.decide(facts, territory, behaviour)
+        jurisdiction = proof.policy.jurisdiction(of: facts, under: rule)
+        let decision = proof.decide(facts, jurisdiction, rule)
         stateCount += 1
-        let circumstances = space.send.declared.standing.union(Circumstances(.timeUnknown))
-        hold(Conduct(of: decision, expiry: facts.expiry), of: facts, circumstances.rawValue)
+        let circumstances = space.send.declared.standing.union(Conditions(.timeUnknown))
+        hold(DecisionEffects(of: decision, expiry: facts.expiry), of: facts, circumstances.rawValue)
         facts.now = now
     }
 
@@ -116,24 +116,24 @@ struct FactWalk {
 
     @inline(__always)
     private mutating func judge(_ facts: Facts, _ circumstances: UInt64) {
-        let decision = proof.decide(facts, territory, behaviour)
+        let decision = proof.decide(facts, jurisdiction, rule)
         stateCount += 1
-        var conduct = Conduct(of: decision, expiry: facts.expiry)
+        var conduct = DecisionEffects(of: decision, expiry: facts.expiry)
         if !decision.trace.isSame(as: expected) { conduct.formUnion(.looksElsewhere) }
         hold(conduct, of: facts, circumstances)
     }
 
     /// Holds what was done against the statutes.
-    private mutating func hold(_ conduct: Conduct, of facts: Facts, _ circumstances: UInt64) {
+    private mutating func hold(_ conduct: DecisionEffects, of facts: Facts, _ circumstances: UInt64) {
         var bits = conduct.rawValue
         var isBroken =
-            circumstances & adverse == 0 && bits & Conduct.withholds.rawValue != 0
+            circumstances & adverse == 0 && bits & DecisionEffects.withholds.rawValue != 0
         while bits != 0 {
             isBroken = isBroken || unlawful[bits.trailingZeroBitCount] & circumstances != 0
             bits &= bits - 1
         }
         guard isBroken else { return }
-        let broken = StatuteBook.broken(by: conduct, in: Circumstances(rawValue: circumstances))
+        let broken = StatuteBook.broken(by: conduct, in: Conditions(rawValue: circumstances))
         for statute in broken where !findings.contains(where: { $0.statute.name == statute.name }) {
             findings.append(BundleProof.Finding(statute: statute, send: space.send, facts: facts))
         }
@@ -153,7 +153,7 @@ private struct Particulars {
     private var type: GateResult
     private var system: GateResult
     private var end: GateResult
-    /// The raw value of ``Circumstances``.
+    /// The raw value of ``Conditions``.
     let circumstances: UInt64
 
     /// - Parameter facts: In favour but for these.
@@ -193,7 +193,7 @@ private struct Contents {
     private var sizes: PayloadSizes?
     private var key: GateResult
     private var size: GateResult
-    /// The raw value of ``Circumstances``.
+    /// The raw value of ``Conditions``.
     let circumstances: UInt64
 
     init(_ chosen: FactClass, in favourable: Facts) {

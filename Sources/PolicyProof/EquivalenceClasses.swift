@@ -8,7 +8,7 @@ struct FactGroup: Sendable {
     /// The gates that read them.
     var gates: [Gate]
     /// The circumstances that follow from them.
-    var circumstances: Circumstances
+    var circumstances: Conditions
     /// The first is in favour.
     var classes: [FactClass]
     /// Combinations the classes stand for.
@@ -20,7 +20,7 @@ struct FactClass: Sendable {
     var setting: FactSpace.Setting
     /// In the order of the group's gates.
     var answers: [GateResult]
-    var circumstances: Circumstances
+    var circumstances: Conditions
 }
 
 /// Everything one way of asking is to be decided on.
@@ -43,7 +43,7 @@ struct FactGroups: Sendable {
 
 /// Step 1 of the proof: goes through every combination inside a group, and folds those into classes that nothing
 /// can tell apart.
-final class FactFolding {
+final class EquivalenceClasses {
     private let proof: BundleProof
     private let space: FactSpace
     private let favourable: Facts
@@ -57,7 +57,7 @@ final class FactFolding {
     /// read more than this says, its answers in step 2 would not be those of step 1.
     private struct Key: Hashable {
         var group: Int
-        var behaviour: Behaviour
+        var rule: CompiledRule
         var declared: SendAsDeclared
     }
 
@@ -87,7 +87,7 @@ final class FactFolding {
                 },
             ],
             contents: group(6, send, reading: Self.contentsOnly) { send in
-                let most = Int(send.behaviour.payloadByteCountMax)
+                let most = Int(send.rule.payloadByteCountMax)
                 return fold(
                     [space.contents(payloadByteCountMax: most)], [.deviceKey, .size],
                     [.keyUnusable, .worthlessWithoutKey, .clearTextUnwanted, .doesNotFit], send)
@@ -96,12 +96,12 @@ final class FactFolding {
 
     private func group(
         _ number: Int, _ send: BundleProof.Send,
-        reading blank: (inout Behaviour, inout SendAsDeclared) -> Void,
+        reading blank: (inout CompiledRule, inout SendAsDeclared) -> Void,
         build: (BundleProof.Send) -> FactGroup
     ) -> FactGroup {
-        var key = Key(group: number, behaviour: send.behaviour, declared: send.declared)
-        Self.forgetAsker(&key.behaviour, &key.declared)
-        blank(&key.behaviour, &key.declared)
+        var key = Key(group: number, rule: send.rule, declared: send.declared)
+        Self.forgetAsker(&key.rule, &key.declared)
+        blank(&key.rule, &key.declared)
         var found = known[key] ?? build(send)
         known[key] = found
         // What is refused whatever the facts are: all there is to see is that nothing brings it back.
@@ -121,37 +121,37 @@ final class FactFolding {
     // MARK: What a group does not read
 
     /// Who asks is for gates 2 and 3 alone; only whether critical delivery was granted is felt elsewhere.
-    private static func forgetAsker(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        let isPermitted = behaviour.isCriticalPermitted
-        let marks: Behaviour.Marks = [.criticalAsked, .criticalListed, .criticalGranted]
-        behaviour.marks.subtract([.callerKnown, .typeGranted])
-        if isPermitted { behaviour.marks.formUnion(marks) } else { behaviour.marks.subtract(marks) }
+    private static func forgetAsker(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        let isPermitted = rule.isCriticalPermitted
+        let flags: CompiledRule.RuleFlags = [.criticalAsked, .criticalListed, .criticalGranted]
+        rule.flags.subtract([.callerKnown, .typeGranted])
+        if isPermitted { rule.flags.formUnion(flags) } else { rule.flags.subtract(flags) }
         let isCritical = declared.isCritical
         declared.asksCritical = isCritical
         declared.mayBeCritical = isCritical
         declared.isCallerPermitted = true
     }
 
-    private static func forgetContents(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        behaviour.marks.subtract([.genericWithoutKey, .letterOfDuty])
-        behaviour.sensitivity = .open
-        behaviour.payloadByteCountMax = 0
-        behaviour.interruption = .passive
+    private static func forgetContents(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.flags.subtract([.genericWithoutKey, .statutoryEmail])
+        rule.sensitivity = .open
+        rule.payloadByteCountMax = 0
+        rule.interruption = .passive
         declared.sensitivity = .open
         declared.payloadByteCountMax = 0
         declared.standsInWithoutKey = false
-        declared.isLetterOfDuty = false
+        declared.isStatutoryEmail = false
         // Gate 4 asks whether there is a body at all.
-        if behaviour.body != .never { behaviour.body = .generic }
+        if rule.body != .never { rule.body = .generic }
         if declared.body != .never { declared.body = .generic }
     }
 
-    private static func forgetPermission(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        behaviour.marks.subtract([
+    private static func forgetPermission(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.flags.subtract([
             .refusesMinors, .needsPurpose, .smsFallbackForbidden, .onByDefault, .stepUpToSwitchOff,
             .mutableAlone, .mandatoryPassesPreferences, .withheldFromSome,
         ])
-        behaviour.permission = ByRegime(
+        rule.permission = ByRegime(
             gdpr: .noneNeeded, ukGDPR: .noneNeeded, gdprLike: .noneNeeded, other: .noneNeeded)
         declared.refusesMinors = false
         declared.needsPurpose = false
@@ -161,16 +161,17 @@ final class FactFolding {
         declared.passesPreferences = false
     }
 
-    private static func forgetCourse(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        behaviour.marks.subtract([
-            .toldOnce, .timed, .ownRequestPassesQuietHours, .ownRequestPassesCaps, .mandatoryPassesQuietHours,
+    private static func forgetCourse(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.flags.subtract([
+            .deduplicated, .timed, .ownRequestPassesQuietHours, .ownRequestPassesCaps,
+            .mandatoryPassesQuietHours,
             .mandatoryPassesCaps,
         ])
-        behaviour.quietHours = .pass
-        behaviour.overflow = .allow
-        behaviour.typeCap = 0
-        behaviour.categoryCap = 0
-        declared.isToldOnce = false
+        rule.quietHours = .pass
+        rule.overflow = .allow
+        rule.typeCap = 0
+        rule.categoryCap = 0
+        declared.isDeduplicated = false
         declared.isTimed = false
         declared.requestPassesHours = false
         declared.requestPassesCaps = false
@@ -182,71 +183,71 @@ final class FactFolding {
         declared.categoryCap = nil
     }
 
-    private static func forgetKind(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        behaviour.marks.subtract([.typeEnabled])
+    private static func forgetKind(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.flags.subtract([.typeEnabled])
         declared.isEnabled = true
     }
 
-    private static func forgetBody(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        behaviour.body = .never
+    private static func forgetBody(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.body = .never
         declared.body = .never
     }
 
-    private static func forgetPlace(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        behaviour.channel = .push
+    private static func forgetPlace(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.channel = .push
         declared.channel = .push
-        behaviour.category = .marketing
+        rule.category = .marketing
         declared.category = .marketing
     }
 
-    private static func permissionOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        forgetContents(&behaviour, &declared)
-        forgetCourse(&behaviour, &declared)
-        forgetKind(&behaviour, &declared)
+    private static func permissionOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        forgetContents(&rule, &declared)
+        forgetCourse(&rule, &declared)
+        forgetKind(&rule, &declared)
     }
 
-    private static func courseOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        forgetContents(&behaviour, &declared)
-        forgetPermission(&behaviour, &declared)
-        forgetKind(&behaviour, &declared)
-        forgetBody(&behaviour, &declared)
-        behaviour.channel = .push
+    private static func courseOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        forgetContents(&rule, &declared)
+        forgetPermission(&rule, &declared)
+        forgetKind(&rule, &declared)
+        forgetBody(&rule, &declared)
+        rule.channel = .push
         declared.channel = .push
     }
 
-    private static func typeOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        forgetContents(&behaviour, &declared)
-        forgetPermission(&behaviour, &declared)
-        forgetCourse(&behaviour, &declared)
-        forgetBody(&behaviour, &declared)
-        forgetPlace(&behaviour, &declared)
+    private static func typeOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        forgetContents(&rule, &declared)
+        forgetPermission(&rule, &declared)
+        forgetCourse(&rule, &declared)
+        forgetBody(&rule, &declared)
+        forgetPlace(&rule, &declared)
     }
 
-    private static func nothing(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        typeOnly(&behaviour, &declared)
-        forgetKind(&behaviour, &declared)
+    private static func nothing(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        typeOnly(&rule, &declared)
+        forgetKind(&rule, &declared)
     }
 
-    private static func channelOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        let channel = behaviour.channel
-        nothing(&behaviour, &declared)
-        behaviour.channel = channel
+    private static func channelOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        let channel = rule.channel
+        nothing(&rule, &declared)
+        rule.channel = channel
         declared.channel = channel
     }
 
-    private static func contentsOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        forgetPermission(&behaviour, &declared)
-        forgetCourse(&behaviour, &declared)
-        forgetKind(&behaviour, &declared)
-        behaviour.interruption = .passive
-        behaviour.category = .marketing
+    private static func contentsOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        forgetPermission(&rule, &declared)
+        forgetCourse(&rule, &declared)
+        forgetKind(&rule, &declared)
+        rule.interruption = .passive
+        rule.category = .marketing
         declared.category = .marketing
     }
 
-    private static func flagOnly(_ behaviour: inout Behaviour, _ declared: inout SendAsDeclared) {
-        let interruption = behaviour.interruption
-        channelOnly(&behaviour, &declared)
-        behaviour.interruption = interruption
+    private static func flagOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        let interruption = rule.interruption
+        channelOnly(&rule, &declared)
+        rule.interruption = interruption
     }
 
     // MARK: Folding
@@ -254,7 +255,7 @@ final class FactFolding {
     /// In favour, counts and sizes as this send needs them.
     private func base(_ send: BundleProof.Send) -> Facts {
         var facts = favourable
-        let most = Int(send.behaviour.payloadByteCountMax)
+        let most = Int(send.rule.payloadByteCountMax)
         facts.sizes = PayloadSizes(sealed: most, generic: most, full: most)
         return facts
     }
@@ -262,13 +263,13 @@ final class FactFolding {
     private func decided(_ facts: Facts, _ send: BundleProof.Send) -> Decision {
         decidedCount += 1
         return proof.decide(
-            facts, proof.policy.territory(of: facts, under: send.behaviour), send.behaviour)
+            facts, proof.policy.jurisdiction(of: facts, under: send.rule), send.rule)
     }
 
     /// What can be told of a combination: the gates' answers, what the statutes forbid, and what leaves.
     struct Tell: Hashable {
         var answers: [GateResult] = []
-        var forbidden: [Conduct] = []
+        var forbidden: [DecisionEffects] = []
         var isAdverse: [Bool] = []
         var form: BodyForm?
         var interruption: Interruption?
@@ -276,7 +277,7 @@ final class FactFolding {
 
     /// - Parameter contexts: The other facts' values that this group's have to be told apart under.
     func tell(
-        _ setting: @escaping FactSpace.Setting, _ gates: [Gate], _ mask: Circumstances,
+        _ setting: @escaping FactSpace.Setting, _ gates: [Gate], _ mask: Conditions,
         _ send: BundleProof.Send, grain: BundleProof.Grain? = nil, contexts: [FactSpace.Setting]
     ) -> (tell: Tell, of: FactClass) {
         var tell = Tell()
@@ -335,17 +336,17 @@ final class FactFolding {
     }
 
     /// All that is unlawful in the circumstances.
-    private func forbidden(in circumstances: Circumstances) -> Conduct {
+    private func forbidden(in circumstances: Conditions) -> DecisionEffects {
         var conduct: UInt32 = 0
-        for bit in 0..<Conduct.count where unlawful[bit] & circumstances.rawValue != 0 {
+        for bit in 0..<DecisionEffects.count where unlawful[bit] & circumstances.rawValue != 0 {
             conduct |= 1 << UInt32(bit)
         }
-        return Conduct(rawValue: conduct)
+        return DecisionEffects(rawValue: conduct)
     }
 
     /// One class for each thing that can be told, the first combination of it to show it.
     private func fold(
-        _ settings: [FactSpace.Setting], _ gates: [Gate], _ mask: Circumstances, _ send: BundleProof.Send,
+        _ settings: [FactSpace.Setting], _ gates: [Gate], _ mask: Conditions, _ send: BundleProof.Send,
         grain: BundleProof.Grain? = nil, contexts: [FactSpace.Setting] = [{ _ in }]
     ) -> [FactClass] {
         var seen: Set<Tell> = []
@@ -362,7 +363,7 @@ final class FactFolding {
         _ dimensions: [[FactSpace.Setting]], _ gates: [Gate], _ circumstances: [Circumstance],
         _ send: BundleProof.Send
     ) -> FactGroup {
-        let mask = Circumstances(circumstances)
+        let mask = Conditions(circumstances)
         let settings = dimensions.dropFirst().reduce(dimensions[0]) { Self.product($0, $1) }
         return FactGroup(
             gates: gates, circumstances: mask, classes: fold(settings, gates, mask, send),
@@ -384,7 +385,7 @@ final class FactFolding {
 
     // MARK: Permission and choices
 
-    private static let permissionCircumstances = Circumstances([
+    private static let permissionConditions = Conditions([
         .fallbackUnproved, .fallbackForbidden, .minor, .ageUnknown, .marketingWithoutOptIn,
         .textWithoutConsent, .fallbackWithoutConsent, .declaredPermissionMissing, .purposeMissing,
         .europeanOptInMissing, .withheld, .switchedOff, .neverWanted, .preferencesUnknown,
@@ -393,7 +394,7 @@ final class FactFolding {
 
     private func permission(_ send: BundleProof.Send) -> FactGroup {
         let gates: [Gate] = [.fallback, .permission, .preferences]
-        let mask = Self.permissionCircumstances
+        let mask = Self.permissionConditions
         func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
             -> [FactSpace.Setting]
         {
@@ -420,18 +421,18 @@ final class FactFolding {
     private func agreements(_ send: BundleProof.Send) -> [FactSpace.Setting] {
         let gates: [Gate] = [.fallback, .permission, .preferences]
         var plain = send
-        plain.behaviour.marks.subtract([.mandatoryPassesPreferences, .criticalAsked, .criticalGranted])
+        plain.rule.flags.subtract([.mandatoryPassesPreferences, .criticalAsked, .criticalGranted])
         plain.declared.passesPreferences = false
         plain.declared.asksCritical = false
-        if plain.behaviour.body == .never { plain.behaviour.body = .generic }
+        if plain.rule.body == .never { plain.rule.body = .generic }
         let key = Key(
-            group: -1, behaviour: plainest(plain.behaviour), declared: plainest(plain.declared))
+            group: -1, rule: plainest(plain.rule), declared: plainest(plain.declared))
         if let found = knownAgreements[key] { return found }
-        let mask = Self.permissionCircumstances
+        let mask = Self.permissionConditions
         let somewhere = places(plain)
         var contexts = somewhere
         // What else a consent has to be told apart under: texts that replace a push, and phones Apple has no say on.
-        switch send.behaviour.channel {
+        switch send.rule.channel {
         case .sms: contexts += Self.product(somewhere, [{ $0.fallback = .replacesOwnSend }])
         case .push: contexts += Self.product(somewhere, [{ $0.platform = .android }])
         case .email: break
@@ -447,20 +448,20 @@ final class FactFolding {
     }
 
     /// What a type of its own adds is not felt by places and consents.
-    private func plainest(_ behaviour: Behaviour) -> Behaviour {
-        var behaviour = behaviour
-        behaviour.marks.formIntersection([
+    private func plainest(_ rule: CompiledRule) -> CompiledRule {
+        var rule = rule
+        rule.flags.formIntersection([
             .typeKnown, .onByDefault, .stepUpToSwitchOff, .refusesMinors, .smsFallbackForbidden,
         ])
-        behaviour.sensitivity = .open
-        behaviour.body = .generic
-        behaviour.interruption = .passive
-        behaviour.quietHours = .pass
-        behaviour.overflow = .allow
-        behaviour.typeCap = 0
-        behaviour.categoryCap = 0
-        behaviour.payloadByteCountMax = 0
-        return behaviour
+        rule.sensitivity = .open
+        rule.body = .generic
+        rule.interruption = .passive
+        rule.quietHours = .pass
+        rule.overflow = .allow
+        rule.typeCap = 0
+        rule.categoryCap = 0
+        rule.payloadByteCountMax = 0
+        return rule
     }
 
     private func plainest(_ declared: SendAsDeclared) -> SendAsDeclared {
@@ -475,7 +476,7 @@ final class FactFolding {
 
     /// What gates and statutes make of a person's whereabouts.
     private struct Whereabouts: Hashable {
-        var territory: Territory
+        var jurisdiction: Jurisdiction
         var place: StatuteBook.Place
     }
 
@@ -488,7 +489,7 @@ final class FactFolding {
         FactSpace.account(account)(&facts)
         FactSpace.devices(devices)(&facts)
         return Whereabouts(
-            territory: proof.policy.territory(of: facts, under: send.behaviour),
+            jurisdiction: proof.policy.jurisdiction(of: facts, under: send.rule),
             place: proof.book.place(of: facts, for: send.declared))
     }
 
@@ -532,12 +533,12 @@ final class FactFolding {
         clock(&at)
         guard let now = at.now else { preconditionFailure("a clock sets no time") }
         // Beside an account of each regime that asks for the least, what a device adds can be seen.
-        var least: [Regime: (FactSpace.Sighting, Territory)] = [:]
+        var least: [Regime: (FactSpace.Sighting, Jurisdiction)] = [:]
         for sighting in space.accountSightings {
-            let territory = whereabouts(send, clock, sighting, []).territory
-            guard territory.isKnown else { continue }
-            if let known = least[territory.regime], known.1.rule <= territory.rule { continue }
-            least[territory.regime] = (sighting, territory)
+            let jurisdiction = whereabouts(send, clock, sighting, []).jurisdiction
+            guard jurisdiction.isKnown else { continue }
+            if let known = least[jurisdiction.regime], known.1.rule <= jurisdiction.rule { continue }
+            least[jurisdiction.regime] = (sighting, jurisdiction)
         }
         let witnesses = Regime.allCases.compactMap { least[$0]?.0 }
         func firsts(_ sightings: [FactSpace.Sighting], isDevice: Bool) -> [FactSpace.Sighting] {
@@ -566,7 +567,7 @@ final class FactFolding {
 
     // MARK: Time, hours and caps
 
-    private static let courseCircumstances = Circumstances([
+    private static let courseConditions = Conditions([
         .timeUnknown, .expired, .dueAfterExpiry, .waitsBeyondExpiry, .beforeItsTime, .toldBefore,
         .repetitionUnknown, .quietHours, .zoneMissing, .hoursUnknown, .askedForAnyHour, .askedHoweverOften,
         .overCap, .countsUnknown,
@@ -574,9 +575,9 @@ final class FactFolding {
 
     private func course(_ send: BundleProof.Send) -> FactGroup {
         let gates: [Gate] = [.expiry, .quietHours, .caps]
-        let mask = Self.courseCircumstances
+        let mask = Self.courseConditions
         let counts = space.counts(
-            typeCap: Int(send.behaviour.typeCap), categoryCap: Int(send.behaviour.categoryCap))
+            typeCap: Int(send.rule.typeCap), categoryCap: Int(send.rule.categoryCap))
         func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
             -> [FactSpace.Setting]
         {

@@ -14,7 +14,7 @@ import WireProtocol
 ///
 ///     start: engine → publisher → start entry → (sockets, relay)
 ///     stop:  (sockets, relay) → stop entry → engine drains → publisher publishes the rest
-struct GatewayCore: Service {
+struct EngineService: Service {
     let engine: Engine
     let publisher: TrailPublisher
     /// Records what was counted; asked every minute, and with `true` before the stop.
@@ -43,7 +43,7 @@ struct GatewayCore: Service {
         engine.start { batch, now in try batch.recordStart(batch.policy, version: version, at: now) }
         publisher.start()
         let failure = await submitted { finished in
-            HouseOperation(finished: finished) { batch in _ = try batch.step { try $0.now() } }
+            MaintenanceOperation(finished: finished) { batch in _ = try batch.step { try $0.now() } }
         }
         guard let failure else { return }
         if failure.isOfClock {
@@ -77,7 +77,7 @@ struct GatewayCore: Service {
         }
         recordCounts(true)
         if let failure = await submitted({ finished in
-            HouseOperation.entry(.stop, finished: finished) { policy in
+            MaintenanceOperation.entry(.stop, finished: finished) { policy in
                 ["policy": .string(policy.digest.text)]
             }
         }) {
@@ -108,7 +108,9 @@ struct GatewayCore: Service {
     /// What cannot be raised now is raised in the next round.
     private func raiseOverdueDuties() async {
         let failure = await submitted { finished in
-            HouseOperation(finished: finished, scans: true) { batch in _ = try batch.raiseOverdueDuties() }
+            MaintenanceOperation(finished: finished, scans: true) { batch in
+                _ = try batch.raiseOverdueDuties()
+            }
         }
         if let failure { logger.error("overdue duties cannot be looked for: \(failure)") }
     }
@@ -118,7 +120,7 @@ struct GatewayCore: Service {
         while !Task.isCancelled {
             let count = await withCheckedContinuation { continuation in
                 engine.submit(
-                    HouseOperation.prune(retentionMilliseconds: retentionMilliseconds) {
+                    MaintenanceOperation.prune(retentionMilliseconds: retentionMilliseconds) {
                         continuation.resume(returning: $0)
                     })
             }
@@ -129,7 +131,7 @@ struct GatewayCore: Service {
     }
 
     private func submitted(
-        _ operation: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> HouseOperation
+        _ operation: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> MaintenanceOperation
     ) async -> EngineFailure? {
         await withCheckedContinuation { continuation in
             engine.submit(operation { continuation.resume(returning: $0) })

@@ -13,7 +13,7 @@ import WireProtocol
 @testable import sendgate
 
 /// What readiness says of the parts around the engine, and how they are put together.
-@Suite struct VitalsTests {
+@Suite struct HealthChecksTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }
@@ -38,16 +38,16 @@ import WireProtocol
 
     @Test func `a trail more than five seconds behind makes the gateway unready`() async throws {
         let gate = try await GatewayFixture(in: folder.root)
-        let real = gate.wiring.vitals
+        let real = gate.wiring.healthChecks
         let clock = SteppedClock()
         let publisher = TrailPublisher(
             store: real.store, library: NoLibrary(), clock: clock, mark: { _ in },
             durabilityLost: { fatalError($0) })
-        let vitals = GatewayVitals(
+        let healthChecks = HealthChecks(
             store: real.store, publisher: publisher, policy: real.policy, clock: clock, health: real.health,
             reloads: real.reloads, limits: real.limits, stateDirectory: real.stateDirectory,
             endpoint: { nil })
-        func trail() -> ReadinessAnswer.Check? { vitals.checks().first { $0.name == "trail" } }
+        func trail() -> ReadinessAnswer.Check? { healthChecks.checks().first { $0.name == "trail" } }
         #expect(trail()?.isPassed == true && trail()?.detail == nil)
         // Nobody runs it: what is committed now is never published.
         publisher.entriesWereCommitted()
@@ -98,7 +98,7 @@ import WireProtocol
             }
             Issue.record("nothing happened")
         }
-        let health = gate.wiring.vitals.health
+        let health = gate.wiring.healthChecks.health
         if isConfigured {
             try await look { taken.count == 1 }
             #expect(health.isHopReachable)
@@ -108,7 +108,7 @@ import WireProtocol
                 health.obstacle?.contains("is served by uid \(geteuid())") == true, "\(health.obstacle ?? "")"
             )
             #expect(taken.count == 0)
-            let waiting = try gate.wiring.vitals.store.read { try $0.outboxDepth().rowCount }
+            let waiting = try gate.wiring.healthChecks.store.read { try $0.outboxDepth().rowCount }
             #expect(waiting == 1)
         }
         relay.cancel()
@@ -137,7 +137,7 @@ import WireProtocol
             let first = try await GatewayFixture(in: folder.root)
             try await first.registerSomebody()
             let now = SystemClock().now()
-            let store = first.wiring.vitals.store
+            let store = first.wiring.healthChecks.store
             let subject = try #require(try store.read { try $0.subject(of: UserID("u_42")) }).id
             try store.write { (transaction) throws in
                 for (name, age, _) in ages {
@@ -155,7 +155,7 @@ import WireProtocol
                             caller: payments, send: send, subject: subject, event: .handedOver,
                             destination: nil,
                             at: at, reason: nil))
-                    try transaction.putTold(ToldRecord(event: tag(name), send: send, at: at), to: subject)
+                    try transaction.putDedupe(DedupeRecord(event: tag(name), send: send, at: at), to: subject)
                 }
                 let choice = PreferenceRecord(
                     subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOff,
@@ -175,7 +175,7 @@ import WireProtocol
         let (subject, entryCount) = try await fill()
 
         let gate = try await GatewayFixture(in: folder.root)
-        let kept = gate.wiring.vitals.store
+        let kept = gate.wiring.healthChecks.store
         var looksLeft = 20_000
         while looksLeft > 0, try kept.read({ try $0.send(SendID(high: 0, low: 3)) }) != nil {
             looksLeft -= 1
@@ -187,7 +187,9 @@ import WireProtocol
                 let what = "\(Double(age) / Double(day)) days"
                 #expect((try store.send(send) == nil) == goes, "the id of \(what)")
                 #expect(try store.events(of: send).isEmpty == goes, "the event of \(what)")
-                #expect((try store.told(tag(name), to: subject) == nil) == goes, "what was told \(what) ago")
+                #expect(
+                    (try store.dedupeRecord(tag(name), to: subject) == nil) == goes,
+                    "what was told \(what) ago")
             }
             let forwards = try store.forwards(of: subject, since: Instant(milliseconds: 0), limit: 99)
             #expect(forwards.count == ages.count { !$0.goes })

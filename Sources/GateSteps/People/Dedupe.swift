@@ -20,7 +20,7 @@ extension RecipientSnapshot {
     func event(
         _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel
     ) -> Tag? {
-        guard let type, type.isToldOnce, let param = type.dedupeBy, let value = params[param] else {
+        guard let type, type.isDeduplicated, let param = type.dedupeBy, let value = params[param] else {
             return nil
         }
         return event(type, value: value, of: caller, on: channel)
@@ -43,7 +43,7 @@ extension RecipientSnapshot {
 extension RecordReading {
     /// - Parameter send: The send that asks; what it told itself is no repetition.
     func repetition(of event: Tag?, to subject: SubjectID, besides send: SendID) throws -> RepetitionFact {
-        guard let event, let told = try told(event, to: subject) else { return .first }
+        guard let event, let told = try dedupeRecord(event, to: subject) else { return .first }
         guard let teller = told.send else { return .acknowledged }
         return teller == send ? .first : .alreadySent
     }
@@ -82,7 +82,7 @@ extension RecordReading {
         guard own == .first else { return own }
         for (channel, event) in events where channel != request.channel {
             // A send that is not remembered any more told it too long ago to count.
-            guard let teller = try told(event, to: subject)?.send, teller != replaced,
+            guard let teller = try dedupeRecord(event, to: subject)?.send, teller != replaced,
                 let type = try self.send(teller)?.type, type != request.type
             else { continue }
             return .alreadySent
@@ -111,10 +111,10 @@ extension StepContext {
             throw StepRefusal(.notFound, detail: "the registry has no type of this name")
         }
         let request = AttestedRequest(caller: caller, type: type.id, channel: .push, critical: false)
-        guard policy.behaviour(for: request).marks.contains(.typeGranted) else {
+        guard policy.rule(for: request).flags.contains(.typeGranted) else {
             throw StepRefusal(.grantMissing, detail: "this caller may not send `\(type.id)`")
         }
-        guard type.isToldOnce, let param = type.dedupeBy, let value = body.params[param],
+        guard type.isDeduplicated, let param = type.dedupeBy, let value = body.params[param],
             type.params[param]?.kind.accepts(value) == true
         else {
             let needed = type.dedupeBy.map { "`params` needs a valid `\($0)`" }
@@ -136,8 +136,8 @@ extension StepContext {
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {
             guard let event = events[channel] else { continue }
-            let teller = try view.told(event, to: subject.id)?.send
-            try view.putTold(ToldRecord(event: event, send: nil, at: now), to: subject.id)
+            let teller = try view.dedupeRecord(event, to: subject.id)?.send
+            try view.putDedupe(DedupeRecord(event: event, send: nil, at: now), to: subject.id)
             guard let teller else { continue }
             var isWithdrawn = false
             for row in try view.outbox(of: teller) {
@@ -179,8 +179,8 @@ extension StepContext {
         guard try view.outbox(of: row.send).isEmpty else { return false }
         guard try !view.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
         let event = row.isDamaged ? try eventTold(by: row.send) : row.event
-        if let event, try view.told(event, to: row.subject)?.send == row.send {
-            try view.removeTold(event, to: row.subject)
+        if let event, try view.dedupeRecord(event, to: row.subject)?.send == row.send {
+            try view.removeDedupe(event, to: row.subject)
         }
         return true
     }

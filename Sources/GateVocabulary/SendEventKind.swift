@@ -2,7 +2,7 @@
 ///
 /// There is no "delivered". What is known is who took a message on, and what somebody was seen to do; receipts lie
 /// (S1).
-package enum SendFate: String, CaseIterable, Sendable, Hashable {
+package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     /// The next hop has it.
     case handedOver = "handed_over"
     /// The next hop will never take it.
@@ -59,5 +59,5 @@ package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
     case damaged
 
     /// Whether nothing is left to tell: the person is gone, or knows.
-    package var settlesWhatWasTold: Bool { self == .erased || self == .acknowledged }
+    package var settlesDedupe: Bool { self == .erased || self == .acknowledged }
 }

@@ -6,7 +6,7 @@ import GateVocabulary
 import GatewayPipeline
 
 /// What the gateway writes on its own account. Goes through the engine's queue like everything that writes.
-struct HouseOperation: EngineOperation {
+struct MaintenanceOperation: EngineOperation {
     let work: @Sendable (_ batch: Batch) throws -> Void
     let finished: @Sendable (EngineFailure?) -> Void
     let scans: Bool
@@ -34,8 +34,8 @@ struct HouseOperation: EngineOperation {
     static func entry(
         _ kind: EntryKind, finished: @escaping @Sendable (EngineFailure?) -> Void = { _ in },
         members: @escaping @Sendable (CompiledPolicy) -> JSONObject
-    ) -> HouseOperation {
-        HouseOperation(finished: finished) { batch in
+    ) -> MaintenanceOperation {
+        MaintenanceOperation(finished: finished) { batch in
             let members = members(batch.policy)
             try batch.step { step in
                 try step.record(at: step.now()) { index, time in
@@ -46,8 +46,8 @@ struct HouseOperation: EngineOperation {
     }
 
     /// Remembers how far the published tree is durable, so that the store may let go of what it holds.
-    static func published(_ size: UInt64) -> HouseOperation {
-        HouseOperation { batch in
+    static func published(_ size: UInt64) -> MaintenanceOperation {
+        MaintenanceOperation { batch in
             try batch.step { step in
                 // Marks wait in the queue like everything else; a later one may have overtaken a repeated one.
                 guard try step.view.publishedSize() < size else { return }
