@@ -35,6 +35,7 @@ func tests(
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -217,7 +218,7 @@ let package = Package(
             "UnixSocketEndpointTests",
             [
                 "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint",
-                nio, nioHTTP1, logging, lifecycle,
+                nio, nioHTTP1, nioEmbedded, logging, lifecycle,
             ]),
         tests(
             "SQLiteStoreTests",

@@ -7,7 +7,7 @@ import NIOCore
 /// rule orders them all: what stands first and is ready is written.
 struct AnswerQueue {
     /// How the handler's answer is framed.
-    enum Frame {
+    enum Frame: Equatable {
         case response(ResponseFrame)
         /// One line of a chunked response.
         case chunkedLine
@@ -15,22 +15,30 @@ struct AnswerQueue {
         case bareLine
     }
 
-    struct ResponseFrame {
+    struct ResponseFrame: Equatable {
         /// The answer to HEAD has the headers of a GET and no body.
         var isHead: Bool
         var closes: Bool
     }
 
+    /// Where an answer's content comes from.
+    enum Answer {
+        case reply(WireReply)
+        /// The endpoint's own refusal, which the handler words when it is written.
+        case problem(WireProblem)
+    }
+
     enum Place {
-        case waiting(Frame)
-        case ready(Frame, WireReply)
+        /// `isWrite`: the request may change something.
+        case waiting(Frame, isWrite: Bool)
+        case ready(Frame, Answer)
         /// `HTTP/1.1 100 Continue`.
         case interim
         /// The head of a stream's response.
         case streamHead(isChunked: Bool, closes: Bool)
         /// The last chunk.
         case streamEnd(isChunked: Bool, closes: Bool)
-        /// The stream broke off: the connection closes without the last chunk, so that nobody takes the
+        /// The stream broke off: the connection closes without the last chunk, so that no client takes the
         /// answers for complete.
         case streamAborted
     }
@@ -42,11 +50,14 @@ struct AnswerQueue {
     var count: Int { places.count }
     var isEmpty: Bool { places.isEmpty }
     private(set) var waitingCount = 0
+    /// Requests among those waited for that may change something.
+    private(set) var waitingWriteCount = 0
 
     /// - Returns: The sequence number to give to ``answer(_:with:)``.
-    mutating func appendWaiting(_ frame: Frame) -> UInt64 {
-        places.append(.waiting(frame))
+    mutating func appendWaiting(_ frame: Frame, isWrite: Bool) -> UInt64 {
+        places.append(.waiting(frame, isWrite: isWrite))
         waitingCount += 1
+        if isWrite { waitingWriteCount += 1 }
         return first + UInt64(places.count - 1)
     }
 
@@ -54,11 +65,12 @@ struct AnswerQueue {
 
     mutating func answer(_ sequence: UInt64, with reply: WireReply) {
         let index = places.index(places.startIndex, offsetBy: Int(sequence - first))
-        guard case .waiting(let frame) = places[index] else {
+        guard case .waiting(let frame, let isWrite) = places[index] else {
             preconditionFailure("answer \(sequence) was given twice to one connection")
         }
-        places[index] = .ready(frame, reply)
+        places[index] = .ready(frame, .reply(reply))
         waitingCount -= 1
+        if isWrite { waitingWriteCount -= 1 }
     }
 
     /// Takes the first place if it can be written.
@@ -74,5 +86,6 @@ struct AnswerQueue {
         first += UInt64(places.count)
         places.removeAll()
         waitingCount = 0
+        waitingWriteCount = 0
     }
 }

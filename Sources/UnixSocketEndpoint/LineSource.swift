@@ -106,12 +106,3 @@ struct LineSource {
         return .text(buffer.getBytes(at: buffer.readerIndex, length: textCount)!)
     }
 }
-
-/// The lines of one stream, filled by the reading side of a connection and emptied by its answering side.
-final class StreamLines {
-    var source: LineSource
-    /// The stream ended before its framing said so.
-    var isAborted = false
-
-    init(_ source: LineSource) { self.source = source }
-}

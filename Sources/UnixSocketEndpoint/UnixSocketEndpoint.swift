@@ -36,7 +36,7 @@ package final class UnixSocketEndpoint: Service {
     private struct State {
         var phase = Phase.new
         var group: MultiThreadedEventLoopGroup?
-        var desks: [EventLoopDesk] = []
+        var mailboxes: [ReplyMailbox] = []
         var sweeps: [RepeatedTask] = []
         var listeners: [Listener] = []
     }
@@ -108,18 +108,21 @@ package final class UnixSocketEndpoint: Service {
         }
 
         let group = MultiThreadedEventLoopGroup(numberOfThreads: limits.eventLoopCount)
-        var desks: [EventLoopDesk] = []
+        var mailboxes: [ReplyMailbox] = []
         for loop in group.makeIterator() {
-            desks.append(try await loop.submit { [clock] in EventLoopDesk(loop: loop, clock: clock) }.get())
+            mailboxes.append(
+                try await loop.submit { [clock] in ReplyMailbox(loop: loop, clock: clock) }.get())
         }
-        state.withLock { [desks] state in
+        state.withLock { [mailboxes] state in
             state.group = group
-            state.desks = desks
-            state.sweeps = desks.map(scheduleSweep)
+            state.mailboxes = mailboxes
+            state.sweeps = mailboxes.map {
+                $0.scheduleSweep(everyMilliseconds: limits.sweepMilliseconds)
+            }
         }
         for (index, socket) in sockets.enumerated().reversed() {
             do {
-                let channel = try await listen(on: socket, index: index, group: group, desks: desks)
+                let channel = try await listen(on: socket, index: index, group: group, mailboxes: mailboxes)
                 state.withLock { $0.listeners.append(Listener(socket: socket, channel: channel)) }
                 channel.closeFuture.whenComplete { _ in self.listenerClosed(index) }
             } catch {
@@ -154,7 +157,7 @@ package final class UnixSocketEndpoint: Service {
         }
         let deadline = clock.now() + .milliseconds(limits.drainMilliseconds)
         await withTaskGroup(of: Void.self) { tasks in
-            for desk in running.desks { tasks.addTask { await self.drain(desk, until: deadline) } }
+            for mailbox in running.mailboxes { tasks.addTask { await self.drain(mailbox, until: deadline) } }
         }
         for sweep in running.sweeps { sweep.cancel() }
         for listener in running.listeners { listener.socket.release() }
@@ -169,7 +172,7 @@ package final class UnixSocketEndpoint: Service {
     /// What has been counted so far. Any thread; the numbers of different loops are not of one instant.
     package func metrics() -> EndpointMetrics {
         var metrics = EndpointMetrics()
-        for desk in state.withLock({ $0.desks }) { desk.counters.add(to: &metrics) }
+        for mailbox in state.withLock({ $0.mailboxes }) { mailbox.counters.add(to: &metrics) }
         metrics.connectionsOpen = usage.connections.value
         metrics.requestsInFlight = usage.inFlight.value
         metrics.bufferedByteCount = usage.bufferedBytes.value
@@ -177,19 +180,19 @@ package final class UnixSocketEndpoint: Service {
     }
 
     /// The loops that connections live on; none before ``start()``.
-    var eventLoops: [any EventLoop] { state.withLock { $0.desks }.map(\.loop) }
+    var eventLoops: [any EventLoop] { state.withLock { $0.mailboxes }.map(\.loop) }
 
     // MARK: Listening
 
     private func listen(
-        on socket: ListeningSocket, index: Int, group: MultiThreadedEventLoopGroup, desks: [EventLoopDesk]
+        on socket: ListeningSocket, index: Int, group: MultiThreadedEventLoopGroup, mailboxes: [ReplyMailbox]
     ) async throws -> any Channel {
         let configuration = configurations[index]
         let highWaterMark = limits.unwrittenByteCountMax
         let channel = try await ServerBootstrap(group: group)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try self.setUp(channel, configuration, index: index, desks: desks)
+                    try self.setUp(channel, configuration, index: index, mailboxes: mailboxes)
                 }
             }
             // The connection reads when it has room for what it reads.
@@ -222,17 +225,17 @@ package final class UnixSocketEndpoint: Service {
 
     /// Who is it, may they come in, and if so, what serves them. On the connection's event loop.
     private func setUp(
-        _ channel: any Channel, _ configuration: ListenerConfiguration, index: Int, desks: [EventLoopDesk]
+        _ channel: any Channel, _ configuration: ListenerConfiguration, index: Int, mailboxes: [ReplyMailbox]
     ) throws {
-        guard let desk = desks.first(where: { $0.loop === channel.eventLoop }) else {
-            preconditionFailure("a connection was accepted on an event loop without a desk")
+        guard let mailbox = mailboxes.first(where: { $0.loop === channel.eventLoop }) else {
+            preconditionFailure("a connection was accepted on an event loop without a mailbox")
         }
         let pipeline = channel.pipeline.syncOperations
         let credentials = try pipeline.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
             PeerCredentials(ofConnection: $0)
         }
         guard case .some(.some(let credentials)) = credentials else {
-            desk.counters.connectionsRefused.rise()
+            mailbox.counters.connectionsRefused.rise()
             logger.warning(
                 "the kernel does not say who connected; closing", metadata: ["listener": "\(index)"])
             throw ChannelError.operationUnsupported
@@ -242,16 +245,17 @@ package final class UnixSocketEndpoint: Service {
             let admission = usage.admitConnection(
                 ofUser: credentials.userID, isReserved: handler.mayUseReserve(peer))
         else {
-            desk.counters.connectionsRefused.rise()
+            mailbox.counters.connectionsRefused.rise()
             var writer = ResponseWriter(allocator: channel.allocator)
             writer.writeResponse(
-                handler.problem(.tooManyInFlight), date: desk.table.date, isHead: false, closes: true)
+                handler.problem(.tooManyInFlight), date: mailbox.table.date, isHead: false, closes: true)
             try pipeline.addHandler(RefusedConnection(writer.take()))
             return
         }
-        desk.counters.connectionsAccepted.rise()
+        mailbox.counters.connectionsAccepted.rise()
         let connection = HTTPConnection(
-            peer: peer, handler: handler, limits: limits, desk: desk, admission: admission, logger: logger)
+            peer: peer, handler: handler, limits: limits, mailbox: mailbox, admission: admission,
+            logger: logger)
         var decoderLimits = NIOHTTPDecoderLimitConfiguration()
         decoderLimits.maxHeaderFieldSize = limits.headerByteCountMax
         decoderLimits.maxHeaderListSize = limits.headerByteCountMax
@@ -261,15 +265,6 @@ package final class UnixSocketEndpoint: Service {
             ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoderLimits)),
             connection,
         ])
-    }
-
-    private func scheduleSweep(of desk: EventLoopDesk) -> RepeatedTask {
-        let interval = TimeAmount.milliseconds(limits.sweepMilliseconds)
-        return desk.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
-            let now = desk.clock.now()
-            desk.table.date = HTTPDate.now()
-            desk.table.forEach { $0.sweep(now) }
-        }
     }
 
     private func listenerClosed(_ index: Int) {
@@ -282,13 +277,13 @@ package final class UnixSocketEndpoint: Service {
     // MARK: Draining
 
     /// Asks every connection of the loop to finish, and cuts those that have not when time is up.
-    private func drain(_ desk: EventLoopDesk, until deadline: NIODeadline) async {
-        let drained = desk.loop.makePromise(of: Void.self)
-        desk.loop.execute {
-            desk.table.startDraining()
-            desk.loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(5)) { task in
-                if desk.clock.now() >= deadline { desk.table.forEach { $0.cut() } }
-                if desk.table.count == 0 {
+    private func drain(_ mailbox: ReplyMailbox, until deadline: NIODeadline) async {
+        let drained = mailbox.loop.makePromise(of: Void.self)
+        mailbox.loop.execute {
+            mailbox.table.startDraining()
+            mailbox.loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(5)) { task in
+                if mailbox.clock.now() >= deadline { mailbox.table.forEach { $0.cut() } }
+                if mailbox.table.count == 0 {
                     task.cancel()
                     drained.succeed()
                 }

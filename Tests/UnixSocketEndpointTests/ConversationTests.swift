@@ -111,6 +111,24 @@ import Testing
         }
     }
 
+    @Test func `a read behind a write is handled when the write is done`() async throws {
+        let handler = HoldingHandler()
+        try await withEndpoint(handler) { path, endpoint in
+            let client = try RawClient(path)
+            let sent = post("/v1/sends", "write") + get("/v1/events")
+            try client.send(sent)
+            let write = await handler.next()[0]
+            await endpoint.hasRead(byteCount: sent.utf8.count)
+            #expect(handler.count == 1)
+            write.echo()
+            let read = await handler.next()[0]
+            #expect(read.request.target == "/v1/events")
+            read.answer("seen")
+            #expect(try await client.receiveResponse().body == "write")
+            #expect(try await client.receiveResponse().body == "seen")
+        }
+    }
+
     @Test func `no more than the window is under way on one connection, and the rest waits its turn`()
         async throws
     {
@@ -257,6 +275,21 @@ import Testing
             held[0].echo()
             #expect(try await client.receiveResponse().body == "one")
             #expect(try await client.receiveResponse().body == "two")
+            #expect(try await client.receiveToEnd() == "")
+        }
+    }
+
+    @Test func `a client that finishes sending while it reads its last answer gets all of it`() async throws {
+        let large = [UInt8](repeating: UInt8(ascii: "x"), count: 8_000_000)
+        try await withEndpoint(
+            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: large)) },
+            clock: SteppedClock()
+        ) { path, endpoint in
+            let client = try RawClient(path)
+            try client.send(get(headers: "Connection: close\r\n"))
+            await eventually { endpoint.metrics().bytesWritten > 8_000_000 }
+            client.finishSending()
+            #expect(try await client.receiveResponse().body.utf8.count == large.count)
             #expect(try await client.receiveToEnd() == "")
         }
     }

@@ -274,6 +274,19 @@ import Testing
         }
     }
 
+    @Test func `a live stream whose trailers are too large ends without its last chunk`() async throws {
+        try await withEndpoint { path, _ in
+            let client = try RawClient(path)
+            let kilobyte = String(repeating: "y", count: 1_000)
+            let trailers = (0..<30).map { "X-\($0): \(kilobyte)\r\n" }.joined()
+            try client.send(liveHead + chunk("one\n") + "0\r\n" + trailers + "\r\n")
+            let response = try await client.receiveResponse()
+            #expect(response.lines == ["one"])
+            #expect(!response.isComplete)
+            #expect(try await client.receiveToEnd() == "")
+        }
+    }
+
     @Test func `a live stream that stays silent ends in order`() async throws {
         var limits = EndpointLimits.test
         limits.idleMilliseconds = 100

@@ -10,17 +10,17 @@ struct ConnectionKey: Hashable, Sendable {
 
 /// One event loop's connections. Only that loop touches it.
 final class ConnectionTable {
-    private struct Seat {
+    private struct Slot {
         var connection: HTTPConnection?
         var generation: UInt32 = 0
     }
 
-    private var seats: [Seat] = []
+    private var slots: [Slot] = []
     private var free: [Int] = []
     private(set) var count = 0
     /// For the answers written until the next sweep.
     var date = HTTPDate.now()
-    /// Connections that got an answer in the batch of letters being delivered; empty between batches.
+    /// Connections that got an answer in the batch of replies being delivered; empty between batches.
     var touched: [HTTPConnection] = []
     /// A connection accepted just before the listener closed is told when it comes in.
     private(set) var isDraining = false
@@ -31,29 +31,29 @@ final class ConnectionTable {
     }
 
     func add(_ connection: HTTPConnection) -> ConnectionKey {
-        let index = free.popLast() ?? seats.count
-        if index == seats.count { seats.append(Seat()) }
-        seats[index].connection = connection
+        let index = free.popLast() ?? slots.count
+        if index == slots.count { slots.append(Slot()) }
+        slots[index].connection = connection
         count += 1
-        return ConnectionKey(index: index, generation: seats[index].generation)
+        return ConnectionKey(index: index, generation: slots[index].generation)
     }
 
     func remove(_ key: ConnectionKey) {
         guard self[key] != nil else { return }
-        seats[key.index].connection = nil
-        seats[key.index].generation &+= 1
+        slots[key.index].connection = nil
+        slots[key.index].generation &+= 1
         free.append(key.index)
         count -= 1
     }
 
     subscript(_ key: ConnectionKey) -> HTTPConnection? {
-        seats[key.index].generation == key.generation ? seats[key.index].connection : nil
+        slots[key.index].generation == key.generation ? slots[key.index].connection : nil
     }
 
     /// `body` may close connections and so change the table.
     func forEach(_ body: (HTTPConnection) -> Void) {
-        for index in seats.indices {
-            if let connection = seats[index].connection { body(connection) }
+        for index in slots.indices {
+            if let connection = slots[index].connection { body(connection) }
         }
     }
 }
@@ -63,10 +63,11 @@ final class ConnectionTable {
 /// The first answer left in an empty box wakes the loop; those that come before it has looked ride along.
 /// So one commit of 64 sends is one hop per loop, whatever number of connections it answers.
 ///
-/// A loop runs every task there is before it looks at its sockets again. Whoever keeps it in answers, and is handed
-/// new lines with each of them, would therefore keep everybody else unheard: seconds, measured with a batch of
-/// 10,000 repeated sends. So what comes in while a box is emptied waits until the sockets have had their turn.
-final class EventLoopDesk: Sendable {
+/// A loop runs every task there is before it looks at its sockets again. A connection that gets answers all the time, and
+/// gives new lines to the handler with each of them, would therefore keep every other one unread: for seconds, measured
+/// with a batch of 10,000 repeated sends. So what comes in while a box is emptied stays there until the loop has looked at
+/// its sockets.
+final class ReplyMailbox: Sendable {
     let loop: any EventLoop
     let clock: EndpointClock
     let counters = LoopCounters()
@@ -74,11 +75,11 @@ final class EventLoopDesk: Sendable {
     private let box = Mutex(Box())
 
     private struct Box {
-        var letters: [Letter] = []
+        var replies: [Reply] = []
         var isLoopAwake = false
     }
 
-    private struct Letter: Sendable {
+    private struct Reply: Sendable {
         var key: ConnectionKey
         var sequence: UInt64
         /// `nil` when the handler dropped its `reply` without calling it.
@@ -99,30 +100,30 @@ final class EventLoopDesk: Sendable {
         if loop.inEventLoop {
             if let connection = table[key] {
                 connection.deliver(reply, sequence: sequence)
-                connection.pump()
+                connection.repliesDelivered()
             }
             return
         }
         let wakes = box.withLock { box in
-            box.letters.append(Letter(key: key, sequence: sequence, reply: reply))
+            box.replies.append(Reply(key: key, sequence: sequence, reply: reply))
             defer { box.isLoopAwake = true }
             return !box.isLoopAwake
         }
-        if wakes { loop.execute { self.deliverLetters() } }
+        if wakes { loop.execute { self.deliverReplies() } }
     }
 
-    private func deliverLetters() {
-        let letters = box.withLock { box in
-            var taken: [Letter] = []
-            // As much room as last time: the next batch is likely as large.
-            taken.reserveCapacity(box.letters.count)
-            swap(&taken, &box.letters)
+    private func deliverReplies() {
+        let replies = box.withLock { box in
+            var taken: [Reply] = []
+            // As much capacity as last time: the next batch is likely as large.
+            taken.reserveCapacity(box.replies.count)
+            swap(&taken, &box.replies)
             return taken
         }
         let table = table
-        for letter in letters {
-            guard let connection = table[letter.key] else { continue }
-            connection.deliver(letter.reply, sequence: letter.sequence)
+        for reply in replies {
+            guard let connection = table[reply.key] else { continue }
+            connection.deliver(reply.reply, sequence: reply.sequence)
             if !connection.isTouched {
                 connection.isTouched = true
                 table.touched.append(connection)
@@ -132,14 +133,27 @@ final class EventLoopDesk: Sendable {
         // loop that delivers directly, so `touched` does not grow here.
         for connection in table.touched {
             connection.isTouched = false
-            connection.pump()
+            connection.repliesDelivered()
         }
         table.touched.removeAll(keepingCapacity: true)
         let isMore = box.withLock { box in
-            box.isLoopAwake = !box.letters.isEmpty
+            box.isLoopAwake = !box.replies.isEmpty
             return box.isLoopAwake
         }
-        if isMore { afterSockets { self.deliverLetters() } }
+        if isMore { afterSockets { self.deliverReplies() } }
+    }
+
+    /// Looks at the deadlines of every connection, again and again.
+    ///
+    /// - Precondition: Called while ``loop`` runs.
+    func scheduleSweep(everyMilliseconds interval: Int64) -> RepeatedTask {
+        let interval = TimeAmount.milliseconds(interval)
+        return loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
+            let now = self.clock.now()
+            let table = self.table
+            table.date = HTTPDate.now()
+            table.forEach { $0.sweep(now) }
+        }
     }
 
     /// Runs something once the loop has looked at its sockets.
@@ -155,14 +169,14 @@ final class EventLoopDesk: Sendable {
 
 /// The handler's right, and duty, to answer one request once.
 final class ReplyTicket: Sendable {
-    private let desk: EventLoopDesk
+    private let mailbox: ReplyMailbox
     private let key: ConnectionKey
     private let sequence: UInt64
     private let admission: Admission
     private let isUsed = Atomic<Bool>(false)
 
-    init(desk: EventLoopDesk, key: ConnectionKey, sequence: UInt64, admission: Admission) {
-        self.desk = desk
+    init(mailbox: ReplyMailbox, key: ConnectionKey, sequence: UInt64, admission: Admission) {
+        self.mailbox = mailbox
         self.key = key
         self.sequence = sequence
         self.admission = admission
@@ -172,13 +186,13 @@ final class ReplyTicket: Sendable {
         let wasUsed = isUsed.exchange(true, ordering: .acquiringAndReleasing)
         precondition(!wasUsed, "the request handler called `reply` twice for one request")
         admission.requestAnswered()
-        desk.post(reply, to: key, sequence: sequence)
+        mailbox.post(reply, to: key, sequence: sequence)
     }
 
     deinit {
         if isUsed.load(ordering: .acquiring) { return }
         // A handler that forgets to answer must not hold the connection and its place for ever.
         admission.requestAnswered()
-        desk.post(nil, to: key, sequence: sequence)
+        mailbox.post(nil, to: key, sequence: sequence)
     }
 }
