@@ -122,7 +122,7 @@ let package = Package(
         module(
             "UnixSocketEndpoint",
             [
-                "GatewayPipeline", "GateVocabulary", nio, nioPosix, nioHTTP1,
+                "GatewayPipeline", "GateVocabulary", "WireProtocol", nio, nioPosix, nioHTTP1,
                 logging, lifecycle,
             ]),
         module(
@@ -217,7 +217,7 @@ let package = Package(
         tests(
             "UnixSocketEndpointTests",
             [
-                "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint",
+                "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint", "WireProtocol",
                 nio, nioHTTP1, nioEmbedded, logging, lifecycle,
             ]),
         tests(

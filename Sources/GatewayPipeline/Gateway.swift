@@ -3,7 +3,7 @@ import GateSteps
 import SendPlanning
 import CompliancePolicy
 import GateVocabulary
-import WireProtocol
+package import WireProtocol
 
 /// The steps once, in order.
 ///
@@ -51,14 +51,14 @@ package final class Gateway: RequestHandler {
     }
 
     package func handle(
-        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
     ) {
         // The route of nearly every request is found without taking its target apart.
         let isStreamLine = request.kind == .streamLine
         guard isStreamLine || (request.method == "POST" && request.target == "/v1/sends") else {
             return find(request, from: peer, reply: reply)
         }
-        let refuse: @Sendable (Problem) -> Void = { reply(WireReply($0.answer)) }
+        let refuse: @Sendable (Problem) -> Void = { reply($0.answer) }
         guard let caller = attestation.caller(of: peer) else { return refuse(unknown(peer)) }
         if !isStreamLine, let problem = Self.refusal(of: request, on: .postSend) { return refuse(problem) }
         send(request.body, from: caller, peer: peer.credentials, isStreamLine: isStreamLine, reply: reply)
@@ -66,16 +66,16 @@ package final class Gateway: RequestHandler {
 
     /// Finds the route of a request and carries out what it leads to.
     private func find(
-        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
     ) {
-        let refuse: @Sendable (Problem) -> Void = { reply(WireReply($0.answer)) }
+        let refuse: @Sendable (Problem) -> Void = { reply($0.answer) }
         let match = Route.table.match(method: request.method, target: request.target)
         guard case .match(let index, let arguments, let isHead) = match else {
             // A peer that may not know what exists is told so before it is told what does not.
             guard attestation.caller(of: peer) != nil else { return refuse(unknown(peer)) }
             return refuse(Problem(match)!)
         }
-        let answer: @Sendable (Answer) -> Void = { reply(WireReply($0.withoutBody(isHead))) }
+        let answer: @Sendable (Answer) -> Void = { reply($0.withoutBody(isHead)) }
         let route = Route.all[index]
         let target = route.read(arguments)
         if case .open(let answering) = target {
@@ -126,19 +126,15 @@ package final class Gateway: RequestHandler {
             body: request.body, contentType: header("content-type"), where: route.description.body)
     }
 
-    package func problem(_ problem: WireProblem) -> WireReply {
-        WireReply(Problem(problem).answer)
-    }
-
     /// Reads a send and hands it to the engine.
     private func send(
         _ body: [UInt8], from caller: CallerName, peer: PeerCredentials, isStreamLine: Bool,
-        reply: @escaping @Sendable (WireReply) -> Void
+        reply: @escaping @Sendable (Answer) -> Void
     ) {
         switch SendRequest.readWithContent(body) {
         case .failure(let error):
             let problem = Problem(error)
-            reply(WireReply(problem.answer))
+            reply(problem.answer)
         case .success(let read):
             let request = read.body
             let attested = AttestedRequest(
@@ -169,46 +165,5 @@ package final class Gateway: RequestHandler {
         }
         return Problem(
             .unknownPeer, detail: "uid \(peer.credentials.userID) is bound to no caller on this socket")
-    }
-}
-
-extension WireReply {
-    init(_ answer: Answer) {
-        self.init(
-            status: answer.status, contentType: answer.contentType,
-            headers: answer.headers.map { ($0.name, $0.value) }, body: answer.body)
-    }
-}
-
-extension Answer {
-    /// `HEAD` has the headers of `GET` and no body (RFC 9110 section 9.3.2).
-    func withoutBody(_ isHead: Bool) -> Answer {
-        guard isHead else { return self }
-        var answer = self
-        answer.body = []
-        return answer
-    }
-}
-
-extension Problem {
-    init(_ problem: WireProblem) {
-        switch problem {
-        case .malformedRequest:
-            self.init(
-                .malformedRequest,
-                detail:
-                    "send HTTP/1.1 as RFC 9112 has it: one `Host`, one framing of the body, no folded header lines"
-            )
-        case .bodyTooLarge(let most):
-            self.init(.bodyTooLarge, detail: "at most \(most) bytes are accepted")
-        case .headersTooLarge(let most):
-            self.init(.headersTooLarge, detail: "at most \(most) bytes are accepted")
-        case .requestTimeout(let milliseconds):
-            self.init(.requestTimeout, detail: "the request was not complete after \(milliseconds) ms")
-        case .tooManyInFlight:
-            self.init(.tooManyInFlight, detail: "wait for answers before asking for more")
-        case .draining: self.init(.draining, detail: "send the same id again when the gateway is back")
-        case .tooManyLines(let most): self.init(.tooManyLines, detail: "at most \(most) lines are accepted")
-        }
     }
 }

@@ -1,4 +1,5 @@
 package import GateVocabulary
+package import WireProtocol
 
 /// What the kernel says about the process that connected, as it was at `connect` (`SO_PEERCRED`,
 /// `SO_PEERGROUPS`).
@@ -64,45 +65,6 @@ package struct WireRequest: Sendable {
     }
 }
 
-/// One answer. The endpoint adds framing headers; for a stream line it writes only `body` and a newline.
-package struct WireReply: Sendable {
-    package var status: Int
-    package var contentType: String
-    package var headers: [(name: String, value: String)]
-    private let content: Content
-
-    private enum Content {
-        case bytes([UInt8])
-        case made(@Sendable () -> [UInt8])
-    }
-
-    package init(
-        status: Int, contentType: String = "application/json",
-        headers: [(name: String, value: String)] = [], body: [UInt8]
-    ) {
-        self.status = status
-        self.contentType = contentType
-        self.headers = headers
-        content = .bytes(body)
-    }
-
-    /// - Parameter body: Gives the bytes on the thread that writes them, so that the engine's does not.
-    package init(status: Int, contentType: String, making body: @escaping @Sendable () -> [UInt8]) {
-        self.status = status
-        self.contentType = contentType
-        headers = []
-        content = .made(body)
-    }
-
-    /// The bytes of the body. They may be made anew each time: take them once.
-    package var body: [UInt8] {
-        switch content {
-        case .bytes(let bytes): bytes
-        case .made(let make): make()
-        }
-    }
-}
-
 /// What the endpoint calls with everything that arrives.
 ///
 /// - Concurrency: called on the connection's event loop and must not block it. `reply` is called
@@ -112,31 +74,9 @@ package struct WireReply: Sendable {
 /// - Durability: an answer given to `reply` is already true; the endpoint may lose it, never change it.
 package protocol RequestHandler: Sendable {
     func handle(
-        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void)
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void)
 
     /// Whether a peer may use the reserved share of the endpoint's bounds, on whichever listener it came. Asked once
     /// for each connection, on its event loop.
     func mayUseReserve(_ peer: Peer) -> Bool
-
-    /// An answer for something the endpoint itself refuses: a request that is too large, too slow or
-    /// not HTTP. Pure, so that every problem document looks the same.
-    func problem(_ problem: WireProblem) -> WireReply
-}
-
-/// Why the endpoint answers without asking the handler.
-package enum WireProblem: Hashable, Sendable {
-    /// 400: not HTTP/1.1, or framing that contradicts itself.
-    case malformedRequest
-    /// 413: the body, or one line, is over its bound in bytes.
-    case bodyTooLarge(byteCountMax: Int)
-    /// 431: header section over its bound in bytes.
-    case headersTooLarge(byteCountMax: Int)
-    /// 408: the request was not complete within its time, in milliseconds.
-    case requestTimeout(milliseconds: Int64)
-    /// 429: too many requests of this peer, or in all, are under way.
-    case tooManyInFlight
-    /// 503: the gateway is draining and takes nothing new.
-    case draining
-    /// 422: a stream has more lines than its bound.
-    case tooManyLines(lineCountMax: Int)
 }

@@ -1,5 +1,6 @@
 import GatewayPipeline
 import NIOCore
+import WireProtocol
 
 /// What the connection still has to write, in the order the requests came.
 ///
@@ -22,16 +23,16 @@ struct AnswerQueue {
     }
 
     /// Where an answer's content comes from.
-    enum Answer {
-        case reply(WireReply)
+    enum Content {
+        case answer(Answer)
         /// The endpoint's own refusal, which the handler words when it is written.
-        case problem(WireProblem)
+        case problem(Problem)
     }
 
     enum Place {
         /// `isWrite`: the request may change something.
         case waiting(Frame, isWrite: Bool)
-        case ready(Frame, Answer)
+        case ready(Frame, Content)
         /// `HTTP/1.1 100 Continue`.
         case interim
         /// The head of a stream's response.
@@ -63,12 +64,12 @@ struct AnswerQueue {
 
     mutating func append(_ place: Place) { places.append(place) }
 
-    mutating func answer(_ sequence: UInt64, with reply: WireReply) {
+    mutating func answer(_ sequence: UInt64, with reply: Answer) {
         let index = places.index(places.startIndex, offsetBy: Int(sequence - first))
         guard case .waiting(let frame, let isWrite) = places[index] else {
             preconditionFailure("answer \(sequence) was given twice to one connection")
         }
-        places[index] = .ready(frame, .reply(reply))
+        places[index] = .ready(frame, .answer(reply))
         waitingCount -= 1
         if isWrite { waitingWriteCount -= 1 }
     }

@@ -1,5 +1,6 @@
 import GatewayPipeline
 import NIOCore
+import WireProtocol
 
 /// What can happen to a connection.
 ///
@@ -29,7 +30,7 @@ enum ConnectionEvent {
     case writabilityChanged(isWritable: Bool)
     /// The handler's answer to the request that ``ConnectionAction/handle(_:sequence:)`` gave it; `nil` when it will never
     /// answer. ``repliesDelivered`` follows, once for several.
-    case reply(WireReply?, sequence: UInt64)
+    case reply(Answer?, sequence: UInt64)
     case repliesDelivered
     /// Answers ``ConnectionAction/admitRequest``.
     case admission(isGranted: Bool)
@@ -135,9 +136,9 @@ enum ConnectionIncident: Hashable {
 enum ResponsePart {
     /// `HTTP/1.1 100 Continue`.
     case interim
-    case response(AnswerQueue.Answer, isHead: Bool, closes: Bool)
+    case response(AnswerQueue.Content, isHead: Bool, closes: Bool)
     case streamHead(isChunked: Bool, closes: Bool)
-    case line(AnswerQueue.Answer, isChunked: Bool)
+    case line(AnswerQueue.Content, isChunked: Bool)
     /// The last chunk.
     case lastChunk
 }

@@ -1,4 +1,5 @@
 import Synchronization
+import WireProtocol
 
 /// What the endpoint has done since it started, and what it holds now. Counts only rise, gauges do not.
 package struct EndpointMetrics: Hashable, Sendable {
@@ -9,7 +10,7 @@ package struct EndpointMetrics: Hashable, Sendable {
     package var requests: UInt64 = 0
     package var streams: UInt64 = 0
     package var streamLines: UInt64 = 0
-    /// Answers the endpoint gave itself, `WireProblem`s.
+    /// Answers the endpoint gave itself, `Problem`s.
     package var problems: UInt64 = 0
     package var bytesRead: UInt64 = 0
     /// Bytes handed to the socket's queue.

@@ -2,6 +2,7 @@ import GatewayPipeline
 import Logging
 import NIOCore
 import NIOHTTP1
+import WireProtocol
 
 /// One client: tells the connection's state machine what happens, and does what it says.
 ///
@@ -149,7 +150,7 @@ final class HTTPConnection: ChannelInboundHandler {
     /// Takes an answer from the handler. The caller calls ``repliesDelivered()`` afterwards.
     ///
     /// - Parameter reply: `nil` when the handler will never answer.
-    func deliver(_ reply: WireReply?, sequence: UInt64) { take(.reply(reply, sequence: sequence)) }
+    func deliver(_ reply: Answer?, sequence: UInt64) { take(.reply(reply, sequence: sequence)) }
 
     /// Writes what can be written of the answers delivered so far.
     func repliesDelivered() { take(.repliesDelivered) }
@@ -167,12 +168,12 @@ final class HTTPConnection: ChannelInboundHandler {
         }
     }
 
-    private func reply(_ answer: AnswerQueue.Answer) -> WireReply {
+    private func reply(_ answer: AnswerQueue.Content) -> Answer {
         switch answer {
-        case .reply(let reply): return reply
+        case .answer(let answer): return answer
         case .problem(let problem):
             mailbox.counters.problems.rise()
-            return handler.problem(problem)
+            return problem.answer
         }
     }
 

@@ -1,4 +1,5 @@
 import GatewayPipeline
+import WireProtocol
 
 /// The turn: gives what was parsed to the handler, writes what can be written, then rests.
 extension HTTPConnectionStateMachine {
@@ -7,7 +8,7 @@ extension HTTPConnectionStateMachine {
         if isWritable { beginTurn() }
     }
 
-    mutating func replied(_ reply: WireReply?, _ sequence: UInt64) {
+    mutating func replied(_ reply: Answer?, _ sequence: UInt64) {
         switch state {
         case .idle, .head, .body, .stream, .answering:
             guard let reply else {

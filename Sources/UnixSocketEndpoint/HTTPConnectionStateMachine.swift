@@ -1,5 +1,6 @@
 import GatewayPipeline
 import NIOCore
+import WireProtocol
 
 /// What one connection is doing and what it does next: events in, actions out, and nothing else.
 ///
@@ -231,7 +232,7 @@ struct HTTPConnectionStateMachine {
         case .body(var body):
             // Left in its place, the array would be copied with every part.
             state = .idle
-            var refusal: WireProblem?
+            var refusal: Problem?
             do throws(RequestAssembly.Refusal) {
                 try body.assembly.append(bytes)
             } catch {
@@ -388,7 +389,7 @@ struct HTTPConnectionStateMachine {
     // MARK: Ends of the input
 
     /// Answers in the handler's place, after everything that came before, and closes.
-    mutating func refuse(_ problem: WireProblem, isHead: Bool = false) {
+    mutating func refuse(_ problem: Problem, isHead: Bool = false) {
         switch state {
         case .answering, .lingering, .closed: return
         case .idle, .head: break

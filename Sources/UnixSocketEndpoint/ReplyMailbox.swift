@@ -1,6 +1,7 @@
 import GatewayPipeline
 import NIOCore
 import Synchronization
+import WireProtocol
 
 /// Names one connection of one event loop, also after it has closed: the generation tells.
 struct ConnectionKey: Hashable, Sendable {
@@ -83,7 +84,7 @@ final class ReplyMailbox: Sendable {
         var key: ConnectionKey
         var sequence: UInt64
         /// `nil` when the handler dropped its `reply` without calling it.
-        var reply: WireReply?
+        var reply: Answer?
     }
 
     /// - Precondition: Called on `loop`.
@@ -96,7 +97,7 @@ final class ReplyMailbox: Sendable {
     /// - Precondition: Called on ``loop``.
     var table: ConnectionTable { connections.value }
 
-    func post(_ reply: WireReply?, to key: ConnectionKey, sequence: UInt64) {
+    func post(_ reply: Answer?, to key: ConnectionKey, sequence: UInt64) {
         if loop.inEventLoop {
             if let connection = table[key] {
                 connection.deliver(reply, sequence: sequence)
@@ -182,7 +183,7 @@ final class ReplyTicket: Sendable {
         self.admission = admission
     }
 
-    func answer(_ reply: WireReply) {
+    func answer(_ reply: Answer) {
         let wasUsed = isUsed.exchange(true, ordering: .acquiringAndReleasing)
         precondition(!wasUsed, "the request handler called `reply` twice for one request")
         admission.requestAnswered()

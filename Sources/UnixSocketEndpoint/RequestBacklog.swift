@@ -1,5 +1,6 @@
 import GatewayPipeline
 import NIOCore
+import WireProtocol
 
 /// What a connection has parsed and not yet given to its handler, in the order it came.
 struct RequestBacklog {
@@ -8,7 +9,7 @@ struct RequestBacklog {
         case interim
         case request(WireRequest, AnswerQueue.ResponseFrame)
         case stream(LineStream)
-        case problem(WireProblem, AnswerQueue.ResponseFrame)
+        case problem(Problem, AnswerQueue.ResponseFrame)
     }
 
     private var items = CircularBuffer<Item>(initialCapacity: 4)

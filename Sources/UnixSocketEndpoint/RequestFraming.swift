@@ -1,5 +1,6 @@
 import GatewayPipeline
 import NIOHTTP1
+import WireProtocol
 
 /// What a request's head says about how to read the rest and how to answer. Made by ``init(_:limits:)``,
 /// which is pure, so every hostile head can be tried without a socket.
@@ -163,7 +164,7 @@ enum RefusedHead: Error, Equatable {
     case tooLarge
     case bodyTooLarge(byteCountMax: Int, isHead: Bool)
 
-    func problem(_ limits: EndpointLimits) -> WireProblem {
+    func problem(_ limits: EndpointLimits) -> Problem {
         switch self {
         case .malformed: .malformedRequest
         case .tooLarge: .headersTooLarge(byteCountMax: limits.headerByteCountMax)

@@ -1,6 +1,7 @@
 import GatewayPipeline
 import Glibc
 import NIOCore
+import WireProtocol
 
 /// Turns answers into HTTP/1.1 bytes, appended to one buffer per flush.
 ///
@@ -29,7 +30,7 @@ struct ResponseWriter {
         buffer.writeStaticString("HTTP/1.1 100 Continue\r\n\r\n")
     }
 
-    mutating func writeResponse(_ reply: WireReply, date: HTTPDate, isHead: Bool, closes: Bool) {
+    mutating func writeResponse(_ reply: Answer, date: HTTPDate, isHead: Bool, closes: Bool) {
         closeChunk()
         writeStatusLine(reply.status, date)
         if !reply.contentType.isEmpty { writeHeader("Content-Type", reply.contentType) }
@@ -55,7 +56,7 @@ struct ResponseWriter {
         buffer.writeStaticString("\r\n")
     }
 
-    mutating func writeLine(_ reply: WireReply, isChunked: Bool) {
+    mutating func writeLine(_ reply: Answer, isChunked: Bool) {
         if isChunked && chunkSizeIndex == nil {
             chunkSizeIndex = buffer.writerIndex
             buffer.writeStaticString("00000000\r\n")

@@ -6,6 +6,7 @@ import NIOHTTP1
 import NIOPosix
 import ServiceLifecycle
 import Synchronization
+import WireProtocol
 
 /// HTTP/1.1 over Unix sockets, in front of one ``RequestHandler``.
 ///
@@ -248,7 +249,7 @@ package final class UnixSocketEndpoint: Service {
             mailbox.counters.connectionsRefused.rise()
             var writer = ResponseWriter(allocator: channel.allocator)
             writer.writeResponse(
-                handler.problem(.tooManyInFlight), date: mailbox.table.date, isHead: false, closes: true)
+                Problem.tooManyInFlight.answer, date: mailbox.table.date, isHead: false, closes: true)
             try pipeline.addHandler(RefusedConnection(writer.take()))
             return
         }

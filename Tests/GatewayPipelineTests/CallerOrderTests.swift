@@ -22,12 +22,12 @@ import WireProtocol
     ///
     /// - Returns: The answers, in the order of the asks.
     private func together(_ gate: GatewayHarness, as caller: String, _ asks: [Ask]) async throws
-        -> [WireReply]
+        -> [Answer]
     {
         let hold = HoldOperation()
         gate.engine.submit(hold)
         await Task.detached { hold.entered.wait() }.value
-        let replies = Mutex<[Int: WireReply]>([:])
+        let replies = Mutex<[Int: Answer]>([:])
         for (number, ask) in asks.enumerated() {
             let peer = Peer(
                 credentials: PeerCredentials(

@@ -9,6 +9,7 @@ import OpenSSLCrypto
 import SQLiteStore
 import Synchronization
 import Testing
+import WireProtocol
 
 @testable import GateSteps
 @testable import GatewayPipeline

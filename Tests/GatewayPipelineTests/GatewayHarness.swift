@@ -299,7 +299,7 @@ final class GatewayHarness: Sendable {
     func ask(
         _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil,
         headers: [(name: String, value: String)] = [], kind: WireRequest.Kind = .single
-    ) async -> WireReply {
+    ) async -> Answer {
         let peer = Peer(
             credentials: PeerCredentials(
                 userID: users[caller] ?? 4242, groupID: 100, processID: 1, supplementaryGroups: []),

@@ -7,6 +7,7 @@ import GatewayPipeline
 import SQLiteStore
 import Synchronization
 import Testing
+import WireProtocol
 
 /// Who waits in security's lane, and who beside it.
 @Suite struct LaneTests {

@@ -234,7 +234,7 @@ import Testing
         return gate
     }
 
-    private static func problem(_ reply: WireReply) -> String? {
+    private static func problem(_ reply: Answer) -> String? {
         let type = try? CanonicalJSON.read(reply.body, limits: .document)["type"]?.stringValue
         return type.flatMap { $0.split(separator: ":").last.map(String.init) }
     }

@@ -6,6 +6,7 @@ import Logging
 import Synchronization
 import Testing
 import UnixSocketEndpoint
+import WireProtocol
 
 /// Answers as the gateway does, from memory: an id is taken once, and repeated with its first answer.
 final class FakeGate: RequestHandler {
@@ -37,7 +38,7 @@ final class FakeGate: RequestHandler {
     var bodies: [JSONValue] { state.withLock { $0.bodies } }
 
     func handle(
-        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
     ) {
         let isLine = request.kind == .streamLine
         guard let json = try? CanonicalJSON.read(request.body), let id = json["id"]?.stringValue else {
@@ -72,7 +73,7 @@ final class FakeGate: RequestHandler {
         var document = answer
         let status = answer["outcome"]?.stringValue == "reject" ? 403 : 202
         if isLine || status == 403 { document["status"] = .integer(Int64(status)) }
-        reply(WireReply(status: status, body: CanonicalJSON.write(document)))
+        reply(Answer(status: status, body: CanonicalJSON.write(document)))
     }
 
     private static func decision(_ id: String, _ type: String, index: Int64) -> JSONObject {
@@ -98,25 +99,16 @@ final class FakeGate: RequestHandler {
         return answer
     }
 
-    static func problem(_ status: Int, _ name: String, retryAfterSeconds: Int? = nil) -> WireReply {
+    static func problem(_ status: Int, _ name: String, retryAfterSeconds: Int? = nil) -> Answer {
         var document: JSONObject = [
             "type": .string("urn:sendgate:problem:\(name)"), "title": "A problem",
             "status": .integer(Int64(status)),
         ]
         if let retryAfterSeconds { document["retry_after"] = .integer(Int64(retryAfterSeconds)) }
-        return WireReply(
+        return Answer(
             status: status, contentType: "application/problem+json",
             headers: retryAfterSeconds.map { [("retry-after", "\($0)")] } ?? [],
             body: CanonicalJSON.write(document))
-    }
-
-    func problem(_ problem: WireProblem) -> WireReply {
-        switch problem {
-        case .draining: Self.problem(503, "draining")
-        case .tooManyInFlight: Self.problem(429, "too_many_in_flight")
-        case .bodyTooLarge: Self.problem(413, "body_too_large")
-        default: Self.problem(400, "malformed_request")
-        }
     }
 }
 

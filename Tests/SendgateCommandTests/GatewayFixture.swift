@@ -4,6 +4,7 @@ import GateVocabulary
 import GatewayPipeline
 import Logging
 import Testing
+import WireProtocol
 import UnixSocketEndpoint
 
 @testable import sendgate

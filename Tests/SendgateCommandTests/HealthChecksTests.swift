@@ -66,12 +66,11 @@ import WireProtocol
     private struct Taking: RequestHandler {
         let taken: Counter
         func mayUseReserve(_ peer: Peer) -> Bool { false }
-        func problem(_ problem: WireProblem) -> WireReply { WireReply(status: 400, body: []) }
         func handle(
-            _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+            _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
         ) {
             taken.add()
-            reply(WireReply(status: 202, body: []))
+            reply(Answer(status: 202, body: []))
         }
     }
 

@@ -8,6 +8,7 @@ import GatewayPipeline
 import Logging
 import Testing
 import UnixSocketEndpoint
+import WireProtocol
 
 /// What an answer of the delivery layer means for a message.
 @Suite struct UnixHopTests {
@@ -16,12 +17,11 @@ import UnixSocketEndpoint
         var headers: [(name: String, value: String)]
 
         func mayUseReserve(_ peer: Peer) -> Bool { false }
-        func problem(_ problem: WireProblem) -> WireReply { WireReply(status: 400, body: []) }
         func handle(
-            _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+            _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
         ) {
             let isDelivery = request.method == "POST" && request.target == "/v1/deliveries"
-            reply(WireReply(status: isDelivery ? status : 404, headers: headers, body: []))
+            reply(Answer(status: isDelivery ? status : 404, headers: headers, body: []))
         }
     }
 

@@ -253,13 +253,13 @@ final class SimulatedGateway {
 
 /// Where an answer will be. A repeated one is read on a reader's thread.
 private final class ReplyBox: Sendable {
-    private let reply = Mutex<WireReply?>(nil)
+    private let reply = Mutex<Answer?>(nil)
     private let answered = DispatchSemaphore(value: 0)
-    func put(_ answer: WireReply) {
+    func put(_ answer: Answer) {
         reply.withLock { $0 = answer }
         answered.signal()
     }
-    func take() -> WireReply {
+    func take() -> Answer {
         answered.wait()
         return reply.withLock { $0! }
     }

@@ -3,6 +3,7 @@ import GatewayPipeline
 import Glibc
 import Synchronization
 import Testing
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
@@ -19,7 +20,7 @@ import Testing
             #expect(held.request.body == Array(#"{"id":"a"}"#.utf8))
             #expect(held.request.headers.contains { $0.name == "x-trace" && $0.value == "One" })
             held.reply(
-                WireReply(
+                Answer(
                     status: 202, contentType: "application/json", headers: [("Retry-After", "3")],
                     body: Array("{}".utf8)))
             let response = try await client.receiveResponse()
@@ -166,7 +167,7 @@ import Testing
     @Test func `HEAD is answered with the headers of a GET and no body`() async throws {
         try await withEndpoint(
             ScriptedHandler { request, _, reply in
-                reply(WireReply(status: 200, body: Array("four".utf8)))
+                reply(Answer(status: 200, body: Array("four".utf8)))
             }
         ) { path, _ in
             let client = try RawClient(path)
@@ -181,7 +182,7 @@ import Testing
     @Test func `answers that may have no body have none`() async throws {
         try await withEndpoint(
             ScriptedHandler { request, _, reply in
-                reply(WireReply(status: request.target == "/204" ? 204 : 304, body: Array("never".utf8)))
+                reply(Answer(status: request.target == "/204" ? 204 : 304, body: Array("never".utf8)))
             }
         ) { path, _ in
             let client = try RawClient(path)
@@ -282,7 +283,7 @@ import Testing
     @Test func `a client that finishes sending while it reads its last answer gets all of it`() async throws {
         let large = [UInt8](repeating: UInt8(ascii: "x"), count: 8_000_000)
         try await withEndpoint(
-            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: large)) },
+            ScriptedHandler { _, _, reply in reply(Answer(status: 200, body: large)) },
             clock: SteppedClock()
         ) { path, endpoint in
             let client = try RawClient(path)
@@ -314,7 +315,7 @@ import Testing
     @Test func `a client that leaves in the middle of a large answer harms nobody`() async throws {
         let large = [UInt8](repeating: UInt8(ascii: "x"), count: 4 * 1024 * 1024)
         try await withEndpoint(
-            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: large)) }
+            ScriptedHandler { _, _, reply in reply(Answer(status: 200, body: large)) }
         ) { path, _ in
             for _ in 0..<5 {
                 let client = try RawClient(path)
@@ -332,7 +333,7 @@ import Testing
         try await withEndpoint(
             ScriptedHandler { _, _, reply in
                 reply(
-                    WireReply(
+                    Answer(
                         status: 200, headers: [("X-Name", "a\r\nX-Evil: 1\r\n\r\nHTTP/1.1 200 OK")], body: [])
                 )
             }
@@ -349,7 +350,7 @@ import Testing
         try await withEndpoint(
             ScriptedHandler { request, _, reply in
                 if request.target == "/forget" { return }
-                reply(WireReply(status: 200, body: []))
+                reply(Answer(status: 200, body: []))
             }
         ) { path, endpoint in
             let client = try RawClient(path)

@@ -6,6 +6,7 @@ import NIOEmbedded
 import NIOHTTP1
 import Synchronization
 import Testing
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
@@ -15,7 +16,7 @@ import Testing
     private final class Requests: RequestHandler {
         struct Received: Sendable {
             var request: WireRequest
-            var reply: @Sendable (WireReply) -> Void
+            var reply: @Sendable (Answer) -> Void
         }
 
         private let received = Mutex<[Received]>([])
@@ -24,20 +25,19 @@ import Testing
         var targets: [String] { all.map(\.request.target) }
 
         func handle(
-            _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+            _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
         ) {
             received.withLock { $0.append(Received(request: request, reply: reply)) }
         }
 
         func answer(_ index: Int, _ text: String) {
-            all[index].reply(WireReply(status: 200, body: Array(text.utf8)))
+            all[index].reply(Answer(status: 200, body: Array(text.utf8)))
         }
 
         /// Drops every `reply` that was not called.
         func forget() { received.withLock { $0 = [] } }
 
         func mayUseReserve(_ peer: Peer) -> Bool { false }
-        func problem(_ problem: WireProblem) -> WireReply { ScriptedHandler.echo.problem(problem) }
     }
 
     /// Stands for the socket: an embedded channel closes both sides when one shall close.

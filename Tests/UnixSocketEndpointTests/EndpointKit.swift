@@ -6,15 +6,16 @@ import Logging
 import NIOCore
 import Synchronization
 import Testing
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
 /// Answers with a closure; the problem documents are one line of JSON each.
 struct ScriptedHandler: RequestHandler {
-    var answer: @Sendable (WireRequest, Peer, @escaping @Sendable (WireReply) -> Void) -> Void
+    var answer: @Sendable (WireRequest, Peer, @escaping @Sendable (Answer) -> Void) -> Void
 
     func handle(
-        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
     ) {
         answer(request, peer, reply)
     }
@@ -23,26 +24,10 @@ struct ScriptedHandler: RequestHandler {
     var isReserved: @Sendable (Peer) -> Bool = { _ in false }
     func mayUseReserve(_ peer: Peer) -> Bool { isReserved(peer) }
 
-    func problem(_ problem: WireProblem) -> WireReply {
-        let (status, name) =
-            switch problem {
-            case .malformedRequest: (400, "malformed")
-            case .bodyTooLarge: (413, "body_too_large")
-            case .headersTooLarge: (431, "headers_too_large")
-            case .requestTimeout: (408, "timeout")
-            case .tooManyInFlight: (429, "too_many_in_flight")
-            case .draining: (503, "draining")
-            case .tooManyLines: (422, "too_many_lines")
-            }
-        return WireReply(
-            status: status, contentType: "application/problem+json",
-            body: Array("{\"status\":\(status),\"problem\":\"\(name)\"}".utf8))
-    }
-
     /// Answers at once with the request's own body.
     static let echo = ScriptedHandler { request, _, reply in
         reply(
-            WireReply(
+            Answer(
                 status: 200, headers: [("X-Saw", "\(request.method) \(request.target)")], body: request.body))
     }
 }
@@ -52,10 +37,10 @@ final class HoldingHandler: RequestHandler {
     struct Held: Sendable {
         var request: WireRequest
         var peer: Peer
-        var reply: @Sendable (WireReply) -> Void
+        var reply: @Sendable (Answer) -> Void
 
-        func echo() { reply(WireReply(status: 200, body: request.body)) }
-        func answer(_ text: String) { reply(WireReply(status: 200, body: Array(text.utf8))) }
+        func echo() { reply(Answer(status: 200, body: request.body)) }
+        func answer(_ text: String) { reply(Answer(status: 200, body: Array(text.utf8))) }
     }
 
     private let arrivals: AsyncStream<Held>
@@ -74,13 +59,11 @@ final class HoldingHandler: RequestHandler {
     var count: Int { total.load(ordering: .relaxed) }
 
     func handle(
-        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void
+        _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
     ) {
         total.add(1, ordering: .relaxed)
         arrive.yield(Held(request: request, peer: peer, reply: reply))
     }
-
-    func problem(_ problem: WireProblem) -> WireReply { ScriptedHandler.echo.problem(problem) }
 
     /// Waits for the next `count` requests.
     func next(_ count: Int = 1) async -> [Held] {

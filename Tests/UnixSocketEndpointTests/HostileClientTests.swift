@@ -1,6 +1,7 @@
 import GatewayPipeline
 import Glibc
 import Testing
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
@@ -281,7 +282,7 @@ import Testing
         let answer = [UInt8](repeating: UInt8(ascii: "x"), count: 2_000)
         let clock = SteppedClock()
         try await withEndpoint(
-            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: answer)) }, limits: limits,
+            ScriptedHandler { _, _, reply in reply(Answer(status: 200, body: answer)) }, limits: limits,
             clock: clock
         ) { path, endpoint in
             let client = try RawClient(path)
@@ -310,7 +311,7 @@ import Testing
         let answer = [UInt8](repeating: UInt8(ascii: "x"), count: 8_000_000)
         let clock = SteppedClock()
         try await withEndpoint(
-            ScriptedHandler { _, _, reply in reply(WireReply(status: 200, body: answer)) }, limits: limits,
+            ScriptedHandler { _, _, reply in reply(Answer(status: 200, body: answer)) }, limits: limits,
             clock: clock
         ) { path, endpoint in
             let client = try RawClient(path)

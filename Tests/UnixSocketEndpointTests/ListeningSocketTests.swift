@@ -4,6 +4,7 @@ import Glibc
 import Logging
 import ServiceLifecycle
 import Testing
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
@@ -259,7 +260,7 @@ import Testing
         let handler = ScriptedHandler { _, _, reply in
             entered.signal()
             release.wait()
-            reply(WireReply(status: 200, body: []))
+            reply(Answer(status: 200, body: []))
         }
         try await withEndpoint(handler, limits: limits) { path, _ in
             defer { release.signal() }

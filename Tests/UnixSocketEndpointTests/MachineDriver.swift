@@ -1,6 +1,7 @@
 import GatewayPipeline
 import NIOCore
 import NIOHTTP1
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
@@ -46,7 +47,7 @@ struct MachineDriver {
     /// An answer of the handler, delivered alone.
     @discardableResult mutating func reply(_ text: String, to sequence: UInt64) -> [String] {
         take(
-            .reply(WireReply(status: 200, body: Array(text.utf8)), sequence: sequence), .repliesDelivered)
+            .reply(Answer(status: 200, body: Array(text.utf8)), sequence: sequence), .repliesDelivered)
     }
 
     func head(
@@ -145,10 +146,18 @@ struct MachineDriver {
         }
     }
 
-    private static func words(_ answer: AnswerQueue.Answer) -> String {
+    /// Its name, with the bound that it tells: `bodyTooLarge 4`.
+    private static func words(_ problem: Problem) -> String {
+        let bound = (problem.detail ?? "").split { !$0.isNumber }.last
+        let hasBound = [.bodyTooLarge, .headersTooLarge, .requestTimeout, .tooManyLines].contains(
+            problem.name)
+        return "\(problem.name)" + (hasBound ? " \(bound ?? "")" : "")
+    }
+
+    private static func words(_ answer: AnswerQueue.Content) -> String {
         switch answer {
-        case .reply(let reply): String(decoding: reply.body, as: UTF8.self)
-        case .problem(let problem): "\(problem)"
+        case .answer(let answer): String(decoding: answer.body, as: UTF8.self)
+        case .problem(let problem): words(problem)
         }
     }
 }

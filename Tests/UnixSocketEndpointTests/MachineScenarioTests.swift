@@ -2,6 +2,7 @@ import GatewayPipeline
 import NIOCore
 import NIOHTTP1
 import Testing
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
@@ -34,7 +35,7 @@ import Testing
     @Test func `several replies that come together are one flush`() {
         var driver = MachineDriver()
         for body in ["0", "1"] { driver.request(body: body) }
-        let reply = WireReply(status: 200, body: Array("x".utf8))
+        let reply = Answer(status: 200, body: Array("x".utf8))
         #expect(driver.take(.reply(reply, sequence: 0), .reply(reply, sequence: 1)) == [])
         #expect(driver.take(.repliesDelivered).prefix(3) == ["write x", "write x", "flush"])
     }
@@ -202,7 +203,7 @@ import Testing
         driver.reply("B", to: 3)
         #expect(
             driver.reply("A", to: 1).prefix(4) == [
-                "write line A", "write line bodyTooLarge(byteCountMax: 4)", "write line B",
+                "write line A", "write line bodyTooLarge 4", "write line B",
                 "write last chunk",
             ])
     }

@@ -2,6 +2,7 @@ import GatewayPipeline
 import NIOCore
 import NIOHTTP1
 import Testing
+import WireProtocol
 
 @testable import UnixSocketEndpoint
 
@@ -110,7 +111,7 @@ import Testing
             "headers too large": (
                 "lingering",
                 [
-                    "write headersTooLarge(byteCountMax: 16384), closes", "flush", "disarm idle",
+                    "write headersTooLarge 16384, closes", "flush", "disarm idle",
                     "arm linger", "end output", "read",
                 ]
             ),
@@ -169,7 +170,7 @@ import Testing
             "headers too large": (
                 "lingering",
                 [
-                    "write headersTooLarge(byteCountMax: 16384), closes", "flush", "disarm request",
+                    "write headersTooLarge 16384, closes", "flush", "disarm request",
                     "arm linger", "end output", "read",
                 ]
             ),
@@ -193,7 +194,7 @@ import Testing
                 "lingering",
                 [
                     "disarm request", "record readTimeout",
-                    "write requestTimeout(milliseconds: 10000), closes", "flush", "arm linger",
+                    "write requestTimeout 10000, closes", "flush", "arm linger",
                     "end output", "read",
                 ]
             ),
@@ -207,7 +208,7 @@ import Testing
             "headers too large": (
                 "lingering",
                 [
-                    "release 65536", "write headersTooLarge(byteCountMax: 16384), closes", "flush",
+                    "release 65536", "write headersTooLarge 16384, closes", "flush",
                     "disarm request", "arm linger", "end output", "read",
                 ]
             ),
@@ -237,7 +238,7 @@ import Testing
                 "lingering",
                 [
                     "release 65536", "disarm request", "record readTimeout",
-                    "write requestTimeout(milliseconds: 10000), closes", "flush", "arm linger",
+                    "write requestTimeout 10000, closes", "flush", "arm linger",
                     "end output", "read",
                 ]
             ),
@@ -346,7 +347,7 @@ import Testing
             "headers too large": (
                 "lingering",
                 [
-                    "write headersTooLarge(byteCountMax: 16384), closes", "flush", "disarm idle",
+                    "write headersTooLarge 16384, closes", "flush", "disarm idle",
                     "arm linger", "end output", "read",
                 ]
             ),
@@ -392,7 +393,7 @@ import Testing
         var events = Self.events
         if setup.isWaiting {
             let sequence: UInt64 = setup == .streamWaiting ? 1 : 0
-            events.append(("reply", .reply(WireReply(status: 200, body: []), sequence: sequence)))
+            events.append(("reply", .reply(Answer(status: 200, body: []), sequence: sequence)))
             events.append(("dropped", .reply(nil, sequence: sequence)))
         }
         for (name, event) in events {

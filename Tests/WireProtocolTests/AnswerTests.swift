@@ -197,7 +197,8 @@ import Testing
 
     @Test func `a wrong method is told which are right`() throws {
         let problem = try #require(Problem(Route.table.match(method: "PATCH", target: "/v1/recipients/u")))
-        #expect(problem.answer.headers == [Answer.Header(name: "allow", value: "DELETE, GET, HEAD, PUT")])
+        #expect(problem.answer.headers.map(\.name) == ["allow"])
+        #expect(problem.answer.headers.map(\.value) == ["DELETE, GET, HEAD, PUT"])
     }
 
     @Test func `a moment beyond the calendar does not stop an explanation`() {

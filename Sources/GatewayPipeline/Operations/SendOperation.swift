@@ -13,7 +13,7 @@ struct SendOperation: EngineOperation {
     let entryBytes: @Sendable (UInt64) throws -> [UInt8]
     /// Told of what is found damaged outside of a transaction, which notes its own.
     let noteDamage: @Sendable (StoredDamage) -> Void
-    let reply: @Sendable (WireReply) -> Void
+    let reply: @Sendable (Answer) -> Void
 
     var caller: CallerName? { send.attested.caller }
     var order: CallerOrder { .send(send.request.user) }
@@ -26,7 +26,7 @@ struct SendOperation: EngineOperation {
                 let (outcome, answer) = (decided.outcome, decided.answer)
                 return { [isStreamLine, reply] places in
                     reply(
-                        WireReply(
+                        Answer(
                             status: SendAnswer.status(of: outcome),
                             contentType: SendAnswer.contentType(of: outcome),
                             making: { answer(places).bytes(isStreamLine: isStreamLine) }))
@@ -34,12 +34,12 @@ struct SendOperation: EngineOperation {
             case .decidedBefore(let earlier): return answerAgain(earlier, under: batch.policy)
             }
         } catch let refusal as StepRefusal {
-            return { [reply] _ in reply(WireReply(Problem(refusal).answer)) }
+            return { [reply] _ in reply(Problem(refusal).answer) }
         }
     }
 
     func refuse(_ failure: EngineFailure) {
-        reply(WireReply(Problem(failure).answer))
+        reply(Problem(failure).answer)
     }
 
     /// The writer only finds out that it is a repeat. Reading the entry and rebuilding the answer from it happens
@@ -54,7 +54,7 @@ struct SendOperation: EngineOperation {
                     let answer = try send.answerAgain(
                         earlier, entry: bytes,
                         at: TrailReference(entry: bytes, index: index, origin: places.origin), under: policy)
-                    reply(WireReply(answer.answer(isStreamLine: isStreamLine)))
+                    reply(answer.answer(isStreamLine: isStreamLine))
                 } catch {
                     if let damage = (error as? StoreError)?.damage { noteDamage(damage) }
                     refuse(EngineFailure(error))

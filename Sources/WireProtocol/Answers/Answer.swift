@@ -1,26 +1,50 @@
 package import CanonicalJSON
 
-/// What goes back to the caller; the endpoint adds framing.
-package struct Answer: Hashable, Sendable {
-    package struct Header: Hashable, Sendable {
-        package var name: String
-        package var value: String
-    }
-
+/// One answer. The endpoint adds framing headers; for a line of a stream it writes only ``body`` and a newline.
+package struct Answer: Sendable {
     package var status: Int
     package var contentType: String
-    package var headers: [Header]
-    package var body: [UInt8]
+    package var headers: [(name: String, value: String)]
+    private let content: Content
 
-    package init(status: Int, contentType: String, headers: [Header] = [], body: [UInt8]) {
+    private enum Content {
+        case bytes([UInt8])
+        case made(@Sendable () -> [UInt8])
+    }
+
+    package init(
+        status: Int, contentType: String = MediaType.json, headers: [(name: String, value: String)] = [],
+        body: [UInt8]
+    ) {
         self.status = status
         self.contentType = contentType
         self.headers = headers
-        self.body = body
+        content = .bytes(body)
+    }
+
+    /// - Parameter body: Gives the bytes on the thread that writes them, so that the engine's does not.
+    package init(status: Int, contentType: String, making body: @escaping @Sendable () -> [UInt8]) {
+        self.status = status
+        self.contentType = contentType
+        headers = []
+        content = .made(body)
     }
 
     package init(status: Int = 200, json: JSONObject) {
-        self.init(status: status, contentType: MediaType.json, body: CanonicalJSON.write(json))
+        self.init(status: status, body: CanonicalJSON.write(json))
+    }
+
+    /// The bytes of the body. They may be made anew each time: take them once.
+    package var body: [UInt8] {
+        switch content {
+        case .bytes(let bytes): bytes
+        case .made(let make): make()
+        }
+    }
+
+    /// `HEAD` has the headers of `GET` and no body (RFC 9110 section 9.3.2).
+    package func withoutBody(_ isHead: Bool) -> Answer {
+        isHead ? Answer(status: status, contentType: contentType, headers: headers, body: []) : self
     }
 }
 

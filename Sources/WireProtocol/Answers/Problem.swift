@@ -170,12 +170,12 @@ package struct Problem: Hashable, Sendable, Error, CustomStringConvertible {
     }
 
     package var answer: Answer {
-        var headers: [Answer.Header] = []
+        var headers: [(name: String, value: String)] = []
         if let retryAfterSeconds {
-            headers.append(Answer.Header(name: "retry-after", value: String(retryAfterSeconds)))
+            headers.append(("retry-after", String(retryAfterSeconds)))
         }
         if !allow.isEmpty {
-            headers.append(Answer.Header(name: "allow", value: allow.joined(separator: ", ")))
+            headers.append(("allow", allow.joined(separator: ", ")))
         }
         return Answer(
             status: status, contentType: MediaType.problem, headers: headers, body: CanonicalJSON.write(json))

@@ -7,6 +7,7 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 import UnixSocketEndpoint
+import WireProtocol
 
 /// `sendgate demo delivery`: a delivery layer that keeps what it is given, for the demo and for a first try.
 struct DemoDelivery: AsyncParsableCommand {
@@ -53,11 +54,11 @@ private final class DeliveryRecorder: RequestHandler {
 
     func mayUseReserve(_ peer: Peer) -> Bool { false }
 
-    func handle(_ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (WireReply) -> Void) {
+    func handle(_ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void) {
         guard request.method == "POST", request.target == "/v1/deliveries",
             case .object(let object)? = try? CanonicalJSON.read(request.body),
             let message = object["message_id"]?.stringValue
-        else { return reply(WireReply(status: 400, body: [])) }
+        else { return reply(Answer(status: 400, body: [])) }
         let status: Int = known.withLock { known in
             guard known.insert(message).inserted else { return 409 }
             guard append(request.body + [UInt8(ascii: "\n")]) else {
@@ -66,10 +67,8 @@ private final class DeliveryRecorder: RequestHandler {
             }
             return 202
         }
-        reply(WireReply(status: status, body: Array("{}".utf8)))
+        reply(Answer(status: status, body: Array("{}".utf8)))
     }
-
-    func problem(_ problem: WireProblem) -> WireReply { WireReply(status: 400, body: []) }
 
     private func append(_ line: [UInt8]) -> Bool {
         let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
