@@ -46,7 +46,7 @@ package struct JSONPointer: Sendable {
         JSONPointer(spelled: text + inner.text)
     }
 
-    /// At most `byteCountMax` bytes of ``text``, with `…` where it was cut: keys come from strangers, and
+    /// At most `byteCountMax` bytes of ``text``, with `…` where it was cut: keys come from callers, and
     /// a message has to stay readable.
     package func shortened(byteCountMax: Int = 200) -> String {
         guard text.utf8.count > byteCountMax else { return text }

@@ -66,7 +66,7 @@ extension Instant {
 
     /// `2026-11-21T05:00:00Z`, with three digits of fraction only when the milliseconds are not zero.
     ///
-    /// Total, because some moments come out of arithmetic on what a stranger sent: a year outside 0 to
+    /// Total, because some moments come out of arithmetic on what a caller sent: a year outside 0 to
     /// 9999 is printed with its sign and at least six digits (ISO 8601 expanded form), which
     /// ``init(rfc3339:)-(String)`` refuses to read.
     package var rfc3339: String {

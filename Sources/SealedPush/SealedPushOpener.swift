@@ -125,7 +125,7 @@ public struct SealedPushOpener: Sendable {
 
     /// Answers a challenge: proves that this device can open what is sealed to the challenged key.
     ///
-    /// The answer reveals nothing of what was opened, so a stranger's envelope handed to this method
+    /// The answer reveals nothing of what was opened, so a forged envelope handed to this method
     /// gains nothing. Answering twice gives the same bytes and is harmless.
     ///
     /// - Parameters:
@@ -162,7 +162,7 @@ public struct SealedPushOpener: Sendable {
         guard now < expiresAt else { throw .expired(expiredAt: expiresAt) }
         let message = SealedMessage(
             content: content, messageID: IdentifierText.uuid(envelope.messageID), expiresAt: expiresAt)
-        // Only what is proved genuine is recorded, or a stranger could use up message ids.
+        // Only what is proved genuine is recorded, or a forger could use up message ids.
         let known: SeenMessage
         do {
             try seen.forgetExpired(now: now)

@@ -1,5 +1,5 @@
 /// The part of a file system a trail is written through. All paths are relative to the trail's directory and
-/// are made by this module, never by a stranger.
+/// are made by this module, never by another process.
 ///
 /// - Durability: what ``write(_:_:)`` returned from is on the disk under a name that may not be; names are on
 ///   the disk after ``syncDirectory(_:)`` of the directory they are in, and not before.

@@ -27,7 +27,7 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
         try files.byteCount(path.text)
     }
 
-    /// The file a stranger asks for by name, e.g. `tile/0/x001/234`; `nil` unless it is one the checkpoint
+    /// The file a caller asks for by name, e.g. `tile/0/x001/234`; `nil` unless it is one the checkpoint
     /// covers. Tiles beyond it are not promised yet and may still be written anew.
     package func file(named name: String) throws -> TrailFile? {
         guard let path = TrailPath(parsing: name) else { return nil }

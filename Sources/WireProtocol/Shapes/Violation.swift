@@ -27,7 +27,7 @@ package struct Violation: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// `{"pointer": …, "message": …}` for the body (as RFC 9457 section 3 shows it), `{"parameter": …,
-    /// "in": "path" | "query", "message": …}` for the rest. A long pointer is cut: its keys are a stranger's.
+    /// "in": "path" | "query", "message": …}` for the rest. A long pointer is cut: its keys are the caller's.
     package var json: JSONObject {
         switch place {
         case .body(let pointer): ["message": .string(message), "pointer": .string(pointer.shortened())]
