@@ -96,7 +96,7 @@ let package = Package(
                 "GateVocabulary", "RecipientModel",
                 "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "PolicyProof", "SealedFormat",
                 "SendPlanning",
-                "SQLiteStore",
+                "SQLiteStore", "WireProtocol",
             ], swiftSettings: strict),
     ]
 )

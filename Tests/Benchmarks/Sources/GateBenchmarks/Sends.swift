@@ -13,6 +13,7 @@ import PolicyFiles
 import RecipientModel
 import SQLiteStore
 import Synchronization
+import WireProtocol
 
 /// A send from its request to its answer and its hand-over, with the real engine, store, sealers and policy: all of a
 /// gateway but sockets, publisher and hop.
