@@ -77,7 +77,7 @@ let package = Package(
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        module("KeyLifecycle"),
+        module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary"]),
 
         // Layer 2: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
         // one value.
@@ -198,7 +198,7 @@ let package = Package(
         tests(
             "AuditTrailTests",
             ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        tests("KeyLifecycleTests", ["KeyLifecycle"]),
+        tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle"]),
         tests(
             "SendPlanningTests",
             [
@@ -210,7 +210,8 @@ let package = Package(
             "GatewayPipelineTests",
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
-                "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
+                "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
+                "PayloadSealing",
                 "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
             ]),
@@ -236,7 +237,8 @@ let package = Package(
             name: "SimulationTests",
             dependencies: [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
-                "GateVocabulary", "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "PayloadSealing",
+                "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
+                "PayloadSealing",
                 "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "WireProtocol",
                 .product(name: "Crypto", package: "swift-crypto"),
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),

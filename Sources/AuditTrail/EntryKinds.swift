@@ -22,6 +22,8 @@ extension EntryKind {
     package static let address = EntryKind("address")
     package static let permissionPrompt = EntryKind("permission_prompt")
     package static let deviceKey = EntryKind("device_key")
+    /// One of the gateway's own keys came into another state, or somebody proposed to destroy it.
+    package static let gatewayKey = EntryKind("gateway_key")
     package static let consent = EntryKind("consent")
     package static let preference = EntryKind("preference")
     package static let erasure = EntryKind("erasure")
@@ -127,6 +129,9 @@ extension EntrySchema {
                 "caller": .name, "device": tag, "key_id": tag, "state": code, "subject": tag,
                 "suite": .text(byteCountMax: 64),
             ], optional: ["forgotten": .boolean, "proof": code]),
+        .gatewayKey: EntryMembers(
+            required: ["cause": code, "event": code, "key": keyName, "purpose": code, "state": code],
+            optional: ["caller": .name, "proposed_by": .name, "public_key": digest]),
         .consent: EntryMembers(
             required: [
                 "caller": .name, "channel": code, "consent": tag, "event_time": moment, "method": code,
@@ -154,9 +159,11 @@ extension EntrySchema {
             required: ["count": count, "uid": uid], optional: ["gid": uid, "listener": count, "pid": count]),
         .explain: EntryMembers(required: ["caller": .name, "count": count]),
         .clock: EntryMembers(required: ["previous": moment, "uid": uid]),
-        .start: EntryMembers(required: [
-            "approvals": approvals, "policy": digest, "tzdata": .text(byteCountMax: 32), "version": .name,
-        ]),
+        .start: EntryMembers(
+            required: [
+                "approvals": approvals, "policy": digest, "tzdata": .text(byteCountMax: 32),
+                "version": .name,
+            ], optional: ["keys": .array(of: .object(foundKey), countMax: 128)]),
         .stop: EntryMembers(required: ["policy": digest]),
     ])
 
@@ -166,6 +173,12 @@ extension EntrySchema {
     private static let eventTags = EntryMembers(
         required: [:], optional: ["email": tag, "push": tag, "sms": tag])
     private static let digest = EntryShape.hexadecimal(byteCount: 32)
+    /// A key of the gateway's own that the start found for the first time, or one that another took the place of.
+    private static let foundKey = EntryMembers(
+        required: ["cause": code, "event": code, "key": keyName, "purpose": code, "state": code],
+        optional: ["public_key": digest])
+    /// The id of a key of the gateway's own: `[dev-]purpose-16 hex digits`.
+    private static let keyName = EntryShape.text(byteCountMax: 64)
     /// Who approved the bundle, as which role; empty when nobody did. Three roles with up to 64 keys each.
     private static let approvals = EntryShape.array(
         of: .object(EntryMembers(required: ["key": .text(byteCountMax: 255), "role": code])), countMax: 192)

@@ -31,6 +31,10 @@ package final class Change {
     @exclusivity(unchecked) package var publishedSize: UInt64?
     /// Everything past its retention at this moment goes, a bounded number of rows.
     @exclusivity(unchecked) package var prunedBefore: Instant?
+    /// The data key that seals every row from the end of this commit on.
+    @exclusivity(unchecked) package var dataKey: String?
+    /// Of the stored rows, the next so many are held against the data key, and sealed anew where it is another.
+    @exclusivity(unchecked) package var resealedRowCountMax: Int?
     /// What the clocks showed for the newest of ``entries``.
     @exclusivity(unchecked) package var clock: ClockReading?
     @exclusivity(unchecked) package var effects = StepEffects()
@@ -102,7 +106,7 @@ package final class Change {
         entries.isEmpty && newSubjects.isEmpty && states.isEmpty && consents.isEmpty && choices.isEmpty
             && sends.isEmpty && forwards.isEmpty && dedupe.isEmpty && duties.isEmpty && messages.isEmpty
             && events.isEmpty && settings.isEmpty && erased.isEmpty && publishedSize == nil
-            && prunedBefore == nil
+            && prunedBefore == nil && dataKey == nil && resealedRowCountMax == nil
     }
 }
 
@@ -206,14 +210,37 @@ package struct CommitReceipt: Sendable {
     package var expectedIndex: UInt64
     /// Rows that went because their time was over.
     package var prunedRowCount: Int
+    /// What was sealed anew; `nil` where nothing was to be.
+    package var resealing: Resealing?
 
-    package init(entries: [StoredEntry], expectedIndex: UInt64, prunedRowCount: Int = 0) {
+    package init(
+        entries: [StoredEntry], expectedIndex: UInt64, prunedRowCount: Int = 0, resealing: Resealing? = nil
+    ) {
+        self.resealing = resealing
         self.entries = entries
         self.expectedIndex = expectedIndex
         self.prunedRowCount = prunedRowCount
     }
 
     package subscript(_ index: UInt64) -> StoredEntry { entries[Int(index - expectedIndex)] }
+}
+
+/// How far a pass over the stored rows has come that leaves each sealed under the current data key.
+package struct Resealing: Sendable, Hashable {
+    /// The key that seals now.
+    package var key: String
+    /// Rows of the pass that were looked at, over restarts.
+    package var visitedRowCount: Int64
+    /// Rows of the pass that could not be read: they keep their key.
+    package var unreadableRowCount: Int64
+    package var isDone: Bool
+
+    package init(key: String, visitedRowCount: Int64, unreadableRowCount: Int64, isDone: Bool) {
+        self.key = key
+        self.visitedRowCount = visitedRowCount
+        self.unreadableRowCount = unreadableRowCount
+        self.isDone = isDone
+    }
 }
 
 /// An entry that an answer cites.

@@ -355,6 +355,10 @@ package final class StepView: RecordReading {
     /// Deletes idempotency keys, events, counters and told events older than their retention; the receipt says how many
     /// rows went.
     package func prune(before: Instant) throws { change.prunedBefore = before }
+    /// Has another data key seal from the end of the commit on.
+    package func useDataKey(_ key: String) { change.dataKey = key }
+    /// Seals rows anew that are not sealed under the current data key; the receipt says how far the pass has come.
+    package func reseal(rowCountMax: Int) { change.resealedRowCountMax = rowCountMax }
 
     // MARK: Effects
 

@@ -1,15 +1,50 @@
+package import KeyLifecycle
 package import OpenSSLCrypto
 package import PayloadSealing
+import Synchronization
 
-/// The gateway's own keys, as the engine uses them. Loaded by `KeyFiles`; private parts never leave memory.
-package struct GateKeys: Sendable {
-    /// Signs the content inside every envelope.
-    package var origin: OriginSigner
+/// The gateway's own keys, as the engine uses them. Private parts never leave memory.
+///
+/// Rotated while sends go on: an envelope is signed by the origin key that is in use when it is sealed.
+package final class GateKeys: Sendable {
     /// See ``IndexKey``.
-    package var index: HMACKey
+    package let index: HMACKey
+    private let state: Mutex<State>
 
-    package init(origin: OriginSigner, index: HMACKey) {
-        self.origin = origin
+    private struct State {
+        var keyring: Keyring
+        var origin: OriginSigner?
+    }
+
+    /// - Parameters:
+    ///   - origin: Signs the content inside every envelope; `nil` while none is in use, and nothing is sealed then.
+    ///   - keyring: Every key there is and was.
+    package init(origin: OriginSigner?, index: HMACKey, keyring: Keyring = Keyring()) {
         self.index = index
+        state = Mutex(State(keyring: keyring, origin: origin))
+    }
+
+    package var keyring: Keyring { state.withLock { $0.keyring } }
+
+    /// The signer of what is sealed now.
+    ///
+    /// - Throws: ``NoOriginKey``.
+    package func origin() throws -> OriginSigner {
+        guard let origin = state.withLock({ $0.origin }) else { throw NoOriginKey() }
+        return origin
+    }
+
+    /// Follows what was committed.
+    package func replace(with keyring: Keyring, origin: OriginSigner?) {
+        state.withLock { $0 = State(keyring: keyring, origin: origin) }
+    }
+}
+
+/// The origin key was suspended or revoked, and no other was promoted: nothing can be sealed that a phone would believe.
+package struct NoOriginKey: Error, CustomStringConvertible {
+    package init() {}
+
+    package var description: String {
+        "no origin key is in use; `sendgate keys resume` or `sendgate keys rotate origin` brings one into use"
     }
 }

@@ -1,3 +1,4 @@
+package import KeyLifecycle
 import BundleModel
 import CanonicalJSON
 import AuditTrail
@@ -8,8 +9,8 @@ package import WireProtocol
 
 /// What operators ask: is it alive, is it ready, what does it count, which keys does it hold.
 package struct GatewayOperations: Sendable {
-    /// The gateway's own keys, for `GET /v1/keys`.
-    package var gateKeys: @Sendable () -> [KeyAnswer]
+    /// The private halves of the gateway's own keys.
+    package var privateKeys: any PrivateKeys
     /// Things only the outer layers know: lag, hop, sockets.
     package var checks: @Sendable () -> [ReadinessAnswer.Check]
     /// More lines for `/metrics`, in the Prometheus text format.
@@ -17,12 +18,12 @@ package struct GatewayOperations: Sendable {
     package var policySource: PolicySource
 
     package init(
-        gateKeys: @escaping @Sendable () -> [KeyAnswer],
+        privateKeys: any PrivateKeys,
         checks: @escaping @Sendable () -> [ReadinessAnswer.Check],
         moreMetrics: @escaping @Sendable () -> String,
         policySource: PolicySource
     ) {
-        self.gateKeys = gateKeys
+        self.privateKeys = privateKeys
         self.checks = checks
         self.moreMetrics = moreMetrics
         self.policySource = policySource
@@ -182,15 +183,18 @@ extension PolicySource.Refusal {
 
 extension StepContext {
     /// The gateway starts, under this bundle.
-    package func recordStart(_ policy: CompiledPolicy, version: String, at now: Instant) throws {
+    /// - Parameter keys: The gateway's own keys, as their files say.
+    package func recordStart(
+        _ policy: CompiledPolicy, version: String, keys: [GatewayKey], at now: Instant
+    ) throws {
         try view.setActivatedPolicy(ActivatedPolicy(policy))
         try view.archiveNotices(of: policy)
-        try record(
-            .start, at: now,
-            [
-                "approvals": approvals(of: policy), "policy": .string(policy.digest.text),
-                "tzdata": .string(LocalTime.dataVersion), "version": .string(version),
-            ])
+        var members: JSONObject = [
+            "approvals": approvals(of: policy), "policy": .string(policy.digest.text),
+            "tzdata": .string(LocalTime.dataVersion), "version": .string(version),
+        ]
+        if let found = try adoptKeys(keys, at: now) { members["keys"] = found }
+        try record(.start, at: now, members)
     }
 
     func recordPolicy(

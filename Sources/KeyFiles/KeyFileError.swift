@@ -1,4 +1,4 @@
-package import KeyLifecycle
+package import GateVocabulary
 
 /// A key file that cannot be written or must not be used.
 package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -19,6 +19,10 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     case wrongRoot(path: String)
     /// A throwaway key (`dev-` or `test-` in its id) outside `--dev`.
     case throwawayKey(path: String, id: String)
+    /// A key that is in use, by the gateway's own record, has no file.
+    case missingKey(id: String, purpose: KeyPurpose, directory: String)
+    /// A key that signs bundles, where the gateway could use it: whoever takes the gateway could approve their own rules.
+    case policyKeyPresent(id: String, directory: String)
     /// No active key of a purpose the gateway cannot run without.
     case missing(purpose: KeyPurpose, directory: String)
 
@@ -36,6 +40,10 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .wrongRoot(let path): "the root key does not open key file `\(path)`"
         case .throwawayKey(let path, let id):
             "key `\(id)` in `\(path)` is a throwaway key and is accepted with --dev only"
+        case .missingKey(let id, let purpose, let directory):
+            "the \(purpose.rawValue) key `\(id)`, which is in use, is not in `\(directory)`; \(purpose.use)"
+        case .policyKeyPresent(let id, let directory):
+            "the policy key `\(id)` lies in the gateway's key directory `\(directory)`"
         case .missing(let purpose, let directory):
             "there is no \(purpose.rawValue) key in `\(directory)`"
         }
@@ -51,6 +59,10 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .notAPlainFile: "put the file itself there, not a link to it"
         case .malformed: "restore it from the backup made at the key ceremony"
         case .wrongRoot: "give the root key this file was wrapped with"
+        case .missingKey(let id, _, _):
+            "put `\(id).key` back from the backup made at the key ceremony; to go on without it, start with its successor promoted before"
+        case .policyKeyPresent(let id, _):
+            "move `\(id).key` to the medium of the role that signs with it; the gateway needs only its public half, in its configuration"
         case .throwawayKey, .missing: "run `sendgate keys init` and keep the result outside the repository"
         }
     }

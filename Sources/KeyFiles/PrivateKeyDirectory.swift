@@ -1,6 +1,6 @@
 package import GateVocabulary
 import Glibc
-package import KeyLifecycle
+import KeyLifecycle
 import OpenSSLCrypto
 
 /// Where the operator keeps the gateway's private keys. There is no default path, and none of it belongs
@@ -44,6 +44,15 @@ package struct PrivateKeyDirectory: Sendable {
     package init(
         at path: String, rootPath: String? = nil, credentials: String? = nil, acceptsThrowaway: Bool
     ) throws {
+        try self.init(
+            at: path, rootPaths: rootPath.map { [$0] } ?? [], credentials: credentials,
+            acceptsThrowaway: acceptsThrowaway)
+    }
+
+    /// - Parameter rootPaths: Root keys kept elsewhere: two while one takes the place of the other.
+    init(
+        at path: String, rootPaths: [String], credentials: String? = nil, acceptsThrowaway: Bool
+    ) throws {
         var status = stat()
         guard stat(path, &status) == 0 else {
             throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
@@ -54,15 +63,25 @@ package struct PrivateKeyDirectory: Sendable {
         }
         var roots: [String: PrivateKeyFile] = [:]
         let files = try Self.names(in: path).map { "\(path)/\($0)" }
-        let rootFiles = files.filter { Self.isRootFile($0) } + (rootPath.map { [$0] } ?? [])
+        let rootFiles = files.filter { Self.isRootFile($0) } + rootPaths
         for file in rootFiles {
             let key = try PrivateKeyFile.read(file, roots: [:], credentials: credentials)
             roots[key.id] = key
         }
         var keys: [KeyPurpose: [PrivateKeyFile]] = [.root: Array(roots.values)]
+        var unopened: [(id: Substring, error: KeyFileError)] = []
         for file in files where !Self.isRootFile(file) {
-            let key = try PrivateKeyFile.read(file, roots: roots, credentials: credentials)
-            keys[key.purpose, default: []].append(key)
+            do {
+                let key = try PrivateKeyFile.read(file, roots: roots, credentials: credentials)
+                // While a root key is rotated, a key is in two files.
+                guard keys[key.purpose]?.contains(where: { $0.id == key.id }) != true else { continue }
+                keys[key.purpose, default: []].append(key)
+            } catch KeyFileError.wrongRoot(let path) {
+                unopened.append((Self.id(of: file), .wrongRoot(path: path)))
+            }
+        }
+        for (id, error) in unopened where !keys.values.joined().contains(where: { $0.id == id }) {
+            throw error
         }
         for (purpose, list) in keys {
             keys[purpose] = list.sorted { ($0.createdAt, $0.id) > ($1.createdAt, $1.id) }
@@ -85,8 +104,16 @@ package struct PrivateKeyDirectory: Sendable {
         return key
     }
 
-    private static func isRootFile(_ path: String) -> Bool {
-        (path.split(separator: "/").last ?? "").contains("root-")
+    /// The id in a file's name: `<id>.key`, or `<id>.<root key's id>.key`.
+    private static func id(of path: String) -> Substring {
+        (path.split(separator: "/").last ?? "").prefix { $0 != "." }
+    }
+
+    private static func isRootFile(_ path: String) -> Bool { id(of: path).contains("root-") }
+
+    /// The files of one key.
+    static func files(of id: String, in path: String) throws -> [String] {
+        try names(in: path).filter { Self.id(of: $0) == id }.map { "\(path)/\($0)" }
     }
 
     private static func names(in path: String) throws -> [String] {

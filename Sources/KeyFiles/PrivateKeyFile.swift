@@ -1,7 +1,6 @@
 import CanonicalJSON
 package import GateVocabulary
 import Glibc
-package import KeyLifecycle
 package import OpenSSLCrypto
 
 /// One private key on disk: canonical JSON in a file of mode 0400 that is created exclusively.
@@ -63,6 +62,12 @@ package struct PrivateKeyFile: Sendable {
     /// - Parameter root: Wraps the secret of a symmetric key; ignored for others and for the root itself.
     @discardableResult
     package func create(in directory: String, wrappedBy root: PrivateKeyFile?) throws -> String {
+        try create(at: "\(directory)/\(id).key", wrappedBy: root)
+    }
+
+    /// The same at a path of its own.
+    @discardableResult
+    func create(at path: String, wrappedBy root: PrivateKeyFile? = nil) throws -> String {
         var object: JSONObject = [
             "v": 1, "id": .string(id), "purpose": .string(purpose.rawValue),
             "suite": .string(purpose.suite), "created": .integer(createdAt.milliseconds),
@@ -76,7 +81,6 @@ package struct PrivateKeyFile: Sendable {
         } else {
             object["secret"] = .string(Hexadecimal.encode(plain))
         }
-        let path = "\(directory)/\(id).key"
         try Self.writeExclusively(CanonicalJSON.write(.object(object)) + [UInt8(ascii: "\n")], to: path)
         return path
     }
@@ -104,6 +108,11 @@ package struct PrivateKeyFile: Sendable {
         guard fsync(descriptor) == 0 else {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
+        try synchronizeDirectory(of: path)
+    }
+
+    /// Makes it durable that a file is there, or is not.
+    private static func synchronizeDirectory(of path: String) throws {
         let directory = open(
             String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else {
@@ -113,6 +122,49 @@ package struct PrivateKeyFile: Sendable {
         guard fsync(directory) == 0 else {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
+    }
+
+    /// Destroys the files of a key: their bytes are overwritten, then they are unlinked, durably. Nothing happens when
+    /// there are none.
+    ///
+    /// What the file system or the disk has copied elsewhere is out of reach; a symmetric key is wrapped there.
+    package static func erase(_ id: String, in directory: String) throws {
+        for path in try PrivateKeyDirectory.files(of: id, in: directory) { try erase(path) }
+    }
+
+    /// Writes the key, wrapped by another root key, beside the files it has.
+    func rewrap(in directory: String, by root: PrivateKeyFile) throws {
+        let path = Self.path(of: id, wrappedBy: root.id, in: directory)
+        guard access(path, F_OK) != 0 else { return }
+        try create(at: path, wrappedBy: root)
+    }
+
+    /// Removes the files of a key that another root key than this one wraps.
+    static func keepOnly(_ id: String, wrappedBy root: String, in directory: String) throws {
+        let kept = path(of: id, wrappedBy: root, in: directory)
+        for path in try PrivateKeyDirectory.files(of: id, in: directory) where path != kept {
+            try erase(path)
+        }
+    }
+
+    private static func path(of id: String, wrappedBy root: String, in directory: String) -> String {
+        "\(directory)/\(id).\(root).key"
+    }
+
+    private static func erase(_ path: String) throws {
+        guard chmod(path, 0o600) == 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
+        let descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
+        defer { close(descriptor) }
+        let zeros = [UInt8](repeating: 0, count: byteCountMax)
+        guard zeros.withUnsafeBytes({ write(descriptor, $0.baseAddress!, $0.count) }) == zeros.count,
+            fsync(descriptor) == 0, unlink(path) == 0
+        else { throw KeyFileError.cannotWrite(path: path, reason: systemReason()) }
+        try synchronizeDirectory(of: path)
     }
 
     /// Reads one file, checking its mode and shape.

@@ -24,8 +24,11 @@ package enum KeyState: String, CaseIterable, Sendable, Hashable {
 package enum KeyEvent: String, CaseIterable, Sendable, Hashable {
     /// Possession is proved, or the security team approves: the key comes into use.
     case promote
+    /// Set aside while somebody looks into it.
     case suspend
-    /// A newer key has taken its place.
+    /// The suspicion was unfounded.
+    case resume
+    /// A newer key has taken its place, or its holder is gone.
     case deactivate
     /// It is or may be known to somebody else.
     case revoke
@@ -45,7 +48,21 @@ package struct KeyTransitionRefused: Error, Hashable, Sendable, CustomStringConv
     }
 
     package var message: String {
-        "a key that is `\(state.rawValue)` cannot be the subject of `\(event.rawValue)`"
+        let refused = "a key that is `\(state.rawValue)` cannot be the subject of `\(event.rawValue)`"
+        return hint.map { "\(refused); \($0)" } ?? refused
+    }
+
+    private var hint: String? {
+        switch (state, event) {
+        case (.suspended, .promote): "`resume` ends a suspension"
+        case (.active, .destroy), (.suspended, .destroy): "`revoke` it first, or promote its successor"
+        case (.preActivation, .suspend), (.preActivation, .deactivate):
+            "it is not in use; `destroy` removes it"
+        case (.compromised, .promote), (.compromised, .resume), (.deactivated, .promote),
+            (.deactivated, .resume):
+            "add a new key and promote that"
+        default: nil
+        }
     }
 }
 
@@ -56,7 +73,7 @@ extension KeyState {
     /// `compromised` but by `destroy`, and nothing leaves `destroyed`.
     package func after(_ event: KeyEvent) throws(KeyTransitionRefused) -> KeyState {
         switch (self, event) {
-        case (.preActivation, .promote), (.suspended, .promote): .active
+        case (.preActivation, .promote), (.suspended, .resume): .active
         case (.active, .suspend): .suspended
         case (.active, .deactivate), (.suspended, .deactivate): .deactivated
         case (.preActivation, .revoke), (.active, .revoke), (.suspended, .revoke), (.deactivated, .revoke):
@@ -65,34 +82,4 @@ extension KeyState {
         default: throw KeyTransitionRefused(state: self, event: event)
         }
     }
-}
-
-/// What a key of the gateway is for.
-package enum KeyPurpose: String, CaseIterable, Sendable, Hashable {
-    /// Ed25519: signs the content inside every envelope.
-    case origin
-    /// Ed25519: signs checkpoints of the trail.
-    case trail
-    /// Ed25519: signs policy bundles.
-    case policy
-    /// HMAC-SHA256: unsubscribe links.
-    case link
-    /// AES-256-GCM: rows at rest.
-    case data
-    /// HMAC-SHA256: user ids and request ids as lookup keys.
-    case index
-    /// AES-256-GCM: wraps the symmetric ones.
-    case root
-
-    /// What `keyring.yaml` calls the algorithm.
-    package var suite: String {
-        switch self {
-        case .origin, .trail, .policy: "Ed25519"
-        case .link, .index: "HMAC-SHA256"
-        case .data, .root: "AES-256-GCM"
-        }
-    }
-
-    /// Whether there is a public part to show.
-    package var isAsymmetric: Bool { suite == "Ed25519" }
 }

@@ -14,12 +14,14 @@ extension OutboxRecord {
 }
 
 extension GateReading {
-    private static let columns =
+    /// What ``outboxHead(from:)`` reads.
+    static let outboxHeadColumns =
         """
         message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
         interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at,
-        max(is_damaged, \(Schema.outbox.isAltered)), sealed
+        max(is_damaged, \(Schema.outbox.isAltered))
         """
+    private static let columns = "\(outboxHeadColumns), sealed"
     private static let byMessage = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE message = ?")
     private static let bySend = StatementText(
         "outbox", "SELECT \(columns) FROM outbox WHERE send = ? ORDER BY number")
@@ -80,7 +82,7 @@ extension GateReading {
         return record
     }
 
-    private func outboxHead(from row: inout StoredRow) throws -> OutboxRecord {
+    final func outboxHead(from row: inout StoredRow) throws -> OutboxRecord {
         let message = try row.id(MessageID.self)
         let send = try row.id(SendID.self)
         let subject = try row.id(SubjectID.self)

@@ -64,16 +64,22 @@ final class GateTransaction: GateReading {
     /// Messages that no row has yet.
     @exclusivity(unchecked) var newOffers: OfferedSegment
     private var writesMappings = false
+    private let dataKeys: DataKeys
+    /// The data key that seals once this is committed, where it is another.
+    private var nextDataKey: String?
+    /// What a pass over the sealed rows did.
+    private(set) var resealing: Resealing?
     /// Entries that no row has yet.
     @exclusivity(unchecked) var segment: EntrySegment
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
-        prunedRowCountMax: Int, damages: DamageLog, changeCount: Int = 1
+        dataKeys: DataKeys, prunedRowCountMax: Int, damages: DamageLog, changeCount: Int = 1
     ) {
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
         self.writer = writer
+        self.dataKeys = dataKeys
         self.subjectsWriter = subjectsWriter
         sequences = writer.sequences
         counters = writer.counters
@@ -151,7 +157,7 @@ final class GateTransaction: GateReading {
         try withMappings { try mappings.put(subject, for: user, in: $0) }
     }
 
-    private func beginMappings() throws {
+    func beginMappings() throws {
         guard !writesMappings else { return }
         // From here on the mappings are read where they are written. The snapshot ends first: an erasure
         // that has the lock empties the log, and that waits for readers.
@@ -223,7 +229,20 @@ final class GateTransaction: GateReading {
         for (name, value) in change.settings.pairs { try setSetting(name, to: value) }
         for subject in change.erased { try eraseSubject(subject) }
         if let size = change.publishedSize { try setPublishedSize(size) }
+        if let key = change.dataKey { try useDataKey(key) }
+        if let count = change.resealedRowCountMax { resealing = try reseal(rowCountMax: count) }
         return try change.prunedBefore.map { try prune(before: $0) } ?? 0
+    }
+
+    /// Has another data key seal from the end of this transaction on; remembered, so that a restart goes on with it.
+    private func useDataKey(_ id: String) throws {
+        guard let next = dataKeys.cipher.promoting(id) else {
+            throw StoreError.unavailable("the data key `\(id)` is not loaded")
+        }
+        if try setting(DataKeys.settingName) != id { try setSetting(DataKeys.settingName, to: id) }
+        guard id != cipher.currentKeyID else { return }
+        try SQLiteStore.checkDataKey(next, in: gate)
+        nextDataKey = id
     }
 
     /// Keeps in memory what was looked up outside of a transaction.
@@ -269,6 +288,10 @@ final class GateTransaction: GateReading {
         offeredBefore = nil
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
         writer.coveredSealCount = sealCount
+        if let nextDataKey {
+            dataKeys.promote(nextDataKey)
+            writer.coveredSealCount = dataKeys.cipher.sealCount
+        }
     }
 
     /// Seals covered by one write of the count. A restart skips at most as many.

@@ -32,7 +32,7 @@ package struct RowCipher: Sendable {
     }
 
     private let current: Key
-    private let older: [Key]
+    private var older: [Key]
 
     /// - Parameters:
     ///   - current: Seals everything new.
@@ -43,6 +43,22 @@ package struct RowCipher: Sendable {
     }
 
     package var currentKeyID: String { current.id }
+
+    /// What every value begins with that is sealed under the current key.
+    var currentHead: [UInt8] { current.head }
+
+    /// Takes in a key that opens, and may be promoted.
+    mutating func add(_ key: Key) {
+        guard key.id != current.id, !older.contains(where: { $0.id == key.id }) else { return }
+        older.append(key)
+    }
+
+    /// The same keys, with another one sealing; `nil` when it is none of them.
+    func promoting(_ id: String) -> RowCipher? {
+        if id == current.id { return self }
+        guard let next = older.first(where: { $0.id == id }) else { return nil }
+        return RowCipher(current: next, older: [current] + older.filter { $0.id != id })
+    }
 
     /// Seals of the current key. Its nonces are random, so two of them may be equal one day, which would lay the
     /// key open: at 2³² seals the odds are one in 2³² (NIST SP 800-38D section 8.3).

@@ -19,7 +19,10 @@ package final class SQLiteStore: GateStore {
     private let subjectsForWriting: Connection
     let subjectsWriter: SubjectsWriter
     let writer: GateWriter
-    let mappings: SubjectMappings
+    let dataKeys: DataKeys
+    private let indexKey: HMACKey
+    /// Who is who, read and written with the data keys as they are now.
+    var mappings: SubjectMappings { SubjectMappings(cipher: dataKeys.cipher, index: indexKey) }
     private let limits: SQLiteStoreLimits
     /// Why nothing goes on any more: a lost synchronization, or the end.
     private let stopped = Mutex<StoreError?>(nil)
@@ -31,7 +34,7 @@ package final class SQLiteStore: GateStore {
     ///
     /// - Parameters:
     ///   - path: The state directory; made with mode 0700 when it does not exist (its parent must).
-    ///   - cipher: The data key, and older ones whose rows are still there.
+    ///   - cipher: Every data key. The one that the store was last told to seal with seals; else the current one.
     ///   - indexKey: What user ids are looked up under. It can never change for a directory.
     ///   - damageFound: Told of each damaged row once, on the thread that read it; must not block.
     /// - Throws: ``StoreOpeningError`` for what a person must put right, else `StoreError`.
@@ -53,6 +56,7 @@ package final class SQLiteStore: GateStore {
                 path: path, file: schema.file, role: role, cacheByteCount: cache,
                 busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: indexKey)
         }
+        var cipher = cipher
         let mappings = SubjectMappings(cipher: cipher, index: indexKey)
 
         let subjects = try open(
@@ -75,6 +79,7 @@ package final class SQLiteStore: GateStore {
             try Self.checkAnchor(of: .gate, tables, in: gate)
             try gate.keepSums(of: tables)
             try Self.checkRequired(tables, in: gate)
+            cipher = try DataKeys.resumed(cipher, in: gate)
             try gate.writing { try Self.checkDataKey(cipher, in: gate) }
             writer.sequences = try Sequences(from: gate)
             try writer.sequences.reconcile(with: gate, damages)
@@ -117,7 +122,8 @@ package final class SQLiteStore: GateStore {
         subjectsForWriting = try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount)
         subjectsWriter = SubjectsWriter(subjects)
         self.writer = writer
-        self.mappings = mappings
+        self.dataKeys = DataKeys(cipher)
+        self.indexKey = indexKey
         self.limits = limits
         self.directory = directory
         try finishErasures()
@@ -175,7 +181,7 @@ package final class SQLiteStore: GateStore {
         "key_check", "INSERT INTO key_check (id, sealed) VALUES (?, ?)")
 
     /// Notices a wrong data key when the store opens, rather than as damage in every row.
-    private static func checkDataKey(_ cipher: RowCipher, in gate: Connection) throws {
+    static func checkDataKey(_ cipher: RowCipher, in gate: Connection) throws {
         let id = cipher.currentKeyID
         let found = try gate.first(readKeyCheck, { $0.add(id) }) { row in
             _ = row.text()
@@ -260,7 +266,8 @@ package final class SQLiteStore: GateStore {
     private func transaction(of changeCount: Int = 1) -> GateTransaction {
         GateTransaction(
             writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
-            prunedRowCountMax: limits.prunedRowCountMax, damages: damages, changeCount: changeCount)
+            dataKeys: dataKeys, prunedRowCountMax: limits.prunedRowCountMax, damages: damages,
+            changeCount: changeCount)
     }
 
     private func write(_ changes: [Change], expecting index: UInt64) throws -> CommitOutcome {
@@ -287,7 +294,9 @@ package final class SQLiteStore: GateStore {
         defer { transaction.close() }
         try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
         return .done(
-            CommitReceipt(entries: entries, expectedIndex: index, prunedRowCount: prunedRowCount))
+            CommitReceipt(
+                entries: entries, expectedIndex: index, prunedRowCount: prunedRowCount,
+                resealing: transaction.resealing))
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
@@ -316,8 +325,12 @@ package final class SQLiteStore: GateStore {
     }
 
     package var dataKeyUse: DataKeyUse {
-        DataKeyUse(key: mappings.cipher.currentKeyID, sealCount: mappings.cipher.sealCount)
+        let cipher = dataKeys.cipher
+        return DataKeyUse(key: cipher.currentKeyID, sealCount: cipher.sealCount)
     }
+
+    /// Takes in a data key that was made while the store is open. It seals once a commit says so (``Change/dataKey``).
+    package func add(_ key: RowCipher.Key) { dataKeys.add(key) }
 
     package var damagedRows: [StoredDamage] { damages.damages }
 

@@ -214,6 +214,20 @@ extension Schema {
             "heads": "BLOB NOT NULL", "sealed": "BLOB NOT NULL",
         ])
 
+    static let person = AuthenticatedTable(
+        "person",
+        [
+            "number": "INTEGER PRIMARY KEY", "subject": "BLOB NOT NULL UNIQUE", "sealed": "BLOB NOT NULL",
+        ])
+
+    /// What only grows: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
+    static let ledger = AuthenticatedTable(
+        "ledger",
+        [
+            "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind IN (0, 1))",
+            "position": "INTEGER NOT NULL", "sealed": "BLOB NOT NULL",
+        ], key: "person, kind, position")
+
     static let erasure = AuthenticatedTable("erasure", ["subject": "BLOB NOT NULL"], key: "subject")
 
     static let damage = AuthenticatedTable(
@@ -245,19 +259,8 @@ extension Schema {
         steps: [
             [
                 table("word", ["id": "INTEGER PRIMARY KEY", "text": "TEXT NOT NULL UNIQUE"]),
-                table(
-                    "person",
-                    [
-                        "number": "INTEGER PRIMARY KEY", "subject": "BLOB NOT NULL UNIQUE",
-                        "sealed": "BLOB NOT NULL",
-                    ]),
-                // What only grows: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
-                table(
-                    "ledger",
-                    [
-                        "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind IN (0, 1))",
-                        "position": "INTEGER NOT NULL", "sealed": "BLOB NOT NULL",
-                    ], key: "person, kind, position"),
+                person.text,
+                ledger.text,
                 // Whose a key is, and whose a push token: HMAC-SHA256 of the token under the index key, of active devices.
                 table("device_key", ["key": "BLOB NOT NULL", "person": "INTEGER NOT NULL"], key: "key"),
                 "CREATE INDEX device_key_by_person ON device_key (person);\n",
@@ -369,16 +372,18 @@ extension Schema {
         ])
 
     /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.
+    static let subject = AuthenticatedTable(
+        "subject",
+        [
+            "number": "INTEGER PRIMARY KEY", "user": "BLOB NOT NULL UNIQUE",
+            "subject": "BLOB NOT NULL UNIQUE", "tag_key": "BLOB NOT NULL",
+        ])
+
     static let subjects = Schema(
         file: "subjects.db", applicationID: 0x5347_7342, anchor: "index_check",
         steps: [
             [
-                table(
-                    "subject",
-                    [
-                        "number": "INTEGER PRIMARY KEY", "user": "BLOB NOT NULL UNIQUE",
-                        "subject": "BLOB NOT NULL UNIQUE", "tag_key": "BLOB NOT NULL",
-                    ]),
+                subject.text,
                 // HMAC of a constant under the index key, to tell a wrong key at once; and how often the file was changed,
                 // which `gate.db` remembers.
                 table(

@@ -27,6 +27,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case wrongIndexKey
     /// The data key of this id is not the one the rows were sealed with.
     case wrongDataKey(id: String)
+    /// The data key that sealed last is not among those that are loaded.
+    case missingDataKey(id: String)
     /// A row that everything else hangs on is not what was written; `row` is `nil` where rows are missing.
     case damaged(file: String, table: String, row: String?, what: String)
     /// A setting SQLite must confirm reads back differently.
@@ -59,6 +61,8 @@ extension StoreOpeningError: CustomStringConvertible {
             "the index key is not the one this state directory was made with: `index_check` row 1 of `subjects.db` is of another key, or was altered"
         case .wrongDataKey(let id):
             "the data key `\(id)` is not the one this state directory was sealed with: `key_check` row \(id) of `gate.db` does not open under it, or was altered"
+        case .missingDataKey(let id):
+            "the data key `\(id)`, which seals what this state directory takes in, is missing"
         case .damaged(let file, let table, let row, let what):
             "in `\(file)`, \(StoredDamage(table: table, row: row, what: what))"
         case .settingRefused(let file, let setting, let wanted, let found):
@@ -82,6 +86,8 @@ extension StoreOpeningError: CustomStringConvertible {
             "configure the index key that belongs to this state directory; if it does, restore both databases from one backup"
         case .wrongDataKey:
             "configure the data key that belongs to this state directory under this id; if it does, restore both databases from one backup"
+        case .missingDataKey(let id):
+            "put `\(id).key` back into the key directory: without it devices, addresses and waiting messages cannot be read"
         case .damaged: "restore both databases from one backup; nothing was changed"
         case .settingRefused: "use a SQLite built with write-ahead logging and default durability"
         case .system:

@@ -13,7 +13,7 @@ struct SubjectMappings: Sendable {
     let cipher: RowCipher
     let index: HMACKey
 
-    private static let tagKey = SealedColumn("subject", "tag_key")
+    static let tagKey = SealedColumn("subject", "tag_key")
 
     private static let columns = "number, user, subject, tag_key"
     private static let byUser = StatementText("subject", "SELECT \(columns) FROM subject WHERE user = ?")

@@ -13,7 +13,7 @@ import OpenSSLCrypto
 ///   file they find is whole.
 package final class TrailDirectoryWriter {
     private let files: any DurableFiles
-    private let trust: TrailTrust
+    private var trust: TrailTrust
     private let lock: FileLock?
     private var batch: DurableBatch
     private var edge: TrailEdge
@@ -184,8 +184,12 @@ package final class TrailDirectoryWriter {
     }
 
     /// Writes the keys an auditor needs, one a line, as ``VerifierKeyFile`` reads them.
+    ///
+    /// - Parameter keys: Trusted from now on beside those the directory was opened with: the next checkpoint may be
+    ///   signed by one of them.
     package func writeVerifierKeys(_ keys: [NoteVerifierKey]) throws {
         try refuseAfterFatal()
+        trust.keys += keys.filter { !trust.keys.contains($0) }
         let bytes = VerifierKeyFile.bytes(of: keys)
         let archived = try files.read(VerifierKeyFile.name, byteCountMax: VerifierKeyFile.byteCountMax)
         if archived == bytes { return }

@@ -33,6 +33,8 @@ struct Wiring {
     let healthChecks: HealthChecks
     /// What an auditor pins.
     let trailKey: NoteVerifierKey
+    private let keyHolder: KeyHolder
+    private let store: SQLiteStore
     private let logger: Logger
 
     /// Opens everything, in the order in which it can fail without leaving anything half done: keys, bundle, the
@@ -55,17 +57,13 @@ struct Wiring {
         let keys = try PrivateKeyDirectory(
             at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
             credentials: environment["CREDENTIALS_DIRECTORY"], acceptsThrowaway: configuration.isDevelopment)
-        let originKey = try Ed25519PrivateKey(seed: keys.current(.origin).secret)
-        let gateKeys = GateKeys(
-            origin: try OriginSigner(
-                keyID: Array(SHA256.digest(originKey.publicKey.rawBytes).bytes.prefix(8)),
-                privateKey: originKey),
-            index: HMACKey(try keys.current(.index).secret))
-        let trailSigner = try Self.trailSigner(keys, origin: configuration.trailOrigin)
-        trailKey = trailSigner.verifierKey
+        if !configuration.isDevelopment, let key = keys.keys[.policy]?.first {
+            throw KeyFileError.policyKeyPresent(id: key.id, directory: keys.path)
+        }
+        let indexKey = HMACKey(try keys.current(.index).secret)
 
         let clock = SystemClock()
-        let proofs = KeptProofs(in: configuration.stateDirectory, key: gateKeys.index)
+        let proofs = KeptProofs(in: configuration.stateDirectory, key: indexKey)
         let first = try PolicyLoading.configured(configuration, provedIn: proofs).policy
         // A start has no other one to keep, so it says so and goes on: without a gate nobody hears of anything.
         for problem in PolicyLoading.untimeliness(of: first.bundle, at: clock.now()) {
@@ -82,7 +80,7 @@ struct Wiring {
         self.policy = policy
 
         let store = try SQLiteStore(
-            directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: gateKeys.index,
+            directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: indexKey,
             damageFound: { logger.critical("in the store, \($0)") })
         // A first start has the directory only now.
         proofs.add(first.digest, grain: PolicyProof.grain)
@@ -93,9 +91,21 @@ struct Wiring {
             refusals.insert(problem, at: 0)
         }
         guard refusals.isEmpty else { throw PolicyProblems(refusals) }
+        let found = try keys.keys.values.joined().map { try GatewayKey($0, at: clock.now()) }
+        let keyring = try Self.keyring(adopting: found, from: keys, in: store, at: clock.now())
+        let files = Dictionary(
+            keys.keys.values.joined().map { ($0.id, $0) }, uniquingKeysWith: { one, _ in one })
+        let gateKeys = GateKeys(
+            origin: try KeyHolder.originSigner(of: keyring, in: files), index: indexKey, keyring: keyring)
+        guard
+            let trailSigner = try KeyHolder.trailSigner(
+                of: keyring, in: files, origin: configuration.trailOrigin)
+        else { throw KeyFileError.missing(purpose: .trail, directory: keys.path) }
+        trailKey = trailSigner.verifierKey
         let library = try PublishedTrail(
             at: configuration.trailDirectory, signer: trailSigner,
-            olderKeys: Self.olderTrailKeys(keys, origin: configuration.trailOrigin),
+            olderKeys: keyring.earlierTrailKeys(origin: configuration.trailOrigin, trusted: true),
+            formerKeys: keyring.earlierTrailKeys(origin: configuration.trailOrigin, trusted: false),
             publishedSize: store.read { try $0.publishedSize() },
             entryCount: store.read { try $0.entryCount() })
         // Archived before it decides anything, or replay would miss it.
@@ -136,12 +146,17 @@ struct Wiring {
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
             endpoint: { endpointBox.value?.metrics() })
         self.healthChecks = healthChecks
-        let keyAnswers = try Self.answers(about: keys)
+        let keyHolder = try KeyHolder(
+            keys, prefix: configuration.isDevelopment ? "dev-" : "", trailOrigin: configuration.trailOrigin,
+            gateKeys: gateKeys, library: library, store: store)
+        for key in keyring.keys where key.state == .destroyed { try keyHolder.erase(key) }
+        self.keyHolder = keyHolder
+        self.store = store
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,
             dependencies: dependencies,
             operations: GatewayOperations(
-                gateKeys: { keyAnswers }, checks: { healthChecks.checks() },
+                privateKeys: keyHolder, checks: { healthChecks.checks() },
                 moreMetrics: { healthChecks.metrics() },
                 policySource: PolicySource(
                     load: load, versionsOnlyRise: configuration.policySigning != nil,
@@ -153,7 +168,7 @@ struct Wiring {
         relay = DeliveryRelay(
             feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
         core = EngineService(
-            engine: engine, publisher: publisher,
+            engine: engine, publisher: publisher, keys: gateKeys, foundKeys: found,
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
@@ -167,6 +182,8 @@ struct Wiring {
     /// - Parameter whenListening: Called once, as soon as clients can connect.
     func run(whenListening: @escaping @Sendable () -> Void) async throws {
         try await core.start(version: Sendgate.version)
+        // As recorded, with the moment of the entry.
+        if let keyring = try store.read({ try $0.keyring() }) { try keyHolder.follow(keyring) }
         var group = ServiceGroupConfiguration(
             // Shut down from the last to the first.
             services: [
@@ -186,46 +203,29 @@ struct Wiring {
 
     // MARK: Keys
 
-    private static func trailSigner(_ keys: PrivateKeyDirectory, origin: String) throws -> NoteSigner {
-        let key = try Ed25519PrivateKey(seed: keys.current(.trail).secret)
-        guard let signer = NoteSigner(name: origin, key: key) else {
-            throw CommandFailure(
-                "`\(origin)` cannot name a trail",
-                hint: "set `origin` to something like `gate.example.com/prod`")
+    /// The keyring with what the key directory holds now; recorded with the start.
+    ///
+    /// - Throws: `KeyFileError` when a key in use has no file.
+    private static func keyring(
+        adopting found: [GatewayKey], from keys: PrivateKeyDirectory, in store: SQLiteStore, at now: Instant
+    ) throws -> Keyring {
+        var keyring = try store.read { try $0.keyring() } ?? Keyring()
+        _ = keyring.adopt(found, at: now)
+        if let key = keyring.missing(from: Set(found.map(\.id))).first {
+            throw KeyFileError.missingKey(id: key.id, purpose: key.purpose, directory: keys.path)
         }
-        return signer
+        return keyring
     }
 
-    /// Keys that signed earlier checkpoints of the same trail.
-    private static func olderTrailKeys(_ keys: PrivateKeyDirectory, origin: String) throws
-        -> [NoteVerifierKey]
-    {
-        try (keys.keys[.trail] ?? []).dropFirst().compactMap { key in
-            try key.publicKey().flatMap { NoteVerifierKey(name: origin, publicKey: $0) }
-        }
-    }
-
-    /// The newest data key seals, older ones still open what they sealed.
+    /// Every data key. The newest seals in a new state directory, and in others the one that was promoted last.
     static func rowCipher(_ keys: PrivateKeyDirectory) throws -> RowCipher {
         let list = try (keys.keys[.data] ?? []).map {
-            RowCipher.Key(id: $0.id, key: try AES256GCMKey($0.secret))
+            try RowCipher.Key($0)
         }
         guard let current = list.first else {
             throw KeyFileError.missing(purpose: .data, directory: keys.path)
         }
         return RowCipher(current: current, older: Array(list.dropFirst()))
-    }
-
-    private static func answers(about keys: PrivateKeyDirectory) throws -> [KeyAnswer] {
-        try KeyPurpose.allCases.flatMap { purpose in
-            try (keys.keys[purpose] ?? []).enumerated().map { position, key in
-                KeyAnswer(
-                    key: key.id, purpose: purpose.rawValue, suite: purpose.suite,
-                    state: (position == 0 ? KeyState.active : .deactivated).rawValue,
-                    createdAt: key.createdAt, changedAt: nil,
-                    publicKey: try key.publicKey().map { Base64URL.encode($0.rawBytes) })
-            }
-        }
     }
 
     // MARK: The world

@@ -46,7 +46,7 @@ let package = Package(
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        module("KeyLifecycle"),
+        module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary"]),
         module(
             "SendPlanning",
             [

@@ -115,7 +115,7 @@ import WireProtocol
     }
 
     enum Verb: CaseIterable {
-        case confirm, promote, suspend, revokeCompromised, revokeLost, revokeRetired, destroy
+        case confirm, promote, suspend, resume, revokeCompromised, revokeLost, revokeRetired, destroy
     }
 
     /// Where each verb leads; a verb that is not here is refused and changes nothing.
@@ -128,7 +128,7 @@ import WireProtocol
             .revokeRetired: .deactivated,
         ],
         .suspended: [
-            .promote: .active, .revokeCompromised: .compromised, .revokeLost: .deactivated,
+            .resume: .active, .revokeCompromised: .compromised, .revokeLost: .deactivated,
             .revokeRetired: .deactivated,
         ],
         .deactivated: [.revokeCompromised: .compromised, .destroy: .destroyed],
@@ -145,6 +145,7 @@ import WireProtocol
         return switch verb {
         case .confirm: try await confirm(gate, key.id, key.proof)
         case .promote: try await ask("promote")
+        case .resume: try await ask("resume")
         case .suspend: try await ask("suspend")
         case .revokeCompromised: try await ask("revoke", ["cause": "compromised"])
         case .revokeLost: try await ask("revoke", ["cause": "lost"])

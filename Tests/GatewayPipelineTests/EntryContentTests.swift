@@ -161,6 +161,7 @@ import Testing
     private static let origins: [String: Origin] = {
         var origins: [String: Origin] = [
             "caller": .bundle { $0.bundle.callers[CallerName($1)] != nil },
+            "proposed_by": .bundle { $0.bundle.callers[CallerName($1)] != nil },
             "type": .bundle { $0.type(TypeID($1)) != nil },
             "scope": .bundle { $0.type(TypeID($1)) != nil || Category(rawValue: $1) != nil },
             "locale": .bundle { $0.bundle.messages[$1] != nil },

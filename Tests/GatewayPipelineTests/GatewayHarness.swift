@@ -7,6 +7,7 @@ import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 import OpenSSLCrypto
 import PayloadSealing
 import PolicyFiles
@@ -145,6 +146,8 @@ final class GatewayHarness: Sendable {
     let origin: Ed25519PrivateKey
     let library: MemoryLibrary
     let keys: Keys
+    let gateKeys: GateKeys
+    let privateKeys: TestPrivateKeys
     let alarms = Alarms()
     private let isDrained: Bool
     private let configured: ConfiguredPolicy
@@ -210,10 +213,14 @@ final class GatewayHarness: Sendable {
         let kid = Array(SHA256.digest(origin.publicKey.rawBytes).bytes.prefix(8))
         let work = WorkSignal()
         let library = library
+        gateKeys = GateKeys(
+            origin: try OriginSigner(keyID: kid, privateKey: origin), index: index,
+            keyring: try store.read { try $0.keyring() } ?? Keyring())
+        privateKeys = TestPrivateKeys(gateKeys, store: store)
         let dependencies = EngineDependencies(
             limits: limits, clock: clock, identifiers: RandomIdentifiers(),
             sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
-            keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
+            keys: gateKeys,
             unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: environment.publishLagMilliseconds,
             freeDiskByteCount: environment.freeDiskByteCount,
@@ -229,7 +236,7 @@ final class GatewayHarness: Sendable {
             engine: engine, store: used, library: library, policy: inForce, attestation: attestation,
             dependencies: dependencies,
             operations: GatewayOperations(
-                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
+                privateKeys: privateKeys, checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(
                     load: {
                         let policy = configured.policy.withLock { $0 }

@@ -169,7 +169,10 @@ import Testing
                 "at": "2026-11-21T12:00:00Z",
             ]),
         Row("GET", "/v1/keys", "keys.rotate", "trail.read"),
+        Row("GET", "/v1/keys/lagging", "keys.rotate", "trail.read", status: 503),
+        Row("POST", "/v1/keys", "keys.rotate", body: ["purpose": "index"], status: 409),
         Row("POST", "/v1/keys/{key}/promote", "keys.rotate", status: 404),
+        Row("POST", "/v1/keys/{key}/resume", "keys.rotate", status: 404),
         Row("POST", "/v1/keys/{key}/suspend", "keys.rotate", status: 404),
         Row("POST", "/v1/keys/{key}/revoke", "keys.rotate", body: ["cause": "compromised"], status: 404),
         Row("POST", "/v1/keys/{key}/destroy", "keys.rotate", status: 404),
@@ -278,7 +281,7 @@ import Testing
     @Test func `the table has every route, and every grant opens something`() {
         let routes = Route.all.map { "\($0.description.method.rawValue) \($0.description.path)" }
         #expect(Set(Self.table.map(\.testDescription)) == Set(routes))
-        #expect(Set(routes).count == 38)
+        #expect(Set(routes).count == 41)
         let used = Self.table.reduce(into: Self.additional) { $0.formUnion($1.grants ?? []) }
         #expect(used == Set(Self.everyGrant))
         #expect(used.count == 15)
@@ -305,7 +308,7 @@ import Testing
                 described += 1
             }
         }
-        #expect(described == 38)
+        #expect(described == 41)
     }
 
     @Test func `HEAD asks for the grant that GET asks for, and shows no body`() async throws {
@@ -459,7 +462,7 @@ import Testing
             #expect(Self.problem(reply) == "grant_missing", "\(row.method) \(row.target)")
             tried += 1
         }
-        #expect(tried == 20)
+        #expect(tried == 22)
         #expect(try await held() == before)
         #expect(try gate.store.read { try $0.entryCount() } == entryCount)
     }

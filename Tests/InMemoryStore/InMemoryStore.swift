@@ -71,6 +71,11 @@ package final class InMemoryStore: GateStore {
             }
             for change in changes {
                 receipt.prunedRowCount += try contents.write(change, &receipt.entries)
+                // Nothing here is sealed.
+                if change.resealedRowCountMax != nil {
+                    receipt.resealing = Resealing(
+                        key: contents.dataKey, visitedRowCount: 0, unreadableRowCount: 0, isDone: true)
+                }
             }
             if case .lostAnswer = disturbance { throw StoreError.unavailable("the test ended the process") }
             return .done(receipt)

@@ -31,6 +31,7 @@ package struct StoreContents: Sendable {
     var publishedCount: UInt64 = 0
     var clock: ClockReading?
     var settings: [String: String] = [:]
+    var dataKey = "none"
     private var newestNumber = 0
     private var newestCursor: Int64 = 0
 
@@ -111,6 +112,7 @@ package struct StoreContents: Sendable {
             publishedCount = size
             heldFrom = Int(size) / 256 * 256
         }
+        if let key = change.dataKey { dataKey = key }
         return change.prunedBefore.map { prune(before: $0) } ?? 0
     }
 
@@ -334,6 +336,7 @@ extension StoreContents: StoreReading {
         return entries[index]
     }
     package func publishedSize() throws -> UInt64 { publishedCount }
+    package func laggingRowCount() throws -> Int64 { 0 }
     package func newestEntryTime() throws -> Instant? { entries.last?.time }
     package func newestEntryClock() throws -> ClockReading? { clock }
     package func setting(_ name: String) throws -> String? { settings[name] }

@@ -6,7 +6,7 @@ import Testing
     static let allowed: [KeyState: [KeyEvent: KeyState]] = [
         .preActivation: [.promote: .active, .revoke: .compromised, .destroy: .destroyed],
         .active: [.suspend: .suspended, .deactivate: .deactivated, .revoke: .compromised],
-        .suspended: [.promote: .active, .deactivate: .deactivated, .revoke: .compromised],
+        .suspended: [.resume: .active, .deactivate: .deactivated, .revoke: .compromised],
         .deactivated: [.revoke: .compromised, .destroy: .destroyed],
         .compromised: [.destroy: .destroyed],
         .destroyed: [:],

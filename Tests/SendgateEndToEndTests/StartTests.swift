@@ -210,6 +210,11 @@ struct Production {
         let made = try Finished.run(
             [Machine.sendgate, "keys", "init", "--directory", keys], in: scratch, within: 60)
         guard made.ending == .exit(0) else { throw HarnessError("no keys: \(made.errors)") }
+        // The roles that sign keep theirs; a gateway does not start beside one.
+        for name in try FileManager.default.contentsOfDirectory(atPath: keys) where name.hasPrefix("policy-")
+        {
+            try FileManager.default.removeItem(atPath: "\(keys)/\(name)")
+        }
         template = """
             state: STATE
             trail: TRAIL

@@ -12,6 +12,7 @@ import WireProtocol
 
 @testable import GateSteps
 @testable import GatewayPipeline
+import KeyLifecycle
 
 extension SeededNumbers {
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
@@ -125,7 +126,7 @@ final class SimulatedGateway {
             engine: engine, store: store, library: library, policy: inForce, attestation: parts.attestation,
             dependencies: dependencies,
             operations: GatewayOperations(
-                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
+                privateKeys: NoPrivateKeys(), checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
                     versionsOnlyRise: false)), work: WorkSignal())
@@ -276,4 +277,13 @@ private struct StepOperation: EngineOperation {
         return { _ in }
     }
     func refuse(_ failure: EngineFailure) {}
+}
+
+/// No key is made or changed here.
+private struct NoPrivateKeys: PrivateKeys {
+    func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
+        throw EngineFailure.unavailable("no keys are made here")
+    }
+    func follow(_ keyring: Keyring) {}
+    func erase(_ key: GatewayKey) {}
 }

@@ -166,7 +166,7 @@ package final class Batch {
     /// A sealed nonce, and the one answer that proves it was opened. The nonce itself is forgotten here.
     private func challenge(_ order: ChallengeOrder) throws -> SealedChallenge {
         let nonce = try SecretBytes.random(byteCount: Possession.nonceByteCount)
-        let origin = dependencies.keys.origin
+        let origin = try dependencies.keys.origin()
         let envelope = try dependencies.sealers.submit { sealer in
             try sealer.challenge(
                 nonce: nonce, to: try order.sealingKey, app: order.app, device: order.device,

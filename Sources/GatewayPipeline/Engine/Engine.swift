@@ -282,9 +282,10 @@ extension EngineDependencies {
 
     /// Has an envelope sealed on another thread.
     func seal(_ envelope: PendingEnvelope) -> SealerPool.Ticket {
-        let (order, origin) = (envelope.order, keys.origin)
+        let (order, keys) = (envelope.order, keys)
         return sealers.submit { [recipient = envelope.recipient] sealer in
-            try sealer.seal(
+            let origin = try keys.origin()
+            return try sealer.seal(
                 order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose, app: order.app,
                 device: order.device, keyID: order.key.id, messageID: order.message,
                 expiresAt: order.expiresAt, origin: origin)

@@ -56,6 +56,8 @@ package protocol StoreReading: RecordReading {
     func entry(_ index: UInt64) throws -> StoredEntry?
     /// Size of the tree the publisher has made durable.
     func publishedSize() throws -> UInt64
+    /// How many stored values are not sealed under the data key that seals now. Reads every row: for an operator.
+    func laggingRowCount() throws -> Int64
     /// Time of the newest entry.
     func newestEntryTime() throws -> Instant?
     /// What the clocks showed when it was recorded; `nil` when that is not known.

@@ -19,6 +19,10 @@ enum RouteAction: Sendable {
     case erase(UserID)
     /// The configured bundle, put in force.
     case activate(PolicyActivateBody)
+    /// A key of the gateway's own, made.
+    case addKey(KeyAddBody)
+    case changeKey(KeyChangeOrder)
+    case laggingRows
     /// A published file of the trail.
     case file(path: String, mediaType: String)
 
@@ -54,6 +58,10 @@ extension Gateway {
         case .explain(let body): explain(body, for: caller, grants, answer: answer)
         case .erase(let user): erase(user, for: caller, answer: answer)
         case .activate(let body): activate(body, for: caller, answer: answer)
+        case .addKey(let body): addKey(body, for: caller, answer: answer)
+        case .laggingRows:
+            read(for: caller, answer: answer) { [keys = dependencies.keys] in try $0.dataKeyLag(keys) }
+        case .changeKey(let order): changeKey(order, for: caller, answer: answer)
         case .file(let path, let mediaType): file(path, mediaType, for: caller, answer: answer)
         }
     }

@@ -11,20 +11,49 @@ extension Route {
             "listKeys", .get, "/v1/keys", tag: "Keys", "The gateway's own keys and their states",
             grants: [.keysRotate, .trailRead],
             answers: [.ok("The keyring.", KeysAnswer.shape, Samples.keys.json)]
-        ) { _ in .answer { Answer(json: KeysAnswer(keys: $0.operations.gateKeys()).json) } },
+        ) { _ in
+            .answer {
+                Answer(json: KeysAnswer(keys: $0.dependencies.keys.keyring.keys.map { KeyAnswer($0) }).json)
+            }
+        },
+        Route(
+            "listLaggingRows", .get, "/v1/keys/lagging", tag: "Keys",
+            "What is still sealed under an earlier data key",
+            means:
+                "Counts stored values. The earlier key can be destroyed once none is left.",
+            grants: [.keysRotate, .trailRead],
+            answers: [.ok("How many are left.", KeyLagAnswer.shape, Samples.keyLag.json)],
+            problems: [.unavailable]
+        ) { _ in .laggingRows },
+        Route(
+            "addKey", .post, "/v1/keys", tag: "Keys", "Make a key, which waits to be promoted",
+            means:
+                "One waits at a time: a second request is 409 until the first key is promoted or destroyed.",
+            grants: [.keysRotate],
+            body: .json(KeyAddBody.self, "A new origin key"),
+            answers: [.ok("It waits.", KeyChangedAnswer.shape, Samples.keyAdded.json)],
+            problems: [.wrongState]
+        ) { .addKey($0.body) },
         Route(
             "promoteKey", .post, "/v1/keys/{key}/promote", .key, tag: "Keys", "Use a key from now on",
             means: "The key that was in use stays valid for what it signed; no send is lost.",
-            grants: [.keysRotate], body: .empty,
+            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [.ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
             problems: [.notFound, .wrongState]
-        ) { try changeKey($1, .promote, by: $0.caller) },
+        ) { changeKey($1, .promote, $0.body) },
         Route(
             "suspendKey", .post, "/v1/keys/{key}/suspend", .key, tag: "Keys", "Stop using a key for now",
-            grants: [.keysRotate], body: .empty,
+            means: "It reads on and protects nothing new. Nothing is sealed while no origin key is in use.",
+            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [.ok("Suspended.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
             problems: [.notFound, .wrongState]
-        ) { try changeKey($1, .suspend, by: $0.caller) },
+        ) { changeKey($1, .suspend, $0.body) },
+        Route(
+            "resumeKey", .post, "/v1/keys/{key}/resume", .key, tag: "Keys", "Use a suspended key again",
+            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
+            answers: [.ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
+            problems: [.notFound, .wrongState]
+        ) { changeKey($1, .resume, $0.body) },
         Route(
             "revokeKey", .post, "/v1/keys/{key}/revoke", .key, tag: "Keys", "Stop using a key for good",
             means: "Refused at the next decision, not at its expiry.", grants: [.keysRotate],
@@ -32,17 +61,25 @@ extension Route {
             answers: [.ok("Revoked.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
             problems: [.notFound, .wrongState]
         ) { request, key in
-            try changeKey(
-                key, request.body.cause == .compromised ? .revoke : .deactivate, by: request.caller)
+            let cause = KeyCause(request.body.cause)
+            return .changeKey(
+                KeyChangeOrder(
+                    key: key, event: cause.ending, cause: cause, isDryRun: request.body.isDryRun))
         },
         Route(
             "destroyKey", .post, "/v1/keys/{key}/destroy", .key, tag: "Keys",
             "Destroy what is left of a key",
-            means: "Only a deactivated or compromised key can be destroyed. It never comes back.",
-            grants: [.keysRotate], body: .empty,
-            answers: [.ok("Destroyed.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
+            means:
+                "A key in use cannot be destroyed. It never comes back. A key of the gateway's own needs two callers: the first is answered 202, another asks for the same within the hour.",
+            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
+            answers: [
+                .ok("Destroyed.", KeyChangedAnswer.shape, Samples.keyChanged.json),
+                .ok(
+                    "Proposed; another caller must ask too.", KeyChangedAnswer.shape,
+                    Samples.keyProposed.json, status: 202),
+            ],
             problems: [.notFound, .wrongState]
-        ) { try changeKey($1, .destroy, by: $0.caller) },
+        ) { changeKey($1, .destroy, $0.body) },
         Route(
             "activatePolicy", .post, "/v1/policy/activate", tag: "Policy", "Put the reviewed bundle in force",
             means: "The swap is atomic. A bundle that does not pass its checks leaves the old one in force.",
@@ -103,20 +140,17 @@ extension Route {
             }),
     ]
 
-    /// - Throws: A problem for a key that is no device's.
-    private static func changeKey(_ key: String, _ event: KeyEvent, by caller: CallerName) throws
-        -> RouteAction
-    {
-        guard let id = KeyID(hexadecimal: key) else {
-            throw Problem(
-                .notFound,
-                detail:
-                    "no device key `\(key)`; the gateway's own keys change with `sendgate keys` and a restart"
-            )
-        }
-        return .edit(lane: .security, order: .change(nil)) { step, now in
-            let answer = try step.changeDeviceKey(id, event, by: caller, at: now)
-            return { Answer(json: answer($0).json) }
+    private static func changeKey(_ key: String, _ event: KeyEvent, _ body: KeyChangeBody) -> RouteAction {
+        .changeKey(KeyChangeOrder(key: key, event: event, cause: .request, isDryRun: body.isDryRun))
+    }
+}
+
+extension KeyCause {
+    init(_ cause: KeyRevokeBody.Cause) {
+        switch cause {
+        case .compromised: self = .compromised
+        case .lost: self = .lost
+        case .retired: self = .retired
         }
     }
 }

@@ -61,25 +61,71 @@ package struct KeysAnswer: Hashable, Sendable {
 
 /// What a key's state is after a verb or a proof of possession.
 package struct KeyChangedAnswer: Hashable, Sendable {
-    package var key: String
+    /// `nil` on the dry run of a key that would be made.
+    package var key: String?
     package var state: String
-    package var trail: TrailReference
+    /// `nil` on a dry run.
+    package var trail: TrailReference?
+    package var isDryRun: Bool
+    /// Until when another caller must ask for the same; `nil` where one is enough.
+    package var secondCallerBy: Instant?
 
-    package init(key: String, state: String, trail: TrailReference) {
+    package init(
+        key: String?, state: String, trail: TrailReference?, isDryRun: Bool = false,
+        secondCallerBy: Instant? = nil
+    ) {
         self.key = key
         self.state = state
         self.trail = trail
+        self.isDryRun = isDryRun
+        self.secondCallerBy = secondCallerBy
     }
 
     package var json: JSONObject {
-        ["key": .string(key), "state": .string(state), "trail": .object(trail.json)]
+        JSONObject(present: [
+            "key": key.map { .string($0) }, "state": .string(state),
+            "trail": trail.map { .object($0.json) }, "dry_run": isDryRun ? true : nil,
+            "second_caller_by": secondCallerBy.map { .string($0.rfc3339) },
+        ])
     }
 
     package static let shape = Shape.answer(
         "KeyChanged", "The key's state now; the next decision follows it.",
         [
-            .required("key", .anyText, "Its id."), .required("state", .anyText, "Its state."),
-            .required("trail", TrailReference.shape, "The evidence."),
+            .optional("key", .anyText, "Its id; absent on the dry run of one that would be made."),
+            .required("state", .anyText, "Its state."),
+            .optional("trail", TrailReference.shape, "The evidence; absent on a dry run."),
+            .optional("dry_run", .boolean, "True when nothing was changed."),
+            .optional(
+                "second_caller_by", .anyText,
+                "RFC 3339: nothing has changed yet, and another caller must ask for the same by then."),
+        ])
+}
+
+/// `GET /v1/keys/lagging`
+package struct KeyLagAnswer: Hashable, Sendable {
+    package var key: String
+    package var rowCount: Int64
+    package var isDone: Bool
+
+    package init(key: String, rowCount: Int64, isDone: Bool) {
+        self.key = key
+        self.rowCount = rowCount
+        self.isDone = isDone
+    }
+
+    package var json: JSONObject {
+        ["data_key": .string(key), "rows": .integer(rowCount), "done": .boolean(isDone)]
+    }
+
+    package static let shape = Shape.answer(
+        "KeyLag", "What is still sealed under an earlier data key.",
+        [
+            .required("data_key", .anyText, "The data key in use."),
+            .required("rows", .integer(0...(1 << 53 - 1)), "Stored values under another key."),
+            .required(
+                "done", .boolean,
+                "Every stored value is known to be under the key in use: an earlier one may be destroyed."),
         ])
 }
 

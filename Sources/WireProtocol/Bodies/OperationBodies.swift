@@ -134,6 +134,7 @@ package struct KeyRevokeBody: WireBody, Hashable {
     }
 
     package var cause: Cause
+    package var isDryRun: Bool
 
     package static let shape = Shape.named(
         "KeyRevocation",
@@ -144,13 +145,56 @@ package struct KeyRevokeBody: WireBody, Hashable {
                     .required(
                         "cause", .choice(of: Cause.self),
                         "`compromised` marks everything it opened as doubtful: state `compromised`. `lost` and `retired` end its use: state `deactivated`."
-                    )
+                    ), .dryRun,
                 ])))
 
     package static let example: JSONValue = ["cause": "compromised"]
 
     package init(checked members: CheckedMembers) {
         cause = members.required(members.name("cause"), "cause")
+        isDryRun = members.flag("dry_run") ?? false
+    }
+}
+
+extension ObjectShape.Member {
+    fileprivate static let dryRun = Self.optional(
+        "dry_run", .boolean, "Says what would become of it, and changes nothing.")
+}
+
+/// `POST /v1/keys/{key}/{promote,suspend,resume,destroy}`
+package struct KeyChangeBody: WireBody, Hashable {
+    package var isDryRun: Bool
+
+    package static let shape = Shape.named(
+        "KeyChange", .object(ObjectShape("How to change a key's state.", [.dryRun])))
+
+    package static let example: JSONValue = ["dry_run": true]
+
+    package init(checked members: CheckedMembers) { isDryRun = members.flag("dry_run") ?? false }
+}
+
+/// `POST /v1/keys`: a new key of the gateway's own, made by the gateway.
+package struct KeyAddBody: WireBody, Hashable {
+    package var purpose: KeyPurpose
+    package var isDryRun: Bool
+
+    package static let shape = Shape.named(
+        "KeyAddition",
+        .object(
+            ObjectShape(
+                "What the new key is for. It waits as `pre_activation` until it is promoted.",
+                [
+                    .required(
+                        "purpose", .choice(of: KeyPurpose.self),
+                        "`origin`, `trail`, `data` or `link`. `index` never changes, `policy` keys are kept elsewhere, and `root` changes in the key directory: 409."
+                    ), .dryRun,
+                ])))
+
+    package static let example: JSONValue = ["purpose": "origin"]
+
+    package init(checked members: CheckedMembers) {
+        purpose = members.required(members.name("purpose"), "purpose")
+        isDryRun = members.flag("dry_run") ?? false
     }
 }
 

@@ -176,6 +176,11 @@ package enum Samples {
     ])
 
     package static let keyChanged = KeyChangedAnswer(key: "origin-2026", state: "active", trail: trail)
+    package static let keyAdded = KeyChangedAnswer(
+        key: "origin-9f86d081884c7d65", state: "pre_activation", trail: trail)
+    package static let keyProposed = KeyChangedAnswer(
+        key: "origin-2026", state: "deactivated", trail: trail, secondCallerBy: moment)
+    package static let keyLag = KeyLagAnswer(key: "data-2026", rowCount: 1_204, isDone: false)
     package static let policyActivated = PolicyActivatedAnswer(policy: policy, previous: nil, trail: trail)
 
     package static let readiness = ReadinessAnswer(checks: [

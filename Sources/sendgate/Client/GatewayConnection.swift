@@ -10,6 +10,10 @@ struct SocketOptions: ParsableArguments {
 
     /// The path, from the flag or the environment.
     func path(environment: [String: String]) throws -> String {
+        try Self.path(socket, environment: environment)
+    }
+
+    static func path(_ socket: String?, environment: [String: String]) throws -> String {
         guard let path = socket ?? environment["SENDGATE_SOCKET"], !path.isEmpty else {
             throw CommandFailure.usage(
                 "no socket is named", hint: "give --socket PATH, or set SENDGATE_SOCKET")

@@ -8,11 +8,16 @@ import KeyFiles
 import KeyLifecycle
 import OpenSSLCrypto
 import PolicyFiles
+import SealedFormat
 
 /// `sendgate keys …`: the gateway's own keys.
 struct Keys: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Makes and lists the gateway's own keys.", subcommands: [KeysInit.self, KeysList.self])
+        abstract: "Makes, lists, rotates and ends keys.",
+        subcommands: [
+            KeysInit.self, KeysList.self, KeysAdd.self, KeysPromote.self, KeysSuspend.self, KeysResume.self,
+            KeysRevoke.self, KeysDestroy.self, KeysLagging.self, KeysRotate.self,
+        ])
 }
 
 /// `sendgate keys init`: one key of every purpose, in a directory nobody else can read.
@@ -62,6 +67,11 @@ struct KeysList: GateCommand {
         usage: """
             sendgate keys list --directory DIR [--root-key FILE] [--json]
             sendgate keys list --keyring FILE [--json]
+            sendgate keys list --socket PATH [--json]
+            """,
+        discussion: """
+            With `--socket` as the running gateway has them, which is the record: a directory knows only which files \
+            there are, and takes the newest of each purpose for the one in use.
             """)
 
     static let example = "sendgate keys list --keyring Keys/keyring.yaml"
@@ -69,11 +79,12 @@ struct KeysList: GateCommand {
     @Option(help: ArgumentHelp("A directory of private keys.", valueName: "dir")) var directory: String?
     @Option(help: ArgumentHelp("A root key kept elsewhere.", valueName: "file")) var rootKey: String?
     @Option(help: ArgumentHelp("A public keyring.", valueName: "file")) var keyring: String?
+    @Option(help: ArgumentHelp("The socket of a running gateway.", valueName: "path")) var socket: String?
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if (directory == nil) == (keyring == nil) {
-            throw ValidationError("give either `--directory` or `--keyring`")
+        if [directory, keyring, socket].count(where: { $0 != nil }) != 1 {
+            throw ValidationError("give one of `--directory`, `--keyring` and `--socket`")
         }
         if rootKey != nil, directory == nil { throw ValidationError("`--root-key` goes with `--directory`") }
     }
@@ -84,6 +95,8 @@ struct KeysList: GateCommand {
                 // Looking at throwaway keys harms nobody; serving with them would.
                 try KeyRow.rows(
                     of: PrivateKeyDirectory(at: directory, rootPath: rootKey, acceptsThrowaway: true))
+            } else if let socket {
+                try await KeyRow.rows(from: GatewayConnection(path: socket))
             } else {
                 try KeyringFile.read(keyring ?? "")
             }
@@ -117,6 +130,23 @@ struct KeyRow: Hashable, Sendable {
                     created: key.createdAt.rfc3339,
                     publicKey: try key.publicKey().map { Hexadecimal.encode($0.rawBytes) })
             }
+        }
+    }
+
+    /// The keys of a running gateway, as its record has them.
+    static func rows(from connection: GatewayConnection) async throws -> [KeyRow] {
+        let answer = try await connection.get("/v1/keys")
+        await connection.close()
+        guard answer.status == 200, let keys = answer.object?["keys"]?.arrayValue else {
+            throw answer.reportProblem()
+        }
+        return keys.map { key in
+            KeyRow(
+                id: key["key"]?.stringValue ?? "?", purpose: key["purpose"]?.stringValue ?? "?",
+                suite: key["suite"]?.stringValue ?? "?", state: key["state"]?.stringValue ?? "?",
+                created: key["created_at"]?.stringValue ?? "?",
+                publicKey: key["public_key"]?.stringValue.flatMap { Base64URL.decode($0) }
+                    .map { Hexadecimal.encode($0) })
         }
     }
 

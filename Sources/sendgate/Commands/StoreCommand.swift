@@ -2,6 +2,7 @@ import ArgumentParser
 import CanonicalJSON
 import Foundation
 import GateSteps
+import GateVocabulary
 import GatewayPipeline
 import KeyFiles
 import KeyLifecycle

@@ -48,7 +48,7 @@ struct DevelopmentGateway {
         if access(keys, F_OK) != 0 {
             try PrivateKeyDirectory.initialize(at: keys, prefix: "dev-", now: SystemClock().now())
         }
-        let trailKey = try PrivateKeyDirectory(at: keys, acceptsThrowaway: true).current(.trail).id
+        let trailOrigin = try Self.trailOrigin(in: root, keys: keys)
 
         let user = geteuid()
         gateSocket = "\(root)/gate.sock"
@@ -69,8 +69,7 @@ struct DevelopmentGateway {
         var configuration = GatewayConfiguration(
             stateDirectory: "\(root)/state", trailDirectory: "\(root)/trail",
             policiesDirectory: try Self.absolute(folder), keysDirectory: keys, rootKeyPath: nil,
-            // The key's id is random, so two development trails never have one name.
-            trailOrigin: "sendgate.invalid/\(trailKey)", listeners: listeners, callers: [],
+            trailOrigin: trailOrigin, listeners: listeners, callers: [],
             hop: hop ?? .file(path: "\(root)/onward.ndjson"),
             unsubscribeURL: "https://sendgate.invalid/unsubscribe/", logLevel: logLevel,
             developmentCaller: Self.caller,
@@ -80,6 +79,23 @@ struct DevelopmentGateway {
         // Nobody is locked out by coming back after a month.
         configuration.limits.clockGapMillisecondsMax = .max
         self.configuration = configuration
+    }
+
+    /// The trail's name: that of its first key, which is random, so that two development trails never have one name. Kept
+    /// in a file, because keys are rotated and a trail's name is not.
+    private static func trailOrigin(in root: String, keys: String) throws -> String {
+        let path = "\(root)/origin"
+        if let bytes = FileManager.default.contents(atPath: path) {
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        let key = try PrivateKeyDirectory(at: keys, acceptsThrowaway: true).current(.trail).id
+        let origin = "sendgate.invalid/\(key)"
+        do {
+            try Data(origin.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        } catch {
+            throw CommandFailure("cannot write `\(path)`: \(error)", hint: "name a directory of your own")
+        }
+        return origin
     }
 
     private static func prepare(_ directory: String, isShared: Bool) throws -> String {

@@ -6,6 +6,7 @@ import Foundation
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 import Logging
 import ServiceLifecycle
 import WireProtocol
@@ -17,6 +18,9 @@ import WireProtocol
 struct EngineService: Service {
     let engine: Engine
     let publisher: TrailPublisher
+    let keys: GateKeys
+    /// As the key directory has them.
+    let foundKeys: [GatewayKey]
     /// Records what was counted; asked every minute, and with `true` before the stop.
     let recordCounts: @Sendable (_ isLast: Bool) -> Void
     let retentionMilliseconds: Int64
@@ -40,7 +44,9 @@ struct EngineService: Service {
     ///
     /// - Throws: When the entry cannot be made durable for another reason.
     func start(version: String) async throws {
-        engine.start { batch, now in try batch.recordStart(batch.policy, version: version, at: now) }
+        engine.start { [foundKeys] batch, now in
+            try batch.recordStart(batch.policy, version: version, keys: foundKeys, at: now)
+        }
         publisher.start()
         let failure = await submitted { finished in
             MaintenanceOperation(finished: finished) { batch in _ = try batch.step { try $0.now() } }
@@ -59,6 +65,7 @@ struct EngineService: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             async let checked: Void = checkAllRows()
+            async let resealed: Void = resealRows()
             var interval = 0
             while !Task.isCancelled {
                 await raiseOverdueDuties()
@@ -74,6 +81,7 @@ struct EngineService: Service {
                 recordCounts(false)
             }
             await checked
+            await resealed
         }
         recordCounts(true)
         if let failure = await submitted({ finished in
@@ -102,6 +110,49 @@ struct EngineService: Service {
                 }
             }
             try? await Task.sleep(for: isWhole ? Self.housekeepingInterval : .seconds(1))
+        }
+    }
+
+    /// How many rows are looked at in a piece while rows are sealed under another data key, and how long the pause after
+    /// each is: ten thousand rows a second at most.
+    private static let resealedRowCountMax = 500
+    private static let resealingPause = Duration.milliseconds(50)
+    /// How often it is looked whether another data key is in use.
+    private static let resealingInterval = Duration.seconds(1)
+
+    /// After another data key was promoted, seals every stored row under it, beside everything that is decided. Goes on
+    /// where it ended, also in another process.
+    private func resealRows() async {
+        var known: String?
+        while !Task.isCancelled {
+            guard let active = keys.keyring.active(.data)?.id, active != known else {
+                try? await Task.sleep(for: Self.resealingInterval)
+                continue
+            }
+            let progress = await withCheckedContinuation { continuation in
+                engine.submit(
+                    ResealOperation(rowCountMax: Self.resealedRowCountMax) {
+                        continuation.resume(returning: $0)
+                    })
+            }
+            switch progress {
+            case .unnecessary(let key): known = key
+            case .failed: try? await Task.sleep(for: Self.resealingInterval)
+            case .went(let resealing) where !resealing.isDone:
+                try? await Task.sleep(for: Self.resealingPause)
+            case .went(let resealing) where resealing.unreadableRowCount > 0:
+                logger.critical(
+                    "\(resealing.unreadableRowCount) stored rows cannot be read and stay under an earlier data key; `sendgate store check` names them"
+                )
+                try? await Task.sleep(for: Self.housekeepingInterval)
+            case .went(let resealing):
+                let failure = await submitted { finished in
+                    MaintenanceOperation(finished: finished) { batch in
+                        try batch.step { step in try step.resealed(under: resealing.key) }
+                    }
+                }
+                if let failure { logger.error("a finished pass over the rows is not remembered: \(failure)") }
+            }
         }
     }
 

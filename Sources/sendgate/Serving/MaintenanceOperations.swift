@@ -4,6 +4,7 @@ import CompliancePolicy
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 
 /// What the gateway writes on its own account. Goes through the engine's queue like everything that writes.
 struct MaintenanceOperation: EngineOperation {
@@ -83,4 +84,40 @@ struct PruneOperation: EngineOperation {
 
     /// Not now, then; the next hour asks again.
     func refuse(_ failure: EngineFailure) { finished(0) }
+}
+
+/// Seals rows anew under the data key in use, a bounded number at a time.
+struct ResealOperation: EngineOperation {
+    let rowCountMax: Int
+    let finished: @Sendable (Outcome) -> Void
+
+    enum Outcome: Sendable {
+        /// Every row is under this key, the one in use.
+        case unnecessary(key: String)
+        case went(Resealing)
+        /// Not now, then.
+        case failed
+    }
+
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .general }
+
+    func perform(in batch: Batch) throws -> Completion {
+        let key = try batch.step { step -> String? in
+            guard let active = try step.view.keyring()?.active(.data)?.id,
+                try step.view.resealedDataKey() != active
+            else { return try step.view.resealedDataKey() }
+            step.view.reseal(rowCountMax: rowCountMax)
+            return nil
+        }
+        return { [finished] places in
+            if let resealing = places.receipt.resealing {
+                finished(.went(resealing))
+            } else {
+                finished(key.map { .unnecessary(key: $0) } ?? .failed)
+            }
+        }
+    }
+
+    func refuse(_ failure: EngineFailure) { finished(.failed) }
 }

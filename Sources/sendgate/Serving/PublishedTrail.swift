@@ -10,45 +10,64 @@ import TrailDirectory
 /// One writer behind a lock: the publisher and whoever archives a policy take turns. Reading needs no lock.
 final class PublishedTrail: TrailLibrary {
     let origin: String
-    private let signer: NoteSigner
-    private let writer: Mutex<TrailDirectoryWriter>
+    private let state: Mutex<State>
     private let reader: TrailDirectoryReader
+
+    private struct State {
+        var writer: TrailDirectoryWriter
+        /// Signs checkpoints.
+        var signer: NoteSigner
+    }
 
     /// Opens the directory, or makes it, checks what its last checkpoint signed, and writes `trail.pub`.
     ///
     /// - Parameters:
     ///   - signer: Signs checkpoints; its name is the trail's.
-    ///   - olderKeys: Keys that signed earlier checkpoints.
+    ///   - olderKeys: Keys that signed earlier checkpoints and are trusted still; auditors are given them too.
+    ///   - formerKeys: Keys that are trusted no more, one of which may have signed the newest checkpoint there is.
     ///   - entryCount: How many entries the store has ever had.
     ///   - publishedSize: What the store remembers; a directory that ends before it is an old copy.
     init(
-        at path: String, signer: NoteSigner, olderKeys: [NoteVerifierKey], publishedSize: UInt64,
-        entryCount: UInt64
+        at path: String, signer: NoteSigner, olderKeys: [NoteVerifierKey], formerKeys: [NoteVerifierKey] = [],
+        publishedSize: UInt64, entryCount: UInt64
     ) throws {
         origin = signer.verifierKey.name
-        self.signer = signer
         let keys = [signer.verifierKey] + olderKeys
         let writer = try TrailDirectoryWriter(
-            openingAt: path, trusting: TrailTrust(origin: origin, keys: keys), publishedSize: publishedSize,
-            entryCount: entryCount)
+            openingAt: path, trusting: TrailTrust(origin: origin, keys: keys + formerKeys),
+            publishedSize: publishedSize, entryCount: entryCount)
         try writer.writeVerifierKeys(keys)
-        self.writer = Mutex(writer)
+        state = Mutex(State(writer: writer, signer: signer))
         reader = try TrailDirectoryReader(openingAt: path)
     }
 
     func integrate(_ entries: [StoredEntry]) throws -> UInt64 {
         try translating {
-            try writer.withLock { writer in
-                guard let first = entries.first else { return writer.size }
-                return try writer.integrate(entries.map(\.bytes), startingAt: first.index)
+            try state.withLock { state in
+                guard let first = entries.first else { return state.writer.size }
+                return try state.writer.integrate(entries.map(\.bytes), startingAt: first.index)
             }
         }
     }
 
     func publish() throws {
         try translating {
-            _ = try writer.withLock { writer in
-                try writer.publishCheckpoint { try $0.signed(by: [signer]) }
+            _ = try state.withLock { state in
+                let signer = state.signer
+                return try state.writer.publishCheckpoint { try $0.signed(by: [signer]) }
+            }
+        }
+    }
+
+    /// Signs the next checkpoint with another key; auditors are given its public half first.
+    ///
+    /// - Parameter olderKeys: Keys that signed earlier checkpoints and are trusted still.
+    func sign(with signer: NoteSigner, olderKeys: [NoteVerifierKey]) throws {
+        try translating {
+            try state.withLock { state in
+                guard state.signer.verifierKey != signer.verifierKey else { return }
+                try state.writer.writeVerifierKeys([signer.verifierKey] + olderKeys)
+                state.signer = signer
             }
         }
     }
@@ -58,7 +77,7 @@ final class PublishedTrail: TrailLibrary {
     func file(_ path: String) throws -> [UInt8]? { try translating { try reader.file(named: path)?.bytes } }
 
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {
-        try translating { try writer.withLock { try $0.archivePolicy(digest, canonical) } }
+        try translating { try state.withLock { try $0.writer.archivePolicy(digest, canonical) } }
     }
 
     /// The directory's errors in the port's words.

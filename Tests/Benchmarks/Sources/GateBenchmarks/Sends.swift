@@ -7,6 +7,7 @@ import Foundation
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 import OpenSSLCrypto
 import PayloadSealing
 import PolicyFiles
@@ -76,7 +77,7 @@ final class Sends: Sendable {
                 boundListeners: [:], acceptsRoot: false),
             dependencies: dependencies,
             operations: GatewayOperations(
-                gateKeys: { [] }, checks: { [] }, moreMetrics: { "" },
+                privateKeys: NoPrivateKeys(), checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
                     versionsOnlyRise: false)),
@@ -252,4 +253,13 @@ private struct NoLibrary: TrailLibrary {
     func entry(_ index: UInt64) throws -> [UInt8]? { nil }
     func file(_ path: String) throws -> [UInt8]? { nil }
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+}
+
+/// No key is made or changed here.
+private struct NoPrivateKeys: PrivateKeys {
+    func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
+        throw EngineFailure.unavailable("no keys are made here")
+    }
+    func follow(_ keyring: Keyring) {}
+    func erase(_ key: GatewayKey) {}
 }

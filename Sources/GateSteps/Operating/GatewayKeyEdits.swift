@@ -1,0 +1,125 @@
+import AuditTrail
+package import CanonicalJSON
+package import GateVocabulary
+package import KeyLifecycle
+
+/// The gateway's own keys: what a caller may have happen to them, and what a start finds.
+extension StepContext {
+    /// What became of a request about one key.
+    package struct GatewayKeyChange {
+        package var keyring: Keyring
+        /// The key that was named, as it is now.
+        package var key: GatewayKey
+        package var trail: EntryReference
+    }
+
+    /// Takes in a key whose private half was just made and is durable.
+    package func addGatewayKey(
+        _ key: GatewayKey, by caller: CallerName, at now: Instant
+    ) throws -> GatewayKeyChange {
+        var keyring = try view.keyring() ?? Keyring()
+        let added = try refusing { () throws(KeyringRefusal) in try keyring.add(key) }
+        return try adopt([added], in: keyring, by: caller, at: now)
+    }
+
+    /// Has one thing happen to a key: one entry for each key that changes its state.
+    package func changeGatewayKey(
+        _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant
+    ) throws -> GatewayKeyChange {
+        var keyring = try view.keyring() ?? Keyring()
+        let proposedBy = keyring[id]?.destruction?.caller
+        let active = keyring.active(.data)?.id
+        let isResealed = try view.resealedDataKey() == active
+        let transitions = try refusing { () throws(KeyringRefusal) in
+            try keyring.apply(event, to: id, because: cause, by: caller, at: now) { _ in !isResealed }
+        }
+        if let data = keyring.active(.data), data.id != active { view.useDataKey(data.id) }
+        return try adopt(transitions, in: keyring, by: caller, proposedBy: proposedBy, at: now)
+    }
+
+    private func refusing<Result>(_ body: () throws(KeyringRefusal) -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            if case .unknownKey = error { throw StepRefusal(.notFound, detail: error.message) }
+            throw StepRefusal(.wrongState, detail: error.message)
+        }
+    }
+
+    private func adopt(
+        _ transitions: [KeyTransition], in keyring: Keyring, by caller: CallerName,
+        proposedBy: CallerName? = nil, at now: Instant
+    ) throws -> GatewayKeyChange {
+        try view.setKeyring(keyring)
+        var newest: (key: GatewayKey, trail: EntryReference)?
+        for transition in transitions {
+            var members = transition.members
+            members["caller"] = .string(caller.text)
+            if transition.event == .destroy, let proposedBy {
+                members["proposed_by"] = .string(proposedBy.text)
+            }
+            newest = (transition.key, try record(.gatewayKey, at: now, members))
+        }
+        guard let newest else { preconditionFailure("a change of the keyring that changes nothing") }
+        return GatewayKeyChange(keyring: keyring, key: newest.key, trail: newest.trail)
+    }
+
+    /// Takes note of the keys that a start found.
+    ///
+    /// - Returns: What changed, as the entry of the start has it; `nil` when nothing did.
+    package func adoptKeys(_ found: [GatewayKey], at now: Instant) throws -> JSONValue? {
+        var keyring = try view.keyring() ?? Keyring()
+        let transitions = keyring.adopt(found, at: now)
+        // What the newest file is taken for while no key was promoted is in force from here on.
+        if let data = keyring.active(.data) { view.useDataKey(data.id) }
+        guard !transitions.isEmpty else { return nil }
+        try view.setKeyring(keyring)
+        return .array(transitions.map { .object($0.members) })
+    }
+
+    /// Remembers under which data key every stored row is sealed.
+    package func resealed(under key: String) throws {
+        guard try view.keyring()?.active(.data)?.id == key, try view.resealedDataKey() != key else { return }
+        try view.setResealedDataKey(key)
+    }
+}
+
+extension KeyTransition {
+    fileprivate var members: JSONObject {
+        var members: JSONObject = [
+            "cause": .string(cause.rawValue), "event": .string(event.rawValue), "key": .string(key.id),
+            "purpose": .string(key.purpose.rawValue), "state": .string(key.state.rawValue),
+        ]
+        if let publicKey = key.publicKey { members["public_key"] = .string(Hexadecimal.encode(publicKey)) }
+        return members
+    }
+}
+
+extension RecordReading {
+    /// - Returns: `nil` before the first start.
+    package func keyring() throws -> Keyring? {
+        guard let text = try setting(KeySettings.keyring) else { return nil }
+        guard let keyring = Keyring(text: text) else {
+            throw StoreError.damaged(table: "setting", row: KeySettings.keyring, "it holds no list of keys")
+        }
+        return keyring
+    }
+
+    /// The data key that every stored row is known to be sealed under; `nil` when that is not known of any.
+    package func resealedDataKey() throws -> String? { try setting(KeySettings.resealed) }
+}
+
+extension StepView {
+    fileprivate func setKeyring(_ keyring: Keyring) throws {
+        try setSetting(KeySettings.keyring, to: keyring.text)
+    }
+
+    fileprivate func setResealedDataKey(_ key: String) throws {
+        try setSetting(KeySettings.resealed, to: key)
+    }
+}
+
+private enum KeySettings {
+    static let keyring = "keyring"
+    static let resealed = "resealed_data_key"
+}

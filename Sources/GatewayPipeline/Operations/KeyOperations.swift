@@ -1,0 +1,167 @@
+import GateSteps
+import GateVocabulary
+import KeyLifecycle
+import RecipientModel
+import SealedFormat
+import WireProtocol
+
+/// What may be asked of one key: the gateway's own, or a device's.
+struct KeyChangeOrder: Sendable {
+    /// The id of a key of the gateway's own, or a device key's 32 hexadecimal digits.
+    var key: String
+    var event: KeyEvent
+    var cause: KeyCause
+    /// Says what would become of it, and changes nothing.
+    var isDryRun: Bool
+}
+
+extension Gateway {
+    /// Makes a key and takes it into the keyring, where it waits to be promoted.
+    ///
+    /// The private half is durable first. A crash before the entry is leaves a file, which the next start takes in.
+    func addKey(
+        _ body: KeyAddBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        let (keys, operations) = (dependencies.keys, operations)
+        let isTaken = readers.submit(for: caller, lane: .security) { [self] in
+            do {
+                try keys.keyring.requireRoom(for: body.purpose)
+                guard !body.isDryRun else {
+                    return answer(
+                        Answer(json: KeyChangedAnswer(wouldBe: .preActivation, of: nil).json))
+                }
+                let key = try operations.privateKeys.make(body.purpose, at: dependencies.clock.now())
+                change(for: caller, answer: answer) { step, now in
+                    try step.addGatewayKey(key, by: caller, at: now)
+                }
+            } catch let refusal as KeyringRefusal {
+                answer(Problem(.wrongState, detail: refusal.message).answer)
+            } catch {
+                answer(Problem(.unavailable, detail: "the key cannot be written: \(error)").answer)
+            }
+        }
+        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
+    }
+
+    /// Has one thing happen to a key.
+    func changeKey(
+        _ order: KeyChangeOrder, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        guard let device = KeyID(hexadecimal: order.key) else {
+            return changeGatewayKey(order, for: caller, answer: answer)
+        }
+        if order.isDryRun {
+            return read(for: caller, answer: answer) { try $0.deviceKeyAfter(order.event, of: device) }
+        }
+        engine.submit(
+            EditOperation(
+                caller: caller, lane: .security, order: .change(nil),
+                edit: { step, now in
+                    let changed = try step.changeDeviceKey(device, order.event, by: caller, at: now)
+                    return { Answer(json: changed($0).json) }
+                }, reply: answer))
+    }
+
+    private func changeGatewayKey(
+        _ order: KeyChangeOrder, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        if order.isDryRun {
+            return read(for: caller, answer: answer) { try $0.gatewayKeyAfter(order, by: caller) }
+        }
+        change(for: caller, answer: answer) { step, now in
+            try step.changeGatewayKey(order.key, order.event, because: order.cause, by: caller, at: now)
+        }
+    }
+
+    /// Commits a change of the keyring and follows it before the answer: whoever has the answer can rely on it.
+    private func change(
+        for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
+        _ step: @escaping @Sendable (StepContext, Instant) throws -> StepContext.GatewayKeyChange
+    ) {
+        let (privateKeys, alarm) = (operations.privateKeys, dependencies.alarm)
+        engine.submit(
+            EditOperation(
+                caller: caller, lane: .security, order: .free,
+                edit: { context, now in
+                    let changed = try step(context, now)
+                    let (keyring, key) = (changed.keyring, changed.key)
+                    return { [trail = changed.trail] places in
+                        do {
+                            // On the engine's thread: the next batch already seals and signs with what is in use now.
+                            try privateKeys.follow(keyring)
+                            if key.state == .destroyed { try privateKeys.erase(key) }
+                        } catch {
+                            alarm(
+                                "the keyring is committed and cannot be followed before a restart: \(error)")
+                        }
+                        return Answer(
+                            status: key.destruction == nil ? 200 : 202,
+                            json: KeyChangedAnswer(key, trail: places[trail]).json)
+                    }
+                }, reply: answer))
+    }
+}
+
+extension GatewayReading {
+    /// What a change would make of a device's key.
+    func deviceKeyAfter(_ event: KeyEvent, of key: KeyID) throws -> Answer {
+        guard let record = try store.deviceKey(key), let state = KeyState(rawValue: record.state) else {
+            throw Problem(.notFound, detail: "no key of this id is known")
+        }
+        do {
+            return Answer(
+                json: KeyChangedAnswer(wouldBe: try state.after(event), of: key.hexadecimal).json)
+        } catch {
+            throw Problem(.wrongState, detail: error.message)
+        }
+    }
+
+    func gatewayKeyAfter(_ order: KeyChangeOrder, by caller: CallerName) throws -> Answer {
+        var keyring = try store.keyring() ?? Keyring()
+        let isResealed = try store.resealedDataKey() == keyring.active(.data)?.id
+        do {
+            let changes = try keyring.apply(
+                order.event, to: order.key, because: order.cause, by: caller, at: now
+            ) { _ in !isResealed }
+            return Answer(
+                json: KeyChangedAnswer(wouldBe: changes.last?.key.state ?? .destroyed, of: order.key).json)
+        } catch {
+            if case .unknownKey = error { throw Problem(.notFound, detail: error.message) }
+            throw Problem(.wrongState, detail: error.message)
+        }
+    }
+
+    /// How far the stored rows are from being sealed under the data key in use.
+    func dataKeyLag(_ keys: GateKeys) throws -> Answer {
+        guard let active = keys.keyring.active(.data) else {
+            throw Problem(.unavailable, detail: "no data key is in use")
+        }
+        let isDone = try store.resealedDataKey() == active.id
+        return Answer(
+            json: KeyLagAnswer(
+                key: active.id, rowCount: isDone ? 0 : try store.laggingRowCount(), isDone: isDone
+            ).json)
+    }
+}
+
+extension KeyChangedAnswer {
+    init(_ key: GatewayKey, trail: TrailReference) {
+        self.init(
+            key: key.id, state: key.state.rawValue, trail: trail,
+            secondCallerBy: key.destruction?.expiresAt)
+    }
+
+    /// What a dry run says.
+    init(wouldBe state: KeyState, of key: String?) {
+        self.init(key: key, state: state.rawValue, trail: nil, isDryRun: true)
+    }
+}
+
+extension KeyAnswer {
+    init(_ key: GatewayKey) {
+        self.init(
+            key: key.id, purpose: key.purpose.rawValue, suite: key.purpose.suite, state: key.state.rawValue,
+            createdAt: key.createdAt, changedAt: key.changedAt,
+            publicKey: key.publicKey.map { Base64URL.encode($0) })
+    }
+}

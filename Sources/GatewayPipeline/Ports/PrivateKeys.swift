@@ -1,0 +1,16 @@
+package import GateVocabulary
+package import KeyLifecycle
+
+/// Where private halves are kept and used.
+///
+/// The keyring in the store says which key is in use; whoever implements this only follows it.
+package protocol PrivateKeys: Sendable {
+    /// Makes a key. Durable when it returns, and used by nobody yet.
+    func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey
+
+    /// Uses the keys as a committed keyring has them: signs with those that are active. Idempotent.
+    func follow(_ keyring: Keyring) throws
+
+    /// Destroys the private half of a key that the keyring has destroyed. Idempotent.
+    func erase(_ key: GatewayKey) throws
+}

@@ -1,0 +1,323 @@
+import CanonicalJSON
+package import GateVocabulary
+
+/// One of the gateway's own keys: what everybody may know of it.
+package struct GatewayKey: Sendable, Hashable {
+    /// `[dev-]purpose-16 hex digits`, never given twice.
+    package var id: String
+    package var purpose: KeyPurpose
+    package var state: KeyState
+    package var createdAt: Instant
+    /// When it came into its state.
+    package var changedAt: Instant
+    /// The raw bytes; `nil` for a symmetric key.
+    package var publicKey: [UInt8]?
+    /// Somebody else may have held it once; true also after it was destroyed.
+    package var isCompromised = false
+    /// Who asked first that it be destroyed, and when: a second caller must ask too.
+    package var destruction: Proposal?
+
+    package struct Proposal: Sendable, Hashable {
+        package var caller: CallerName
+        package var at: Instant
+
+        package init(caller: CallerName, at: Instant) {
+            self.caller = caller
+            self.at = at
+        }
+
+        /// How long a proposal waits for its second caller: an hour, in seconds.
+        package static let seconds: Int64 = 3600
+
+        package var expiresAt: Instant { at.advanced(bySeconds: Self.seconds) }
+    }
+
+    package init(
+        id: String, purpose: KeyPurpose, state: KeyState, createdAt: Instant, changedAt: Instant,
+        publicKey: [UInt8]?, destruction: Proposal? = nil
+    ) {
+        self.id = id
+        self.purpose = purpose
+        self.state = state
+        self.createdAt = createdAt
+        self.changedAt = changedAt
+        self.publicKey = publicKey
+        self.destruction = destruction
+    }
+}
+
+/// Why a key changed its state, as its entry says.
+package enum KeyCause: String, CaseIterable, Sendable, Hashable {
+    /// The private half may be known to somebody.
+    case compromised
+    /// Whoever or whatever held it is gone.
+    case lost
+    /// No longer needed.
+    case retired
+    /// A successor was promoted.
+    case rotation
+    /// A caller asked, and said no more.
+    case request
+    /// Its file was in the key directory when the gateway started.
+    case found
+
+    /// The event that ends a key for this cause.
+    package var ending: KeyEvent { self == .compromised ? .revoke : .deactivate }
+}
+
+/// One key that changed its state.
+package struct KeyTransition: Sendable, Hashable {
+    package var key: GatewayKey
+    package var event: Event
+    package var cause: KeyCause
+
+    /// What happened; a proposal leaves the state as it is.
+    package enum Event: String, Sendable, Hashable {
+        case add, promote, suspend, resume, deactivate, revoke, destroy
+        case proposeDestruction = "propose_destruction"
+
+        package init(_ event: KeyEvent) {
+            switch event {
+            case .promote: self = .promote
+            case .suspend: self = .suspend
+            case .resume: self = .resume
+            case .deactivate: self = .deactivate
+            case .revoke: self = .revoke
+            case .destroy: self = .destroy
+            }
+        }
+    }
+
+    package init(_ event: Event, _ key: GatewayKey, because cause: KeyCause) {
+        self.key = key
+        self.event = event
+        self.cause = cause
+    }
+}
+
+/// A change of the keyring that is not made.
+package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible {
+    package var description: String { message }
+
+    case unknownKey(String)
+    case transition(KeyTransitionRefused)
+    /// Without this key the gateway could not go on, and none is ready in its place.
+    case lastOfPurpose(KeyPurpose, KeyEvent)
+    /// Another key of the purpose is in use or waits already.
+    case another(id: String, state: KeyState)
+    /// Keys of the purpose change in another way.
+    case changesElsewhere(KeyPurpose)
+    /// Rows are still sealed under it.
+    case stillNeeded(String)
+    case secondCallerMissing(until: Instant)
+    case tooManyKeys
+
+    package var message: String {
+        switch self {
+        case .unknownKey(let id): "no key `\(id)` is known"
+        case .transition(let refused): refused.message
+        case .lastOfPurpose(let purpose, let event):
+            "it is the \(purpose.rawValue) key in use, and `\(event.rawValue)` would leave the gateway without one; add another and promote it first"
+        case .another(let id, let state):
+            "`\(id)` is `\(state.rawValue)` already; \(state == .preActivation ? "promote or destroy that one" : "it stays in use until another is promoted")"
+        case .changesElsewhere(.index):
+            "people are found under the index key, so it never changes for a state directory"
+        case .changesElsewhere(.policy):
+            "policy keys are kept away from the gateway, which only pins their public halves in its configuration"
+        case .changesElsewhere(let purpose):
+            "the \(purpose.rawValue) key changes with `sendgate keys rotate \(purpose.rawValue) --directory DIR`, on the key directory"
+        case .stillNeeded(let id):
+            "rows are still sealed under `\(id)`, or it is not known that none is; `keys lagging` counts them"
+        case .secondCallerMissing(let until):
+            "the same caller asked before; another must ask too, by \(until.rfc3339)"
+        case .tooManyKeys: "the keyring has \(Keyring.keyCountMax) keys, and takes no more"
+        }
+    }
+}
+
+/// Every key the gateway has ever had, and where each is in its life: a value, whose changes say what happened.
+///
+///     add → promote (its predecessor: deactivate) → destroy
+///
+/// One key of a purpose is active. What leaves the gateway without one is refused, but for `origin`: a stolen origin key
+/// must be stopped at once, and without one only sealing stops.
+package struct Keyring: Sendable, Hashable {
+    /// In the order they became known.
+    package private(set) var keys: [GatewayKey]
+
+    package static let keyCountMax = 1000
+
+    package init(keys: [GatewayKey] = []) { self.keys = keys }
+
+    package subscript(_ id: String) -> GatewayKey? { keys.first { $0.id == id } }
+
+    package func active(_ purpose: KeyPurpose) -> GatewayKey? {
+        keys.first { $0.purpose == purpose && $0.state == .active }
+    }
+
+    /// Purposes whose keys change over the socket.
+    package static let rotating: [KeyPurpose] = [.origin, .trail, .data, .link]
+
+    // MARK: Changes
+
+    /// Takes in a key that was just made.
+    package mutating func add(_ key: GatewayKey) throws(KeyringRefusal) -> KeyTransition {
+        try requireRoom(for: key.purpose)
+        keys.append(key)
+        return KeyTransition(.add, key, because: .request)
+    }
+
+    /// Whether a key of this purpose could be added now. A rotation that was begun is finished first.
+    package func requireRoom(for purpose: KeyPurpose) throws(KeyringRefusal) {
+        guard Self.rotating.contains(purpose) else { throw .changesElsewhere(purpose) }
+        if let waiting = keys.first(where: { $0.purpose == purpose && $0.state == .preActivation }) {
+            throw .another(id: waiting.id, state: waiting.state)
+        }
+        guard keys.count < Self.keyCountMax else { throw .tooManyKeys }
+    }
+
+    /// Has one thing happen to one key, and to others what follows from it.
+    ///
+    /// - Parameter caller: Who asks; two are needed to destroy a key.
+    /// - Parameter isNeeded: Whether rows may still be sealed under a data key.
+    /// - Returns: What happened, in order; the last is of the key that was named.
+    package mutating func apply(
+        _ event: KeyEvent, to id: String, because cause: KeyCause, by caller: CallerName, at now: Instant,
+        isNeeded: (String) -> Bool = { _ in false }
+    ) throws(KeyringRefusal) -> [KeyTransition] {
+        guard let place = keys.firstIndex(where: { $0.id == id }) else { throw .unknownKey(id) }
+        var key = keys[place]
+        guard Self.rotating.contains(key.purpose) else { throw .changesElsewhere(key.purpose) }
+        let next: KeyState
+        do {
+            next = try key.state.after(event)
+        } catch {
+            throw .transition(error)
+        }
+        let predecessor = active(key.purpose)
+        if key.state == .active, key.purpose != .origin { throw .lastOfPurpose(key.purpose, event) }
+        if event == .resume, let predecessor { throw .another(id: predecessor.id, state: .active) }
+        if event == .destroy {
+            // A key that was never used protects nothing.
+            if key.state != .preActivation, key.purpose == .data, isNeeded(id) { throw .stillNeeded(id) }
+            guard let first = key.destruction, now <= first.expiresAt else {
+                key.destruction = .init(caller: caller, at: now)
+                keys[place] = key
+                return [KeyTransition(.proposeDestruction, key, because: cause)]
+            }
+            guard first.caller != caller else { throw .secondCallerMissing(until: first.expiresAt) }
+        }
+        var transitions: [KeyTransition] = []
+        if event == .promote, let predecessor {
+            transitions.append(
+                KeyTransition(
+                    .deactivate, set(predecessor.id, to: .deactivated, at: now), because: .rotation))
+        }
+        // Whoever proposed the end is named in its entry, and waits no longer.
+        keys[place].destruction = nil
+        transitions.append(KeyTransition(.init(event), set(id, to: next, at: now), because: cause))
+        return transitions
+    }
+
+    private mutating func set(_ id: String, to state: KeyState, at now: Instant) -> GatewayKey {
+        let place = keys.firstIndex { $0.id == id }!
+        keys[place].state = state
+        if state == .compromised { keys[place].isCompromised = true }
+        keys[place].changedAt = now
+        return keys[place]
+    }
+
+    /// Takes note of the files that a start found.
+    ///
+    /// The first start puts the newest key of each purpose into use. Later ones take in a new file as a key that waits to
+    /// be promoted; a root key, which changes in the key directory, is in use when it is there.
+    ///
+    /// - Parameter found: As their files say; states are not looked at.
+    /// - Returns: What changed.
+    package mutating func adopt(_ found: [GatewayKey], at now: Instant) -> [KeyTransition] {
+        let isFirst = keys.isEmpty
+        var transitions: [KeyTransition] = []
+        for key in found.sorted(by: { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) })
+        where self[key.id] == nil {
+            var key = key
+            let newest = found.filter { $0.purpose == key.purpose }
+                .max { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }
+            let isNewest = newest?.id == key.id
+            let isUsed = (isFirst || key.purpose == .root) && isNewest
+            key.state = isUsed ? .active : isFirst || key.purpose == .root ? .deactivated : .preActivation
+            key.changedAt = now
+            if isUsed, let predecessor = active(key.purpose) {
+                transitions.append(
+                    KeyTransition(
+                        .deactivate, set(predecessor.id, to: .deactivated, at: now), because: .rotation))
+            }
+            keys.append(key)
+            transitions.append(KeyTransition(.add, key, because: .found))
+        }
+        return transitions
+    }
+
+    /// Keys in use whose files are not there.
+    package func missing(from found: Set<String>) -> [GatewayKey] {
+        keys.filter { $0.state == .active && !found.contains($0.id) }
+    }
+}
+
+// MARK: As it is stored
+
+extension Keyring {
+    /// Canonical JSON: `[{"changed":1795000000000,"created":…,"id":…,"purpose":…,"state":…}]`.
+    package var text: String {
+        let list = keys.map { key -> JSONValue in
+            var object: JSONObject = [
+                "id": .string(key.id), "purpose": .string(key.purpose.rawValue),
+                "state": .string(key.state.rawValue), "created": .integer(key.createdAt.milliseconds),
+                "changed": .integer(key.changedAt.milliseconds),
+            ]
+            if let publicKey = key.publicKey { object["public_key"] = .string(Hexadecimal.encode(publicKey)) }
+            if key.isCompromised { object["compromised"] = true }
+            if let proposal = key.destruction {
+                object["destroy_by"] = .string(proposal.caller.text)
+                object["destroy_at"] = .integer(proposal.at.milliseconds)
+            }
+            return .object(object)
+        }
+        return String(decoding: CanonicalJSON.write(.array(list)), as: UTF8.self)
+    }
+
+    /// - Returns: `nil` for what ``text`` never gives.
+    package init?(text: String) {
+        guard let value = try? CanonicalJSON.read(Array(text.utf8), limits: .document),
+            let list = value.arrayValue
+        else { return nil }
+        var keys: [GatewayKey] = []
+        for element in list {
+            guard let id = element["id"]?.stringValue,
+                let purpose = element["purpose"]?.stringValue.flatMap(KeyPurpose.init),
+                let state = element["state"]?.stringValue.flatMap(KeyState.init),
+                let created = element["created"]?.integerValue,
+                let changed = element["changed"]?.integerValue
+            else { return nil }
+            let publicKey: [UInt8]?
+            switch element["public_key"] {
+            case nil: publicKey = nil
+            case .string(let text)?:
+                guard let bytes = Hexadecimal.decode(text) else { return nil }
+                publicKey = bytes
+            default: return nil
+            }
+            var destruction: GatewayKey.Proposal?
+            if let caller = element["destroy_by"]?.stringValue,
+                let at = element["destroy_at"]?.integerValue
+            {
+                destruction = .init(caller: CallerName(caller), at: Instant(milliseconds: at))
+            }
+            var key = GatewayKey(
+                id: id, purpose: purpose, state: state, createdAt: Instant(milliseconds: created),
+                changedAt: Instant(milliseconds: changed), publicKey: publicKey, destruction: destruction)
+            key.isCompromised = element["compromised"]?.booleanValue ?? false
+            keys.append(key)
+        }
+        self.init(keys: keys)
+    }
+}

@@ -1,0 +1,52 @@
+import GateSteps
+import Synchronization
+
+/// The data keys of a store: the one that seals, and those that only open.
+///
+/// Another key seals from the end of a commit on, so what one transaction reads and writes is under one and the same
+/// ``RowCipher``, which each takes when it begins.
+final class DataKeys: Sendable {
+    private let state: Mutex<RowCipher>
+
+    init(_ cipher: RowCipher) { state = Mutex(cipher) }
+
+    var cipher: RowCipher { state.withLock { $0 } }
+
+    /// Takes in a key that may be promoted later.
+    func add(_ key: RowCipher.Key) { state.withLock { $0.add(key) } }
+
+    /// Has `id` seal from now on; what was added meanwhile stays.
+    func promote(_ id: String) {
+        state.withLock { cipher in
+            guard let next = cipher.promoting(id) else { return }
+            cipher = next
+        }
+    }
+
+    /// Where the store remembers which key seals: files in the key directory do not say it.
+    static let settingName = "data_key"
+
+    private static let setting = StatementText(
+        Schema.setting.name,
+        "SELECT name, \(Schema.setting.isAltered), value FROM setting WHERE name = ?")
+
+    /// The cipher with the key that sealed last, when the store has been told of one.
+    ///
+    /// - Throws: ``StoreOpeningError`` when that key is not loaded, or the setting is damaged.
+    static func resumed(_ cipher: RowCipher, in gate: Connection) throws -> RowCipher {
+        let found = try gate.first(setting, { $0.add(settingName) }) { row in
+            _ = row.text()
+            return (isAltered: row.flag(), key: row.text())
+        }
+        guard let found else { return cipher }
+        guard !found.isAltered else {
+            throw StoreOpeningError.damaged(
+                file: Schema.gate.file, table: Schema.setting.name, row: settingName,
+                what: RowSums.wrongCode)
+        }
+        guard let resumed = cipher.promoting(found.key) else {
+            throw StoreOpeningError.missingDataKey(id: found.key)
+        }
+        return resumed
+    }
+}

@@ -1,0 +1,203 @@
+import ArgumentParser
+import CanonicalJSON
+import Foundation
+import GateVocabulary
+import UnixHTTPClient
+
+/// What the commands that change one key have in common: they are clients of the running gateway, which records who
+/// asked.
+struct KeyChangeOptions: ParsableArguments {
+    @OptionGroup var socket: SocketOptions
+    @Flag(name: .customLong("dry-run"), help: "Say what would become of it, and change nothing.")
+    var isDryRun = false
+    @OptionGroup var output: OutputOptions
+
+    /// Asks for one change and prints what came of it.
+    func change(_ key: String, _ verb: String, _ body: JSONObject = [:]) async throws {
+        var body = body
+        if isDryRun { body["dry_run"] = true }
+        let connection = try socket.connection()
+        let answer = try await connection.post("/v1/keys/\(KeyTarget.encoded(key))/\(verb)", body)
+        await connection.close()
+        try show(answer, key)
+    }
+
+    /// Prints one answer; a key that waits for a second caller says so.
+    func show(_ answer: GatewayAnswer, _ key: String? = nil) throws {
+        guard answer.status < 300, let object = answer.object else { throw answer.reportProblem() }
+        if output.json { return Terminal.print(object) }
+        let name = object["key"]?.stringValue ?? key ?? "a new key"
+        let state = object["state"]?.stringValue ?? "?"
+        if object["dry_run"]?.booleanValue == true {
+            return Terminal.print("\(name) would be \(state); nothing was changed")
+        }
+        if let until = object["second_caller_by"]?.stringValue {
+            Terminal.print("\(name) is \(state) as before: another caller must ask for the same by \(until)")
+        } else {
+            Terminal.print("\(name) is \(state)")
+        }
+    }
+}
+
+enum KeyTarget {
+    /// A key's id as one part of a path.
+    static func encoded(_ key: String) -> String {
+        key.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(["-", "_", "."])) ?? key
+    }
+}
+
+/// `sendgate keys add`
+struct KeysAdd: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Has the gateway make a key, which waits to be promoted.",
+        usage: "sendgate keys add PURPOSE --socket PATH [--dry-run] [--json]",
+        discussion: """
+            PURPOSE is origin, trail, data or link. The private half is made inside the gateway and written to its key \
+            directory; nobody else sees it. One key of a purpose waits at a time.
+            """)
+    static let example = "sendgate keys add origin --socket /tmp/gate/keys-team.sock"
+
+    @Argument(help: ArgumentHelp("What the key is for.", valueName: "purpose")) var purpose: KeyPurpose
+    @OptionGroup var options: KeyChangeOptions
+
+    func run() async throws {
+        var body: JSONObject = ["purpose": .string(purpose.rawValue)]
+        if options.isDryRun { body["dry_run"] = true }
+        let connection = try options.socket.connection()
+        let answer = try await connection.post("/v1/keys", body)
+        await connection.close()
+        try options.show(answer)
+    }
+}
+
+/// `sendgate keys promote`
+struct KeysPromote: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "promote", abstract: "Puts a key into use; the one before it goes on reading.",
+        usage: "sendgate keys promote KEY --socket PATH [--dry-run] [--json]",
+        discussion: "KEY is the id of a key of the gateway's own, or that of a device key.")
+    static let example =
+        "sendgate keys promote origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
+
+    @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String
+    @OptionGroup var options: KeyChangeOptions
+
+    func run() async throws { try await options.change(key, "promote") }
+}
+
+/// `sendgate keys suspend`
+struct KeysSuspend: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "suspend", abstract: "Sets a key aside while somebody looks into it.",
+        usage: "sendgate keys suspend KEY --socket PATH [--dry-run] [--json]",
+        discussion: """
+            It protects nothing new from the next decision on. While no origin key is in use nothing is sealed: what \
+            has to be sealed is answered 503. Keys that the gateway cannot go on without are rotated first.
+            """)
+    static let example =
+        "sendgate keys suspend origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
+
+    @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String
+    @OptionGroup var options: KeyChangeOptions
+
+    func run() async throws { try await options.change(key, "suspend") }
+}
+
+/// `sendgate keys resume`
+struct KeysResume: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume", abstract: "Puts a suspended key back into use.",
+        usage: "sendgate keys resume KEY --socket PATH [--dry-run] [--json]",
+        discussion: "Refused while another key of the purpose is in use.")
+    static let example =
+        "sendgate keys resume origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
+
+    @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String
+    @OptionGroup var options: KeyChangeOptions
+
+    func run() async throws { try await options.change(key, "resume") }
+}
+
+/// `sendgate keys revoke`
+struct KeysRevoke: GateCommand {
+    enum Cause: String, CaseIterable, ExpressibleByArgument, Sendable { case compromised, lost, retired }
+
+    static let configuration = CommandConfiguration(
+        commandName: "revoke", abstract: "Ends the use of a key for good.",
+        usage: "sendgate keys revoke KEY --cause CAUSE --socket PATH [--dry-run] [--json]",
+        discussion: """
+            CAUSE is compromised (somebody else may hold it: it is trusted no more), lost or retired (it goes on \
+            reading what it protected). It is refused from the next decision on.
+            """)
+    static let example =
+        "sendgate keys revoke origin-9f86d081884c7d65 --cause compromised --socket /tmp/gate/keys-team.sock"
+
+    @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String
+    @Option(help: ArgumentHelp("Why: compromised, lost or retired.", valueName: "cause")) var cause: Cause
+    @OptionGroup var options: KeyChangeOptions
+
+    func run() async throws {
+        try await options.change(key, "revoke", ["cause": .string(cause.rawValue)])
+    }
+}
+
+/// `sendgate keys destroy`
+struct KeysDestroy: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "destroy", abstract: "Destroys what is left of a key; two callers must ask.",
+        usage: "sendgate keys destroy KEY --socket PATH [--dry-run] [--json]",
+        discussion: """
+            The first caller proposes it, another does it within the hour, and both are in the trail. The private half \
+            is overwritten and unlinked. A data key is kept while a stored value is sealed under it.
+            """)
+    static let example =
+        "sendgate keys destroy origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
+
+    @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String
+    @OptionGroup var options: KeyChangeOptions
+
+    func run() async throws { try await options.change(key, "destroy") }
+}
+
+/// `sendgate keys lagging`
+struct KeysLagging: GateCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "lagging", abstract: "Counts what is still sealed under an earlier data key.",
+        usage: "sendgate keys lagging --socket PATH [--json]",
+        discussion: "Ends with 3 while anything is.")
+    static let example = "sendgate keys lagging --socket /tmp/gate/keys-team.sock"
+
+    @OptionGroup var socket: SocketOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let connection = try socket.connection()
+        let lag = try await KeyLag(asking: connection)
+        await connection.close()
+        if output.json {
+            Terminal.print(lag.object)
+        } else {
+            Terminal.print(
+                lag.isDone
+                    ? "every stored value is under \(lag.key)"
+                    : "\(lag.rowCount) stored values are not under \(lag.key) yet")
+        }
+        if !lag.isDone { throw ExitStatus.foundDifference }
+    }
+}
+
+/// What is still sealed under an earlier data key.
+struct KeyLag {
+    var object: JSONObject
+    var key: String { object["data_key"]?.stringValue ?? "?" }
+    var rowCount: Int64 { object["rows"]?.integerValue ?? 0 }
+    var isDone: Bool { object["done"]?.booleanValue ?? false }
+
+    init(asking connection: GatewayConnection) async throws {
+        let answer = try await connection.get("/v1/keys/lagging")
+        guard answer.status == 200, let object = answer.object else { throw answer.reportProblem() }
+        self.object = object
+    }
+}
+
+extension KeyPurpose: ExpressibleByArgument {}

@@ -1,0 +1,118 @@
+import AuditTrail
+import GateVocabulary
+import GatewayPipeline
+import KeyFiles
+import KeyLifecycle
+import OpenSSLCrypto
+import PayloadSealing
+import SQLiteStore
+import Synchronization
+
+/// The private halves of the gateway's keys, from files to where they are used.
+///
+///     keyring (committed) → origin: envelopes  ·  trail: checkpoints
+///
+/// Which data key seals is the store's to know, in the same commit as the keyring.
+final class KeyHolder: PrivateKeys {
+    private let directory: String
+    private let prefix: String
+    private let trailOrigin: String
+    private let root: PrivateKeyFile
+    private let files: Mutex<[String: PrivateKeyFile]>
+    private let gateKeys: GateKeys
+    private let library: PublishedTrail
+    private let store: SQLiteStore
+
+    /// - Parameter prefix: Of the ids of keys that are made: `dev-` where throwaway keys are taken.
+    init(
+        _ keys: PrivateKeyDirectory, prefix: String, trailOrigin: String, gateKeys: GateKeys,
+        library: PublishedTrail, store: SQLiteStore
+    ) throws {
+        directory = keys.path
+        self.prefix = prefix
+        self.trailOrigin = trailOrigin
+        root = try keys.current(.root)
+        files = Mutex(
+            Dictionary(keys.keys.values.joined().map { ($0.id, $0) }, uniquingKeysWith: { one, _ in one }))
+        self.gateKeys = gateKeys
+        self.library = library
+        self.store = store
+    }
+
+    func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
+        let file = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
+        try file.create(in: directory, wrappedBy: root)
+        files.withLock { $0[file.id] = file }
+        // A data key opens from here on, so that it can seal from the end of the commit that promotes it.
+        if purpose == .data { store.add(try RowCipher.Key(file)) }
+        return try GatewayKey(file, at: now)
+    }
+
+    func follow(_ keyring: Keyring) throws {
+        let files = files.withLock { $0 }
+        gateKeys.replace(with: keyring, origin: try Self.originSigner(of: keyring, in: files))
+        if let signer = try Self.trailSigner(of: keyring, in: files, origin: trailOrigin) {
+            try library.sign(
+                with: signer, olderKeys: keyring.earlierTrailKeys(origin: trailOrigin, trusted: true))
+        }
+    }
+
+    func erase(_ key: GatewayKey) throws {
+        try PrivateKeyFile.erase(key.id, in: directory)
+        files.withLock { $0[key.id] = nil }
+    }
+
+    // MARK: Signers
+
+    static func originSigner(
+        of keyring: Keyring, in files: [String: PrivateKeyFile]
+    ) throws -> OriginSigner? {
+        guard let key = keyring.active(.origin), let file = files[key.id] else { return nil }
+        let privateKey = try Ed25519PrivateKey(seed: file.secret)
+        return try OriginSigner(
+            keyID: Array(SHA256.digest(privateKey.publicKey.rawBytes).bytes.prefix(8)),
+            privateKey: privateKey)
+    }
+
+    static func trailSigner(
+        of keyring: Keyring, in files: [String: PrivateKeyFile], origin: String
+    ) throws -> NoteSigner? {
+        guard let key = keyring.active(.trail), let file = files[key.id] else { return nil }
+        guard let signer = NoteSigner(name: origin, key: try Ed25519PrivateKey(seed: file.secret)) else {
+            throw CommandFailure(
+                "`\(origin)` cannot name a trail",
+                hint: "set `origin` to something like `gate.example.com/prod`")
+        }
+        return signer
+    }
+}
+
+extension Keyring {
+    /// Public halves of trail keys that signed earlier checkpoints.
+    ///
+    /// - Parameter isTrusted: Those that an auditor may believe; else those that somebody else may hold.
+    func earlierTrailKeys(origin: String, trusted isTrusted: Bool) -> [NoteVerifierKey] {
+        keys.filter { key in
+            key.purpose == .trail && key.state != .active && key.state != .preActivation
+                && key.isCompromised != isTrusted
+        }.compactMap { key in
+            key.publicKey.flatMap { try? Ed25519PublicKey(rawBytes: $0) }
+                .flatMap { NoteVerifierKey(name: origin, publicKey: $0) }
+        }
+    }
+}
+
+extension GatewayKey {
+    /// What everybody may know of a key, as its file has it.
+    init(_ file: PrivateKeyFile, at now: Instant) throws {
+        self.init(
+            id: file.id, purpose: file.purpose, state: .preActivation, createdAt: file.createdAt,
+            changedAt: now, publicKey: try file.publicKey()?.rawBytes)
+    }
+}
+
+extension RowCipher.Key {
+    init(_ file: PrivateKeyFile) throws {
+        self.init(id: file.id, key: try AES256GCMKey(file.secret))
+    }
+}

@@ -1,0 +1,171 @@
+import AuditTrail
+import CanonicalJSON
+import GateSteps
+import GateVocabulary
+import GatewayPipeline
+import KeyLifecycle
+import OpenSSLCrypto
+import PayloadSealing
+import SQLiteStore
+import Testing
+import WireProtocol
+
+/// The gateway's own keys over the socket: who may change what, and what the trail and the private halves make of it.
+@Suite struct GatewayKeyTests {
+    /// A gateway whose start found one key of each purpose that rotates.
+    private static func started(witness: Bool = false) async throws -> GatewayHarness {
+        let found = Keyring.rotating.map { purpose in
+            GatewayKey(
+                id: purpose == .data ? "test" : "\(purpose)-1", purpose: purpose, state: .preActivation,
+                createdAt: Instant(milliseconds: 1), changedAt: Instant(milliseconds: 1),
+                publicKey: purpose.isAsymmetric ? Array(repeating: 3, count: 32) : nil)
+        }
+        let gate = try GatewayHarness(opening: { step, now in
+            try step.recordStart(step.policy, version: "test", keys: found, at: now)
+        })
+        // Whatever is recorded first takes the start with it.
+        try await gate.register("u_0")
+        return gate
+    }
+
+    private static func body(_ answer: Answer) throws -> JSONObject {
+        try #require(try CanonicalJSON.read(answer.body).objectValue)
+    }
+
+    /// Makes a key and gives its id.
+    private static func add(_ purpose: String, to gate: GatewayHarness) async throws -> String {
+        let answer = await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": .string(purpose)])
+        #expect(answer.status == 200)
+        let body = try body(answer)
+        #expect(body["state"]?.stringValue == "pre_activation")
+        return try #require(body["key"]?.stringValue)
+    }
+
+    private static func entries(_ gate: GatewayHarness) throws -> [JSONObject] {
+        try gate.store.read { try $0.entries(from: 0, limit: 1000) }.map {
+            try #require(try CanonicalJSON.read($0.bytes).objectValue)
+        }
+    }
+
+    @Test(arguments: Keyring.rotating)
+    func `a key is added, promoted and followed, with an entry for each transition`(
+        purpose: KeyPurpose
+    ) async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add(purpose.rawValue, to: gate)
+        let promoted = await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote")
+        #expect(promoted.status == 200)
+        #expect(try Self.body(promoted)["state"]?.stringValue == "active")
+        let followed = try #require(gate.privateKeys.followed.last)
+        #expect(followed.active(purpose)?.id == key)
+        let old = purpose == .data ? "test" : "\(purpose)-1"
+        #expect(followed[old]?.state == .deactivated)
+        let entries = try Self.entries(gate).filter { $0["kind"]?.stringValue == "gateway_key" }
+        #expect(entries.map { $0["event"]?.stringValue } == ["add", "deactivate", "promote"])
+        #expect(entries.map { $0["key"]?.stringValue } == [key, old, key])
+        #expect(entries.allSatisfy { $0["caller"]?.stringValue == "keys-team" })
+        #expect(try gate.store.read { try $0.keyring() } == followed)
+        #expect(purpose != .data || gate.store.dataKeyUse.key == key)
+    }
+
+    @Test func `the start's entry says which keys it found, once`() async throws {
+        let gate = try await Self.started()
+        _ = try await Self.add("origin", to: gate)
+        let start = try #require(try Self.entries(gate).first { $0["kind"]?.stringValue == "start" })
+        let found = try #require(start["keys"]?.arrayValue)
+        #expect(found.compactMap { $0["key"]?.stringValue }.count == 4)
+        #expect(found.allSatisfy { $0["state"]?.stringValue == "active" && $0["cause"] == "found" })
+    }
+
+    @Test func `a rotation that was begun is not begun twice`() async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add("trail", to: gate)
+        let second = await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": "trail"])
+        #expect(second.status == 409)
+        #expect(String(decoding: second.body, as: UTF8.self).contains(key))
+    }
+
+    @Test(arguments: ["index", "policy", "root"])
+    func `keys that change elsewhere are refused with the way there`(purpose: String) async throws {
+        let gate = try await Self.started()
+        let answer = await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": .string(purpose)])
+        #expect(answer.status == 409)
+        #expect(try Self.entries(gate).allSatisfy { $0["kind"]?.stringValue != "gateway_key" })
+    }
+
+    @Test func `without an origin key nothing is sealed, and a resumed one seals again`() async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add("origin", to: gate)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/suspend").status == 200)
+        #expect(throws: NoOriginKey.self) { try gate.gateKeys.origin() }
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 409)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/resume").status == 200)
+        #expect(try gate.gateKeys.origin().keyID.count == 8)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/resume").status == 409)
+    }
+
+    @Test func `a dry run says what would be and changes nothing`() async throws {
+        let gate = try await Self.started()
+        let before = try gate.store.read { try $0.entryCount() }
+        for (target, body, state) in [
+            ("", ["purpose": "data", "dry_run": true], "pre_activation"),
+            ("/origin-1/suspend", ["dry_run": true], "suspended"),
+            ("/origin-1/revoke", ["cause": "compromised", "dry_run": true], "compromised"),
+        ] as [(String, JSONObject, String)] {
+            let answer = await gate.ask("keys-team", "POST", "/v1/keys\(target)", body)
+            #expect(answer.status == 200)
+            let told = try Self.body(answer)
+            #expect(told["state"]?.stringValue == state && told["dry_run"] == true && told["trail"] == nil)
+        }
+        #expect(
+            await gate.ask("keys-team", "POST", "/v1/keys/trail-1/suspend", ["dry_run": true]).status == 409)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/x/suspend", ["dry_run": true]).status == 404)
+        #expect(try gate.store.read { try $0.entryCount() } == before)
+        #expect(gate.privateKeys.followed.isEmpty)
+    }
+
+    @Test func `two callers destroy a key, and both are in the trail`() async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add("origin", to: gate)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/destroy").status == 409)
+        let proposed = await gate.ask("keys-team", "POST", "/v1/keys/origin-1/destroy")
+        #expect(proposed.status == 202)
+        #expect(try Self.body(proposed)["second_caller_by"] != nil)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/destroy").status == 409)
+        #expect(gate.privateKeys.erased.isEmpty)
+        let done = await gate.ask("keys-witness", "POST", "/v1/keys/origin-1/destroy")
+        #expect(done.status == 200)
+        #expect(try Self.body(done)["state"]?.stringValue == "destroyed")
+        #expect(gate.privateKeys.erased == ["origin-1"])
+        let last = try #require(try Self.entries(gate).last)
+        #expect(last["event"]?.stringValue == "destroy" && last["caller"]?.stringValue == "keys-witness")
+        #expect(last["proposed_by"]?.stringValue == "keys-team")
+    }
+
+    @Test func `rows are sealed anew in pieces, and then the old data key can go`() async throws {
+        let gate = try await Self.started()
+        try await gate.register("u1")
+        try await gate.register("u2")
+        let key = try await Self.add("data", to: gate)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+        let lag = try Self.body(await gate.ask("keys-team", "GET", "/v1/keys/lagging"))
+        #expect(lag["data_key"]?.stringValue == key && lag["done"] == false)
+        #expect(try #require(lag["rows"]?.integerValue) > 0)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/test/destroy").status == 409)
+        var pieces = 0
+        while true {
+            let receipt = try gate.store.committing { step in step.reseal(rowCountMax: 2) }.receipt
+            let resealing = try #require(receipt.resealing)
+            #expect(resealing.key == key && resealing.unreadableRowCount == 0)
+            pieces += 1
+            if resealing.isDone { break }
+        }
+        #expect(pieces > 2)
+        #expect(try gate.store.read { try $0.laggingRowCount() } == 0)
+        #expect(try Self.body(await gate.ask("keys-team", "GET", "/v1/keys/lagging"))["rows"] == 0)
+        let person = await gate.ask("auditor", "GET", "/v1/recipients/u1")
+        #expect(person.status == 200)
+    }
+}

@@ -1,0 +1,54 @@
+import GateSteps
+import GateVocabulary
+import GatewayPipeline
+import KeyLifecycle
+import OpenSSLCrypto
+import PayloadSealing
+import SQLiteStore
+import Synchronization
+
+/// Private halves in memory, used as the gateway's own are.
+final class TestPrivateKeys: PrivateKeys {
+    private struct State {
+        var made: [String: SecretBytes] = [:]
+        var followed: [Keyring] = []
+        var erased: [String] = []
+    }
+    private let state = Mutex(State())
+    private let keys: GateKeys
+    private let store: SQLiteStore
+
+    init(_ keys: GateKeys, store: SQLiteStore) {
+        self.keys = keys
+        self.store = store
+    }
+
+    var followed: [Keyring] { state.withLock { $0.followed } }
+    var erased: [String] { state.withLock { $0.erased } }
+
+    func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
+        let secret = try SecretBytes.random(byteCount: 32)
+        let id = "\(purpose.rawValue)-\(Hexadecimal.encode(try SecureRandom.bytes(8)))"
+        state.withLock { $0.made[id] = secret }
+        if purpose == .data { store.add(RowCipher.Key(id: id, key: try AES256GCMKey(secret))) }
+        return GatewayKey(
+            id: id, purpose: purpose, state: .preActivation, createdAt: now, changedAt: now,
+            publicKey: purpose.isAsymmetric
+                ? try Ed25519PrivateKey(seed: secret).publicKey.rawBytes : nil)
+    }
+
+    func follow(_ keyring: Keyring) throws {
+        let secret = state.withLock { state in
+            state.followed.append(keyring)
+            return keyring.active(.origin).flatMap { state.made[$0.id] }
+        }
+        let origin = try secret.map { secret in
+            let key = try Ed25519PrivateKey(seed: secret)
+            return try OriginSigner(
+                keyID: Array(SHA256.digest(key.publicKey.rawBytes).bytes.prefix(8)), privateKey: key)
+        }
+        keys.replace(with: keyring, origin: origin)
+    }
+
+    func erase(_ key: GatewayKey) { state.withLock { $0.erased.append(key.id) } }
+}

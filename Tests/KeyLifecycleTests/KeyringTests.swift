@@ -1,0 +1,152 @@
+import GateVocabulary
+import KeyLifecycle
+import Testing
+
+@Suite struct KeyringTests {
+    static let start = Instant(milliseconds: 1_795_000_000_000)
+    static let (one, other) = (CallerName("keys-team"), CallerName("keys-witness"))
+
+    static func key(_ id: String, _ purpose: KeyPurpose, createdAt seconds: Int64 = 0) -> GatewayKey {
+        GatewayKey(
+            id: id, purpose: purpose, state: .preActivation, createdAt: start.advanced(bySeconds: seconds),
+            changedAt: start, publicKey: purpose.isAsymmetric ? Array(repeating: 7, count: 32) : nil)
+    }
+
+    /// One active key of every purpose.
+    static func started() -> Keyring {
+        var keyring = Keyring()
+        _ = keyring.adopt(KeyPurpose.allCases.map { key("\($0)-1", $0) }, at: start)
+        return keyring
+    }
+
+    @Test func `the first start uses the newest key of each purpose`() {
+        var keyring = Keyring()
+        let changes = keyring.adopt(
+            [Self.key("data-1", .data), Self.key("data-2", .data, createdAt: 5), Self.key("root-1", .root)],
+            at: Self.start)
+        #expect(changes.map(\.key.id) == ["data-1", "root-1", "data-2"])
+        #expect(changes.allSatisfy { $0.event == .add && $0.cause == .found })
+        #expect(keyring.active(.data)?.id == "data-2" && keyring["data-1"]?.state == .deactivated)
+    }
+
+    @Test func `a file that is found later waits, and a root key that is found later is in use`() {
+        var keyring = Self.started()
+        let changes = keyring.adopt(
+            [Self.key("data-2", .data, createdAt: 5), Self.key("root-2", .root, createdAt: 5)],
+            at: Self.start)
+        #expect(keyring["data-2"]?.state == .preActivation && keyring.active(.data)?.id == "data-1")
+        #expect(keyring.active(.root)?.id == "root-2" && keyring["root-1"]?.state == .deactivated)
+        #expect(changes.map(\.event.rawValue) == ["add", "deactivate", "add"])
+        var again = keyring
+        #expect(again.adopt(keyring.keys, at: Self.start).isEmpty && again == keyring)
+    }
+
+    @Test(arguments: Keyring.rotating)
+    func `promoting a key deactivates the one before`(purpose: KeyPurpose) throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", purpose))
+        let changes = try keyring.apply(
+            .promote, to: "new", because: .request, by: Self.one, at: Self.start)
+        #expect(changes.map(\.key.id) == ["\(purpose)-1", "new"])
+        #expect(changes.map(\.cause) == [.rotation, .request])
+        #expect(keyring.active(purpose)?.id == "new" && keyring["\(purpose)-1"]?.state == .deactivated)
+        #expect(keyring.keys.count { $0.purpose == purpose && $0.state == .active } == 1)
+    }
+
+    @Test func `one key of a purpose waits at a time`() throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", .origin))
+        #expect(throws: KeyringRefusal.another(id: "new", state: .preActivation)) {
+            try keyring.add(Self.key("newer", .origin))
+        }
+        _ = try keyring.add(Self.key("other", .trail))
+    }
+
+    @Test(arguments: [KeyPurpose.index, .policy, .root], KeyEvent.allCases)
+    func `keys that change elsewhere do not change here`(purpose: KeyPurpose, event: KeyEvent) {
+        var keyring = Self.started()
+        let before = keyring
+        #expect(throws: KeyringRefusal.changesElsewhere(purpose)) { try keyring.add(Self.key("n", purpose)) }
+        #expect(throws: KeyringRefusal.changesElsewhere(purpose)) {
+            try keyring.apply(event, to: "\(purpose)-1", because: .request, by: Self.one, at: Self.start)
+        }
+        #expect(keyring == before)
+    }
+
+    @Test(arguments: [KeyPurpose.trail, .data, .link], [KeyEvent.suspend, .deactivate, .revoke])
+    func `the last key the gateway goes on with stays`(purpose: KeyPurpose, event: KeyEvent) {
+        var keyring = Self.started()
+        #expect(throws: KeyringRefusal.lastOfPurpose(purpose, event)) {
+            try keyring.apply(event, to: "\(purpose)-1", because: .request, by: Self.one, at: Self.start)
+        }
+    }
+
+    @Test func `a stolen origin key is stopped at once, and another may not be resumed beside it`() throws {
+        var keyring = Self.started()
+        _ = try keyring.apply(.suspend, to: "origin-1", because: .request, by: Self.one, at: Self.start)
+        #expect(keyring.active(.origin) == nil)
+        _ = try keyring.add(Self.key("new", .origin))
+        _ = try keyring.apply(.promote, to: "new", because: .request, by: Self.one, at: Self.start)
+        #expect(keyring["origin-1"]?.state == .suspended)
+        #expect(throws: KeyringRefusal.another(id: "new", state: .active)) {
+            try keyring.apply(.resume, to: "origin-1", because: .request, by: Self.one, at: Self.start)
+        }
+        _ = try keyring.apply(.revoke, to: "origin-1", because: .compromised, by: Self.one, at: Self.start)
+        #expect(keyring["origin-1"]?.isCompromised == true)
+    }
+
+    @Test func `two callers destroy a key, within an hour`() throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", .origin))
+        _ = try keyring.apply(.promote, to: "new", because: .request, by: Self.one, at: Self.start)
+        func destroy(_ caller: CallerName, after seconds: Int64) throws -> [KeyTransition.Event] {
+            try keyring.apply(
+                .destroy, to: "origin-1", because: .request, by: caller,
+                at: Self.start.advanced(bySeconds: seconds)
+            ).map(\.event)
+        }
+        #expect(try destroy(Self.one, after: 0) == [.proposeDestruction])
+        #expect(
+            throws: KeyringRefusal.secondCallerMissing(until: Self.start.advanced(bySeconds: 3600))
+        ) { try destroy(Self.one, after: 1) }
+        // Too late: it counts as the first of two.
+        #expect(try destroy(Self.other, after: 3601) == [.proposeDestruction])
+        #expect(keyring["origin-1"]?.state == .deactivated)
+        #expect(try destroy(Self.one, after: 7201) == [.destroy])
+        #expect(keyring["origin-1"]?.state == .destroyed && keyring["origin-1"]?.destruction == nil)
+    }
+
+    @Test func `a data key under which rows may lie is not destroyed`() throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", .data))
+        _ = try keyring.apply(.promote, to: "new", because: .request, by: Self.one, at: Self.start)
+        #expect(throws: KeyringRefusal.stillNeeded("data-1")) {
+            try keyring.apply(
+                .destroy, to: "data-1", because: .request, by: Self.one, at: Self.start
+            ) { $0 == "data-1" }
+        }
+    }
+
+    @Test func `a refused change changes nothing`() throws {
+        for event in KeyEvent.allCases {
+            var keyring = Self.started()
+            let before = keyring
+            #expect(throws: KeyringRefusal.unknownKey("nobody")) {
+                try keyring.apply(event, to: "nobody", because: .request, by: Self.one, at: Self.start)
+            }
+            #expect(keyring == before)
+        }
+    }
+
+    @Test func `the stored text is read back, and nothing else is`() throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", .origin))
+        _ = try keyring.apply(.revoke, to: "new", because: .compromised, by: Self.one, at: Self.start)
+        _ = try keyring.apply(.destroy, to: "new", because: .request, by: Self.one, at: Self.start)
+        #expect(Keyring(text: keyring.text) == keyring)
+        #expect(keyring["new"]?.destruction?.caller == Self.one && keyring["new"]?.isCompromised == true)
+        for text in ["", "{}", "[1]", "[{\"id\":\"x\"}]", keyring.text + "x"] {
+            #expect(Keyring(text: text) == nil)
+        }
+    }
+}

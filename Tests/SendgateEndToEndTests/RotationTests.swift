@@ -1,0 +1,174 @@
+import Foundation
+import Synchronization
+import Testing
+
+extension Alone {
+    /// The gateway's own keys are rotated while sends go on: none fails, and nothing that was written becomes unreadable.
+    @Suite struct RotationTests {
+        /// Sends one after another until it is told to stop; counts the answers by status.
+        private final class Traffic: Sendable {
+            private struct State {
+                var isStopping = false
+                var answers: [Int: Int] = [:]
+                var failure: String?
+            }
+            private let state = Mutex(State())
+            private let ended = DispatchSemaphore(value: 0)
+
+            init(_ gate: GateProcess, name: String) throws {
+                let socket = gate.socket()
+                let thread = Thread { [self] in
+                    do {
+                        let client = try RawConnection(socket)
+                        var count = 0
+                        while !state.withLock({ $0.isStopping }) {
+                            count += 1
+                            let send =
+                                count % 2 == 0
+                                ? Sample.login("\(name)-\(count)") : Sample.remittance("\(name)-\(count)")
+                            let reply = try client.request("POST", "/v1/sends", send)
+                            state.withLock { $0.answers[reply.status, default: 0] += 1 }
+                        }
+                    } catch {
+                        state.withLock { $0.failure = "\(error)" }
+                    }
+                    ended.signal()
+                }
+                thread.start()
+            }
+
+            /// - Returns: How many were answered with each status.
+            func stop() throws -> [Int: Int] {
+                state.withLock { $0.isStopping = true }
+                ended.wait()
+                let (answers, failure) = state.withLock { ($0.answers, $0.failure) }
+                if let failure { throw HarnessError(failure) }
+                return answers
+            }
+        }
+
+        private struct Key: Decodable {
+            var id: String
+            var purpose: String
+            var state: String
+        }
+
+        private func keys(_ gate: GateProcess, in scratch: Scratch) throws -> [Key] {
+            struct Keys: Decodable { var keys: [Key] }
+            let listed = try sendgate(["keys", "list", "--socket", gate.socket(), "--json"], in: scratch)
+            return try JSONDecoder().decode(Keys.self, from: Data(listed.output.utf8)).keys
+        }
+
+        @discardableResult
+        private func sendgate(
+            _ arguments: [String], ending: ChildProcess.Ending = .exit(0), in scratch: Scratch
+        ) throws -> Finished {
+            let finished = try Finished.run([Machine.sendgate] + arguments, in: scratch, within: 120)
+            #expect(finished.ending == ending, "\(arguments): \(finished)")
+            return finished
+        }
+
+        /// Both callers that may; the second is another than the first.
+        private func destroy(_ key: String, _ gate: GateProcess, in scratch: Scratch) throws {
+            try sendgate(
+                ["keys", "destroy", key, "--socket", gate.socket(of: "keys-team")], in: scratch)
+            try sendgate(
+                ["keys", "destroy", key, "--socket", gate.socket(of: "keys-team")], ending: .exit(1),
+                in: scratch)
+            try sendgate(
+                ["keys", "destroy", key, "--socket", gate.socket(of: "keys-witness")], in: scratch)
+        }
+
+        @Test func `every key is rotated under load and no send fails`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try gate.registerSomebody()
+            let before = try keys(gate, in: scratch)
+            #expect(before.filter { $0.state == "active" }.count == 7)
+            let traffic = try Traffic(gate, name: "first")
+            for purpose in ["origin", "trail", "data", "link", "trail", "data"] {
+                _ = try step("rotating \(purpose)") {
+                    try sendgate(
+                        ["keys", "rotate", purpose, "--socket", gate.socket(of: "keys-team")], in: scratch)
+                }
+            }
+            for purpose in ["index", "policy"] {
+                try sendgate(
+                    ["keys", "rotate", purpose, "--socket", gate.socket()], ending: .exit(1), in: scratch)
+            }
+            let answers = try traffic.stop()
+            // Refusals are decisions; nothing failed.
+            #expect(Set(answers.keys).isSubset(of: [202, 403]), "\(answers)")
+            #expect(answers[202, default: 0] > 50, "\(answers)")
+
+            let after = try keys(gate, in: scratch)
+            for key in before where ["origin", "trail", "data", "link"].contains(key.purpose) {
+                #expect(after.first { $0.id == key.id }?.state == "deactivated")
+            }
+            #expect(after.filter { $0.state == "active" }.count == 7)
+            try sendgate(["keys", "lagging", "--socket", gate.socket()], in: scratch)
+            // The old data keys are not needed, and their files are gone when two have said so.
+            for key in after where key.purpose == "data" && key.state == "deactivated" {
+                try destroy(key.id, gate, in: scratch)
+                let files = try FileManager.default.contentsOfDirectory(atPath: "\(gate.folder)/keys")
+                #expect(files.allSatisfy { !$0.hasPrefix(key.id) })
+            }
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
+
+            // A restart follows the record: nothing but the newest data key is there to read with.
+            try gate.start()
+            #expect(try gate.connect().request("GET", "/v1/recipients/u_1", "").status == 200)
+            #expect(try gate.connect().request("POST", "/v1/sends", Sample.login("after")).status == 202)
+            #expect(try keys(gate, in: scratch).filter { $0.state == "active" }.count == 7)
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
+            try sendgate(["audit", "verify", gate.trail, "--key", "\(gate.trail)/trail.pub"], in: scratch)
+            try sendgate(
+                ["audit", "replay", gate.trail, "--key", "\(gate.trail)/trail.pub"], in: scratch)
+        }
+
+        @Test func `a gateway killed while rows are sealed anew goes on where it was`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            let client = try gate.connect()
+            // Some thousand rows: more than one piece.
+            for number in 0..<400 {
+                let reply = try client.request(
+                    "PUT", "/v1/recipients/u_\(number)",
+                    #"{"region":"DE","region_source":"kyc","locale":"en","time_zone":"Europe/Berlin"}"#)
+                #expect(reply.status == 200, "\(reply)")
+            }
+            for _ in 0..<5 {
+                try sendgate(
+                    ["keys", "rotate", "data", "--no-wait", "--socket", gate.socket()], in: scratch)
+                gate.kill()
+                try gate.start()
+                // Waits for the rest of the pass that was interrupted; begins no other.
+                let count = try keys(gate, in: scratch).count
+                try sendgate(["keys", "rotate", "data", "--socket", gate.socket()], in: scratch)
+                #expect((count...count + 1).contains(try keys(gate, in: scratch).count))
+            }
+            try sendgate(["keys", "lagging", "--socket", gate.socket()], in: scratch)
+            for number in [0, 199, 399] {
+                #expect(
+                    try gate.connect().request("GET", "/v1/recipients/u_\(number)", "").status == 200)
+            }
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
+            try sendgate(["store", "check", "--dev", gate.folder], in: scratch)
+        }
+
+        @Test func `a key in use without a file stops the start and is named`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try sendgate(["keys", "rotate", "origin", "--socket", gate.socket()], in: scratch)
+            let key = try #require(
+                try keys(gate, in: scratch).first { $0.purpose == "origin" && $0.state == "active" }?.id)
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
+            try FileManager.default.removeItem(atPath: "\(gate.folder)/keys/\(key).key")
+            #expect(try gate.startExpectingEnd() == .exit(1))
+            #expect(gate.errors.contains(key), "\(gate.errors)")
+        }
+    }
+}
