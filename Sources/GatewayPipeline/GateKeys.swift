@@ -1,3 +1,4 @@
+package import GateSteps
 package import OpenSSLCrypto
 package import PayloadSealing
 
@@ -7,9 +8,12 @@ package struct GateKeys: Sendable {
     package var origin: OriginSigner
     /// See ``IndexKey``.
     package var index: HMACKey
+    /// Authenticate unsubscribe links.
+    package var links: LinkKeys
 
-    package init(origin: OriginSigner, index: HMACKey) {
+    package init(origin: OriginSigner, index: HMACKey, links: LinkKeys) {
         self.origin = origin
         self.index = index
+        self.links = links
     }
 }

@@ -12,6 +12,7 @@ import Logging
 import OpenSSLCrypto
 import PayloadSealing
 import PolicyFiles
+import PublicPages
 import SQLiteStore
 import SealedFormat
 import ServiceLifecycle
@@ -28,6 +29,8 @@ struct Wiring {
     let gateway: Gateway
     let relay: DeliveryRelay
     let endpoint: UnixSocketEndpoint
+    /// `nil` where no pages are served.
+    let pages: PublicPages?
     let reload: PolicyReload
     let policy: PolicyInForce
     let healthChecks: HealthChecks
@@ -51,6 +54,7 @@ struct Wiring {
         try WritePermissions.demand(
             state: configuration.stateDirectory, trail: configuration.trailDirectory)
         let sockets = try SocketPlan(configuration, environment: environment)
+        let pageSocket = try configuration.publicListen.map { try PageSocket($0) }
 
         let keys = try PrivateKeyDirectory(
             at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
@@ -60,7 +64,7 @@ struct Wiring {
             origin: try OriginSigner(
                 keyID: Array(SHA256.digest(originKey.publicKey.rawBytes).bytes.prefix(8)),
                 privateKey: originKey),
-            index: HMACKey(try keys.current(.index).secret))
+            index: HMACKey(try keys.current(.index).secret), links: try Self.linkKeys(keys))
         let trailSigner = try Self.trailSigner(keys, origin: configuration.trailOrigin)
         trailKey = trailSigner.verifierKey
 
@@ -117,7 +121,7 @@ struct Wiring {
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
             sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
             trailOrigin: configuration.trailOrigin, keys: gateKeys,
-            unsubscribeURL: configuration.unsubscribeURL,
+            unsubscribeURL: Self.unsubscribeURL(configuration, servedOn: pageSocket),
             publishLagMilliseconds: { publisher.lagMilliseconds() },
             freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
             publishedEntry: { try library.entry($0) },
@@ -150,6 +154,10 @@ struct Wiring {
             listeners: sockets.listeners, limits: configuration.endpoint, handler: gateway,
             logger: logger)
         endpointBox.fill(endpoint)
+        pages = pageSocket.map {
+            PublicPages(
+                on: $0, desk: LinkDesk(gateway), preferencesURL: configuration.preferencesURL, logger: logger)
+        }
         relay = DeliveryRelay(
             feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
         core = EngineService(
@@ -172,7 +180,7 @@ struct Wiring {
             services: [
                 .init(service: core), .init(service: relay), .init(service: reload),
                 .init(service: Listening(endpoint: endpoint, whenListening: whenListening)),
-            ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            ] + (pages.map { [.init(service: $0)] } ?? []), gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = .milliseconds(
             configuration.endpoint.drainMilliseconds + 2 * UnixHop.answerMilliseconds)
         try await ServiceGroup(configuration: group).run()
@@ -216,6 +224,13 @@ struct Wiring {
         return RowCipher(current: current, older: Array(list.dropFirst()))
     }
 
+    /// The newest link key makes links, older ones still verify what they made.
+    private static func linkKeys(_ keys: PrivateKeyDirectory) throws -> LinkKeys {
+        func key(_ file: PrivateKeyFile) -> LinkKeys.Key { .init(id: file.id, secret: file.secret) }
+        return LinkKeys(
+            current: key(try keys.current(.link)), older: (keys.keys[.link] ?? []).dropFirst().map(key))
+    }
+
     private static func answers(about keys: PrivateKeyDirectory) throws -> [KeyAnswer] {
         try KeyPurpose.allCases.flatMap { purpose in
             try (keys.keys[purpose] ?? []).enumerated().map { position, key in
@@ -229,6 +244,14 @@ struct Wiring {
     }
 
     // MARK: The world
+
+    /// With `--dev` the link in a message leads to the pages of this very process, on the port that was free.
+    private static func unsubscribeURL(
+        _ configuration: GatewayConfiguration, servedOn socket: PageSocket?
+    ) -> String {
+        guard configuration.isDevelopment, let socket else { return configuration.unsubscribeURL }
+        return "http://\(socket.address)/u/"
+    }
 
     private static func hop(_ hop: GatewayConfiguration.NextHop) -> any Hop {
         switch hop {

@@ -213,7 +213,11 @@ final class GatewayHarness: Sendable {
         let dependencies = EngineDependencies(
             limits: limits, clock: clock, identifiers: RandomIdentifiers(),
             sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
-            keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
+            keys: GateKeys(
+                origin: try OriginSigner(keyID: kid, privateKey: origin), index: index,
+                links: LinkKeys(
+                    current: .init(
+                        id: "link", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32))))),
             unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: environment.publishLagMilliseconds,
             freeDiskByteCount: environment.freeDiskByteCount,

@@ -260,7 +260,8 @@ package struct EngineDependencies: Sendable {
         alarm: @escaping @Sendable (String) -> Void, durabilityLost: @escaping @Sendable (String) -> Never
     ) {
         settings = StepSettings(
-            limits: limits, index: IndexKey(keys.index), unsubscribeURL: unsubscribeURL,
+            limits: limits, index: IndexKey(keys.index),
+            unsubscribe: UnsubscribeAddress(url: unsubscribeURL, keys: keys.links),
             process: .init(
                 userID: geteuid(), groupID: getegid(), processID: ProcessInfo.processInfo.processIdentifier))
         self.clock = clock
