@@ -228,7 +228,10 @@ let package = Package(
             ]),
         tests(
             "PublicPagesTests",
-            ["GateSteps", "GateVocabulary", "GatewayPipeline", "PolicyFiles", "PublicPages", "GateTestKit", logging]),
+            [
+                "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline",
+                "PublicPages", nio, logging,
+            ]),
         tests(
             "SQLiteStoreTests",
             [

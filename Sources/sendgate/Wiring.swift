@@ -154,7 +154,7 @@ struct Wiring {
             listeners: sockets.listeners, limits: configuration.endpoint, handler: gateway,
             logger: logger)
         endpointBox.fill(endpoint)
-        pages = pageSocket.map {
+        pages = pageSocket.map { [gateway] in
             PublicPages(
                 on: $0, desk: LinkDesk(gateway), preferencesURL: configuration.preferencesURL, logger: logger)
         }

@@ -1,4 +1,5 @@
 import AuditTrail
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateSteps
@@ -6,6 +7,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import RecipientModel
+import SQLiteStore
 import Testing
 
 /// What an unsubscribe link does: from the message that carries it to the next send.

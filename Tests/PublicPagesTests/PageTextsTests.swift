@@ -1,5 +1,6 @@
+import BundleModel
+import CompliancePolicy
 import GateTestKit
-import PolicyFiles
 import PublicPages
 import Testing
 
