@@ -128,7 +128,8 @@ let package = Package(
         module(
             "PublicPages",
             [
-                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", nio, nioPosix, nioHTTP1,
+                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", nio, nioPosix,
+                nioHTTP1,
                 logging, lifecycle,
             ]),
         module(
@@ -164,7 +165,8 @@ let package = Package(
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "CPerfEvent", "CSQLite",
                 "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", "KeyFiles",
                 "KeyLifecycle", "OpenSSLCrypto",
-                "PayloadSealing", "PolicyFiles", "PolicyProof", "PublicPages", "RecipientModel", "SealedFormat",
+                "PayloadSealing", "PolicyFiles", "PolicyProof", "PublicPages", "RecipientModel",
+                "SealedFormat",
                 "SealedPush",
                 "SendPlanning", "SQLiteStore", "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint",
                 "WireProtocol", logging, lifecycle,
@@ -229,7 +231,8 @@ let package = Package(
         tests(
             "PublicPagesTests",
             [
-                "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline",
+                "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary",
+                "GatewayPipeline",
                 "PublicPages", nio, logging,
             ]),
         tests(

@@ -102,7 +102,8 @@ package final class Change {
     /// Whether a commit would write nothing.
     package var isEmpty: Bool {
         entries.isEmpty && newSubjects.isEmpty && states.isEmpty && consents.isEmpty && choices.isEmpty
-            && sends.isEmpty && links.isEmpty && forwards.isEmpty && dedupe.isEmpty && duties.isEmpty && messages.isEmpty
+            && sends.isEmpty && links.isEmpty && forwards.isEmpty && dedupe.isEmpty && duties.isEmpty
+            && messages.isEmpty
             && events.isEmpty && settings.isEmpty && erased.isEmpty && publishedSize == nil
             && prunedBefore == nil
     }

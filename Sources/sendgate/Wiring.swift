@@ -180,7 +180,8 @@ struct Wiring {
             services: [
                 .init(service: core), .init(service: relay), .init(service: reload),
                 .init(service: Listening(endpoint: endpoint, whenListening: whenListening)),
-            ] + (pages.map { [.init(service: $0)] } ?? []), gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            ] + (pages.map { [.init(service: $0)] } ?? []), gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: logger)
         group.maximumGracefulShutdownDuration = .milliseconds(
             configuration.endpoint.drainMilliseconds + 2 * UnixHop.answerMilliseconds)
         try await ServiceGroup(configuration: group).run()

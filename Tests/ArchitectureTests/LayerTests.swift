@@ -42,7 +42,10 @@ import Testing
         "NIOConcurrencyHelpers": ["UnixSocketEndpoint", "UnixHTTPClient"],
         "ServiceLifecycle": ["PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "sendgate"],
         "UnixSignals": ["sendgate"],
-        "Logging": ["PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate", "SQLiteStore"],
+        "Logging": [
+            "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate",
+            "SQLiteStore",
+        ],
         "FoundationEssentials": ["SealedPush"],
         "Foundation": [
             "GateSteps", "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore",
@@ -54,7 +57,8 @@ import Testing
             "sendgate",
         ],
         "Glibc": [
-            "UnixHTTPClient", "PublicPages", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory", "PolicyFiles",
+            "UnixHTTPClient", "PublicPages", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory",
+            "PolicyFiles",
             "KeyFiles", "DeliveryRelay", "SendgateClient", "sendgate",
         ],
     ]

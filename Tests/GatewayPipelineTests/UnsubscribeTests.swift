@@ -98,12 +98,17 @@ import Testing
         #expect(try await link("promo.offer", "s3", to: "u_2") != first)
     }
 
-    @Test func `marketing e-mail has the headers of one click, a text and a receipt have no link`() async throws {
+    @Test func `marketing e-mail has the headers of one click, a text and a receipt have no link`()
+        async throws
+    {
         try await gate.register("u_1")
         for (id, kind, value) in [("m", "email", "ada@example.org"), ("n", "sms", "+4790000000")] {
             let address = try await gate.call(
                 "product", "PUT", "/v1/recipients/u_1/addresses/\(id)",
-                ["kind": .string(kind), "value": .string(value), "verified_at": .string(gate.clock.now().rfc3339)])
+                [
+                    "kind": .string(kind), "value": .string(value),
+                    "verified_at": .string(gate.clock.now().rfc3339),
+                ])
             try #require(address.status == 200)
             var consent = try gate.consentBody("c-\(id)")
             consent["channel"] = .string(kind)
@@ -186,7 +191,9 @@ import Testing
         #expect(!standing.isOff && standing.undoableUntil == nil)
         let after = try state()
         #expect(after.words == before.words)
-        #expect(after.preferences.filter { $0.state != .default }.map(\.state) == before.preferences.filter { $0.state != .default }.map(\.state))
+        #expect(
+            after.preferences.filter { $0.state != .default }.map(\.state)
+                == before.preferences.filter { $0.state != .default }.map(\.state))
         #expect(try folded() == after.evidence)
         let count = try entryCount
         guard case .tooLate = await ask(.undo, link) else {

@@ -128,13 +128,15 @@ final class FakeDesk: UnsubscribeDesk {
             #expect(muted.status == 303 && muted.headers["location"] == FakeDesk.token)
             #expect(muted.headers["content-length"] == "0")
             let done = try PageClient.get(address, path)
-            #expect(done.text.contains(#"<p role="status">You will not get these messages here any more.</p>"#))
+            #expect(
+                done.text.contains(#"<p role="status">You will not get these messages here any more.</p>"#))
             #expect(done.text.contains(#"value="undo""#) && !done.text.contains(#"value="mute""#))
             #expect(!done.text.contains("href=\"https"))
             let undone = try PageClient.post(address, path, "action=undo")
             #expect(undone.status == 303 && undone.headers["location"] == "\(FakeDesk.token)?undone")
             let again = try PageClient.get(address, path + "?undone")
-            #expect(again.text.contains(#"<p role="status">Undone."#) && again.text.contains(#"value="mute""#))
+            #expect(
+                again.text.contains(#"<p role="status">Undone."#) && again.text.contains(#"value="mute""#))
             // Nothing is left to take back, and a second mute that nothing takes back says so.
             let late = try PageClient.post(address, path, "action=undo")
             #expect(late.status == 409 && late.text.contains("cannot be undone"))
@@ -163,19 +165,26 @@ final class FakeDesk: UnsubscribeDesk {
         }
     }
 
-    @Test(arguments: [
-        ("text/plain", "List-Unsubscribe=One-Click", 415), (nil, "action=mute", 415),
-        ("application/json", "{\"action\":\"mute\"}", 415),
-        ("application/x-www-form-urlencoded", "", 400), ("application/x-www-form-urlencoded", "action=erase", 400),
-        ("application/x-www-form-urlencoded", "action=mute&action=undo", 400),
-        ("application/x-www-form-urlencoded", "action=%zz", 400),
-        ("application/x-www-form-urlencoded", "action=%ff", 400),
-        ("application/x-www-form-urlencoded", "a=1&b=2&c=3&d=4&e=5&f=6&g=7&h=8&action=mute", 400),
-        ("multipart/form-data", "action=mute", 400), ("multipart/form-data; boundary=b", "--b\r\n\r\nx", 400),
-        ("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"action\"\r\n\r\nmute", 400),
-        ("multipart/form-data; boundary=b", "--c--", 400),
-    ] as [(String?, String, Int)])
-    func `a body that is no form of ours does nothing`(type: String?, body: String, status: Int) async throws {
+    @Test(
+        arguments: [
+            ("text/plain", "List-Unsubscribe=One-Click", 415), (nil, "action=mute", 415),
+            ("application/json", "{\"action\":\"mute\"}", 415),
+            ("application/x-www-form-urlencoded", "", 400),
+            ("application/x-www-form-urlencoded", "action=erase", 400),
+            ("application/x-www-form-urlencoded", "action=mute&action=undo", 400),
+            ("application/x-www-form-urlencoded", "action=%zz", 400),
+            ("application/x-www-form-urlencoded", "action=%ff", 400),
+            ("application/x-www-form-urlencoded", "a=1&b=2&c=3&d=4&e=5&f=6&g=7&h=8&action=mute", 400),
+            ("multipart/form-data", "action=mute", 400),
+            ("multipart/form-data; boundary=b", "--b\r\n\r\nx", 400),
+            (
+                "multipart/form-data; boundary=b",
+                "--b\r\nContent-Disposition: form-data; name=\"action\"\r\n\r\nmute", 400
+            ),
+            ("multipart/form-data; boundary=b", "--c--", 400),
+        ] as [(String?, String, Int)])
+    func `a body that is no form of ours does nothing`(type: String?, body: String, status: Int) async throws
+    {
         try await serve { address in
             let answer = try PageClient.post(address, path, body, as: type)
             #expect(answer.status == status)
@@ -194,7 +203,8 @@ final class FakeDesk: UnsubscribeDesk {
             first.headers["date"] = nil
             for token in tokens {
                 for form in [nil, "action=mute", "action=undo", "List-Unsubscribe=One-Click"] {
-                    var answer = try form.map { try PageClient.post(address, "/u/" + token, $0) }
+                    var answer =
+                        try form.map { try PageClient.post(address, "/u/" + token, $0) }
                         ?? PageClient.get(address, "/u/" + token)
                     answer.headers["date"] = nil
                     #expect(answer == first, "\(token) \(form ?? "GET")")
@@ -229,7 +239,8 @@ final class FakeDesk: UnsubscribeDesk {
         try await serve { address in
             let style = try PageClient.get(address, "/u/style.css")
             #expect(style.status == 200 && style.headers["content-type"] == "text/css; charset=utf-8")
-            #expect(style.text.contains("prefers-color-scheme: dark") && style.text.contains(":focus-visible"))
+            #expect(
+                style.text.contains("prefers-color-scheme: dark") && style.text.contains(":focus-visible"))
             #expect(!style.text.contains("url(") && !style.text.contains("@import"))
             let answer1 = try PageClient.post(address, "/u/style.css", "")
             #expect(answer1.headers["allow"] == "GET, HEAD")
@@ -254,7 +265,8 @@ final class FakeDesk: UnsubscribeDesk {
     @Test func `what is too long is refused before it is kept`() async throws {
         try await serve { address in
             let long = String(repeating: "a", count: 17 * 1024)
-            let header = try PageClient.ask(address, "GET /u/x HTTP/1.1\r\nHost: a\r\nX-Long: \(long)\r\n\r\n")
+            let header = try PageClient.ask(
+                address, "GET /u/x HTTP/1.1\r\nHost: a\r\nX-Long: \(long)\r\n\r\n")
             #expect(header.status == 431)
             let many = String(repeating: "X: y\r\n", count: 100)
             let answer2 = try PageClient.ask(address, "GET /u/x HTTP/1.1\r\n\(many)\r\n")

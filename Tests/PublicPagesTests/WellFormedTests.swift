@@ -49,7 +49,9 @@ import Testing
                 guard open.popLast() == String(tag.dropFirst()) else { return nil }
                 continue
             }
-            guard let match = tag.wholeMatch(of: /([a-z][a-z0-9]*)((?: [a-z-]+="[^"<>]*")*)/) else { return nil }
+            guard let match = tag.wholeMatch(of: /([a-z][a-z0-9]*)((?: [a-z-]+="[^"<>]*")*)/) else {
+                return nil
+            }
             let pairs = match.2.matches(of: /([a-z-]+)="([^"]*)"/).map { (String($0.1), String($0.2)) }
             guard Set(pairs.map(\.0)).count == pairs.count else { return nil }
             let name = String(match.1)
@@ -71,12 +73,17 @@ import Testing
             #expect(all("html").map { $0["lang"] } == [page.texts.language])
             #expect(all("main").count == 1 && all("h1").count == 1 && all("title").count == 1)
             #expect(all("meta").contains { $0["charset"] == "utf-8" })
-            #expect(all("meta").contains { $0["name"] == "viewport" && $0["content"]?.contains("width=") == true })
+            #expect(
+                all("meta").contains { $0["name"] == "viewport" && $0["content"]?.contains("width=") == true }
+            )
             #expect(all("form").count == all("button").count && all("form").count <= 1)
             #expect(all("form").allSatisfy { $0["method"] == "post" && $0["action"] == nil })
             // Nothing runs and nothing comes from elsewhere.
-            #expect(all("script").isEmpty && all("img").isEmpty && all("style").isEmpty && all("iframe").isEmpty)
-            #expect(elements.allSatisfy { $0.attributes.keys.allSatisfy { !$0.hasPrefix("on") && $0 != "style" } })
+            #expect(
+                all("script").isEmpty && all("img").isEmpty && all("style").isEmpty && all("iframe").isEmpty)
+            #expect(
+                elements.allSatisfy { $0.attributes.keys.allSatisfy { !$0.hasPrefix("on") && $0 != "style" } }
+            )
             #expect(all("link").map { $0["href"] } == [StyleSheet.name])
             #expect(!text.contains("&b=") && !text.contains("<2>"))
         }

@@ -94,7 +94,8 @@ extension StoreReading {
             state.keys[key] = holder
             if case .success(let subject?) = holder { try answer([.state(subject)], into: state) }
         case .consents(let subject): state.consents[subject] = try outcome { try consentEvents(of: subject) }
-        case .choices(let subject): state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
+        case .choices(let subject):
+            state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
         case .unsubscribeLink(let id): state.links[id] = try outcome { try unsubscribeLink(id) }
         case .forwards(let subject, let since):
             state.forwards[subject] = try outcome {

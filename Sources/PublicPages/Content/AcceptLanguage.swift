@@ -12,7 +12,9 @@ enum AcceptLanguage {
             guard let tag = pieces.first, !tag.isEmpty, tag != "*" else { continue }
             var weight = 1000
             if let parameter = pieces.dropFirst().first {
-                guard parameter.hasPrefix("q="), let read = Self.weight(parameter.dropFirst(2)) else { continue }
+                guard parameter.hasPrefix("q="), let read = Self.weight(parameter.dropFirst(2)) else {
+                    continue
+                }
                 weight = read
             }
             if weight > 0 { found.append((tag, weight)) }
@@ -26,8 +28,11 @@ enum AcceptLanguage {
         let pieces = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         guard let whole = pieces.first, whole == "0" || whole == "1" else { return nil }
         let digits = pieces.count > 1 ? pieces[1] : ""
-        guard digits.utf8.count <= 3, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        let thousandths = digits.isEmpty ? 0 : Int(digits + String(repeating: "0", count: 3 - digits.utf8.count))
+        guard digits.utf8.count <= 3, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        let thousandths =
+            digits.isEmpty ? 0 : Int(digits + String(repeating: "0", count: 3 - digits.utf8.count))
         guard let thousandths, whole == "0" || thousandths == 0 else { return nil }
         return whole == "1" ? 1000 : thousandths
     }

@@ -10,7 +10,9 @@ enum FormBody {
     /// Fields that are read; a form of ours has one.
     static let fieldCountMax = 8
 
-    static func read(_ body: [UInt8], as contentType: String?) throws(Failure) -> [(name: String, value: String)] {
+    static func read(_ body: [UInt8], as contentType: String?) throws(Failure) -> [(
+        name: String, value: String
+    )] {
         guard let contentType else { throw .unsupportedMediaType }
         let pieces = contentType.split(separator: ";").map { $0.trimming(while: { $0 == " " || $0 == "\t" }) }
         switch pieces.first?.lowercased() {
@@ -56,7 +58,8 @@ enum FormBody {
             switch byte {
             case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+                guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit)
+                else {
                     throw .malformed
                 }
                 bytes.append(high << 4 | low)
@@ -66,7 +69,9 @@ enum FormBody {
         return try text(bytes)
     }
 
-    private static func digit(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init) }
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
+    }
 
     private static func text(_ bytes: [UInt8]) throws(Failure) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed }
@@ -101,7 +106,9 @@ enum FormBody {
         for line in head.split(separator: "\r\n") {
             let pieces = line.split(separator: ":", maxSplits: 1)
             guard pieces.count == 2, pieces[0].lowercased() == "content-disposition" else { continue }
-            let parameters = pieces[1].split(separator: ";").map { $0.trimming(while: { $0 == " " || $0 == "\t" }) }
+            let parameters = pieces[1].split(separator: ";").map {
+                $0.trimming(while: { $0 == " " || $0 == "\t" })
+            }
             guard parameters.first?.lowercased() == "form-data",
                 let name = parameters.dropFirst().lazy.compactMap({ parameter(of: $0, named: "name") }).first
             else { throw .malformed }

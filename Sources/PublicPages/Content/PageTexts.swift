@@ -30,7 +30,8 @@ package struct PageTexts: Hashable, Sendable {
     /// Every text, for a check that none is missing.
     package var all: [String] {
         [
-            language, kind, channel, askTitle, ask, stop, doneTitle, done, undoHint, undo, undone, tooLate, settings,
+            language, kind, channel, askTitle, ask, stop, doneTitle, done, undoHint, undo, undone, tooLate,
+            settings,
             unknownTitle, unknown, busyTitle, busy, wrongTitle, wrong,
         ] + Category.allCases.map { categories[$0] ?? "" } + Channel.allCases.map { channels[$0] ?? "" }
     }
@@ -75,7 +76,8 @@ package struct PageTexts: Hashable, Sendable {
         channels: [.push: "Push obavijest", .email: "E-pošta", .sms: "SMS poruka"],
         askTitle: "Odjava", ask: "Želite li prestati primati ove poruke ovdje?",
         stop: "Zaustavi ove poruke", doneTitle: "Odjavljeni ste",
-        done: "Ovdje više nećete primati ove poruke.", undoHint: "Odjavu možete poništiti u roku od 15 minuta.",
+        done: "Ovdje više nećete primati ove poruke.",
+        undoHint: "Odjavu možete poništiti u roku od 15 minuta.",
         undo: "Poništi", undone: "Poništeno. Ponovo primate ove poruke, kao i prije.",
         tooLate: "Odjava se više ne može poništiti. Poruke možete ponovo uključiti u aplikaciji.",
         settings: "Sve postavke obavijesti", unknownTitle: "Ovaj link ne radi",

@@ -85,7 +85,8 @@ extension GatewayConfiguration {
         if text.hasPrefix("/"), text.utf8.count <= PageAddress.pathByteCountMax { return .unix(path: text) }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         if parts.count == 2, parts[0] == "127.0.0.1",
-            let port = ConfigurationSources.digits(String(parts[1])).flatMap({ UInt16(exactly: $0) }), port > 0
+            let port = ConfigurationSources.digits(String(parts[1])).flatMap({ UInt16(exactly: $0) }),
+            port > 0
         {
             return .loopback(port: port)
         }
