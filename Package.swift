@@ -126,6 +126,13 @@ let package = Package(
                 logging, lifecycle,
             ]),
         module(
+            "PublicPages",
+            [
+                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", nio, nioPosix,
+                nioHTTP1,
+                logging, lifecycle,
+            ]),
+        module(
             "SQLiteStore",
             [
                 "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
@@ -158,7 +165,8 @@ let package = Package(
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "CPerfEvent", "CSQLite",
                 "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", "KeyFiles",
                 "KeyLifecycle", "OpenSSLCrypto",
-                "PayloadSealing", "PolicyFiles", "PolicyProof", "RecipientModel", "SealedFormat",
+                "PayloadSealing", "PolicyFiles", "PolicyProof", "PublicPages", "RecipientModel",
+                "SealedFormat",
                 "SealedPush",
                 "SendPlanning", "SQLiteStore", "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint",
                 "WireProtocol", logging, lifecycle,
@@ -220,6 +228,13 @@ let package = Package(
             [
                 "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint", "WireProtocol",
                 nio, nioHTTP1, nioEmbedded, logging, lifecycle,
+            ]),
+        tests(
+            "PublicPagesTests",
+            [
+                "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary",
+                "GatewayPipeline",
+                "PublicPages", nio, logging,
             ]),
         tests(
             "SQLiteStoreTests",

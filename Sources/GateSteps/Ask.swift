@@ -15,6 +15,9 @@ package enum Ask: Hashable, Sendable {
     case key(KeyID)
     /// The consent ledger of a person.
     case consents(SubjectID)
+    /// Every choice of a person, oldest first.
+    case choices(SubjectID)
+    case unsubscribeLink(Tag)
     /// Forwards to a person since a moment.
     case forwards(SubjectID, since: Instant)
     case request(RequestKey)

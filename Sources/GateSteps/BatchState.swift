@@ -22,6 +22,7 @@ package final class BatchState {
     @exclusivity(unchecked) package var dedupe: [EventKey: Known<DedupeRecord?>] = [:]
     @exclusivity(unchecked) package var duties: [EventKey: Known<DutyRecord?>] = [:]
     @exclusivity(unchecked) package var settings: [String: Known<String?>] = [:]
+    @exclusivity(unchecked) package var links: [Tag: Known<UnsubscribeLink?>] = [:]
     @exclusivity(unchecked) package var messages: [MessageID: Known<OutboxRecord?>] = [:]
     @exclusivity(unchecked) package var messageHeads: [MessageID: Known<OutboxRecord?>] = [:]
 
@@ -29,6 +30,7 @@ package final class BatchState {
     @exclusivity(unchecked) package var tokens: [String: Known<SubjectID?>] = [:]
     @exclusivity(unchecked) package var keys: [KeyID: Known<SubjectID?>] = [:]
     @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentEvent]>] = [:]
+    @exclusivity(unchecked) package var choices: [SubjectID: Known<[PreferenceRecord]>] = [:]
     @exclusivity(unchecked) package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
     @exclusivity(unchecked) package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
     @exclusivity(unchecked) package var messagesOfPerson: [SubjectID: Known<[MessageID]>] = [:]
@@ -47,6 +49,7 @@ package final class BatchState {
     @exclusivity(unchecked) private(set) var addedTokens: [String: SubjectID] = [:]
     @exclusivity(unchecked) private(set) var addedKeys: [KeyID: SubjectID] = [:]
     @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentEvent]] = [:]
+    @exclusivity(unchecked) private(set) var addedChoices: [SubjectID: [PreferenceRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
     /// Few ask for them, so they are looked along.
     @exclusivity(unchecked) private(set) var addedMessages:
@@ -118,6 +121,8 @@ package final class BatchState {
             states[subject] = .success(state)
         }
         for event in change.consents { addedConsents[event.subject, default: []].append(event) }
+        for (record, _) in change.choices { addedChoices[record.subject, default: []].append(record) }
+        for link in change.links { links[link.id] = .success(link) }
         for send in change.sends {
             sends[send.id] = .success(send)
             requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(send)
@@ -213,6 +218,9 @@ package final class BatchState {
             sends[id] = .success(nil)
             requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(nil)
         }
+        for (id, known) in links {
+            if case .success(let link?) = known, link.subject == subject { links[id] = .success(nil) }
+        }
         for (key, known) in requests {
             if case .success(let send?) = known, send.subject == subject { requests[key] = .success(nil) }
         }
@@ -288,6 +296,8 @@ extension BatchState {
         case .token(let identity): tokens.index(forKey: identity) != nil
         case .key(let key): keys.index(forKey: key) != nil
         case .consents(let subject): consents.index(forKey: subject) != nil
+        case .choices(let subject): choices.index(forKey: subject) != nil
+        case .unsubscribeLink(let id): links.index(forKey: id) != nil
         case .forwards(let subject, let since):
             switch forwards[subject] {
             case .success(let loaded): loaded.since <= since

@@ -159,17 +159,18 @@ package final class StepContext {
 package struct StepSettings: Sendable {
     package var limits: EngineLimits
     package var index: IndexKey
-    /// Where a one-tap unsubscribe lands; the message id is appended.
-    package var unsubscribeURL: String
+    /// Where a one-tap unsubscribe lands.
+    package var unsubscribe: UnsubscribeAddress
     /// The process that entries of the gateway's own sends name.
     package var process: SendEntry.PeerEvidence
 
     package init(
-        limits: EngineLimits, index: IndexKey, unsubscribeURL: String, process: SendEntry.PeerEvidence
+        limits: EngineLimits, index: IndexKey, unsubscribe: UnsubscribeAddress,
+        process: SendEntry.PeerEvidence
     ) {
         self.limits = limits
         self.index = index
-        self.unsubscribeURL = unsubscribeURL
+        self.unsubscribe = unsubscribe
         self.process = process
     }
 }

@@ -74,6 +74,30 @@ package final class StepView: RecordReading {
         return events + change.consents.filter { $0.subject == subject }
     }
 
+    /// Every transition of a preference, oldest first.
+    package func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
+        if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
+        var choices: [PreferenceRecord] = []
+        if try self.state(of: subject) != nil || state.choices[subject] != nil {
+            choices = try known(state.choices[subject], .choices(subject))
+        }
+        choices += state.addedChoices[subject, default: []]
+        return choices + change.choices.map(\.record).filter { $0.subject == subject }
+    }
+
+    package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? {
+        if let own = change.links.first(where: { $0.id == id }) { return own }
+        let link = try known(state.links[id], .unsubscribeLink(id))
+        return link.flatMap { link in
+            change.erased.contains(link.subject) || state.erased.contains(link.subject) ? nil : link
+        }
+    }
+
+    /// Keeps a link, which is never another one under the same id.
+    package func putUnsubscribeLink(_ link: UnsubscribeLink) {
+        if !change.links.contains(link) { change.links.append(link) }
+    }
+
     /// Makes a pseudonym and a key for a user who has none.
     package func makeSubject(for user: UserID) throws -> Subject {
         guard let subject = state.newSubjects[user] else { throw MissingFacts(.newSubject(user)) }

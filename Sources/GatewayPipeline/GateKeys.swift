@@ -1,3 +1,4 @@
+package import GateSteps
 package import KeyLifecycle
 package import OpenSSLCrypto
 package import PayloadSealing
@@ -14,14 +15,18 @@ package final class GateKeys: Sendable {
     private struct State {
         var keyring: Keyring
         var origin: OriginSigner?
+        var links: LinkKeys
     }
 
     /// - Parameters:
     ///   - origin: Signs the content inside every envelope; `nil` while none is in use, and nothing is sealed then.
+    ///   - links: Authenticate unsubscribe links.
     ///   - keyring: Every key there is and was.
-    package init(origin: OriginSigner?, index: HMACKey, keyring: Keyring = Keyring()) {
+    package init(
+        origin: OriginSigner?, index: HMACKey, links: LinkKeys, keyring: Keyring = Keyring()
+    ) {
         self.index = index
-        state = Mutex(State(keyring: keyring, origin: origin))
+        state = Mutex(State(keyring: keyring, origin: origin, links: links))
     }
 
     package var keyring: Keyring { state.withLock { $0.keyring } }
@@ -34,9 +39,11 @@ package final class GateKeys: Sendable {
         return origin
     }
 
+    package var links: LinkKeys { state.withLock { $0.links } }
+
     /// Follows what was committed.
-    package func replace(with keyring: Keyring, origin: OriginSigner?) {
-        state.withLock { $0 = State(keyring: keyring, origin: origin) }
+    package func replace(with keyring: Keyring, origin: OriginSigner?, links: LinkKeys) {
+        state.withLock { $0 = State(keyring: keyring, origin: origin, links: links) }
     }
 }
 

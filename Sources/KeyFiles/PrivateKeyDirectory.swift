@@ -11,7 +11,7 @@ package struct PrivateKeyDirectory: Sendable {
     package let path: String
 
     /// Purposes a gateway cannot run without.
-    package static let required: [KeyPurpose] = [.root, .origin, .trail, .data, .index]
+    package static let required: [KeyPurpose] = [.root, .origin, .trail, .data, .index, .link]
 
     /// Makes one key of every purpose.
     ///

@@ -9,10 +9,13 @@ package enum ConsentLedger {
         words(in: events).fact(purpose: purpose, channel: channel, address: address)
     }
 
-    /// What a ledger comes to. Its events count from their ``moment(of:in:)``.
+    /// What a ledger comes to. Its events count from their ``moment(of:in:)``; a withdrawal that was taken back
+    /// counts as if it had never been said.
     package static func words(in events: [ConsentEvent]) -> ConsentWords {
         var words = ConsentWords()
-        for (index, event) in events.enumerated() {
+        let undone = Set(events.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
+        for (index, event) in events.enumerated()
+        where event.state != .withdrawn || !undone.contains(event.idTag) {
             words.hear(event, at: Int64(index + 1), moment: moment(of: event, in: events))
         }
         return words

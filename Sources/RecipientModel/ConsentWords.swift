@@ -69,7 +69,7 @@ package struct ConsentWords: Hashable, Sendable {
         /// At equal times the stronger "no" counts.
         private var weight: Int {
             switch state {
-            case .shown, .given: 0
+            case .shown, .undone, .given: 0
             case .refused: 1
             case .withdrawn: 2
             }
@@ -86,8 +86,8 @@ package struct ConsentWords: Hashable, Sendable {
     ///   - position: Its place there.
     ///   - moment: From when it counts.
     package mutating func hear(_ event: ConsentEvent, at position: Int64, moment: Instant) {
-        // A notice that was only shown is no word.
-        guard event.state != .shown else { return }
+        // A notice that was only shown is no word, and what takes a word back is none either.
+        guard event.state != .shown, event.state != .undone else { return }
         let scope = Scope(purpose: event.purpose, channel: event.channel, address: event.address)
         var reached = [scope]
         if event.channel != .push, event.address == nil {
@@ -138,7 +138,7 @@ package struct ConsentWords: Hashable, Sendable {
         case .given: return ConsentFact(state: .given, method: own.method, expiresAt: own.expiresAt)
         case .refused: return ConsentFact(state: .refused)
         case .withdrawn: return ConsentFact(state: .withdrawn)
-        case .shown: return ConsentFact(state: .neverAsked)
+        case .shown, .undone: return ConsentFact(state: .neverAsked)
         }
     }
 

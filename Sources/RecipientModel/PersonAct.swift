@@ -78,12 +78,14 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
 }
 
 extension PersonAct {
-    package init(_ event: ConsentEvent) {
+    /// `nil` for what takes an act back: what comes of it is what was before the act.
+    package init?(_ event: ConsentEvent) {
         switch event.state {
         case .given: self = event.method == .existingCustomer ? .sale : .grant
         case .refused: self = .refusal
         case .withdrawn: self = event.method == .smsKeyword ? .stop : .withdrawal
         case .shown: self = .shown
+        case .undone: return nil
         }
     }
 

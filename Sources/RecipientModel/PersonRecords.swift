@@ -196,6 +196,8 @@ package struct ConsentEvent: Hashable, Sendable {
         case withdrawn
         /// The notice was shown: evidence, and no word of the person's.
         case shown
+        /// A withdrawal was taken back at once: the ledger counts as if it had never been said.
+        case undone
     }
     /// Position in the ledger, from 1; 0 before it is appended.
     package var sequence: Int64
@@ -218,7 +220,7 @@ package struct ConsentEvent: Hashable, Sendable {
     package var jurisdiction: String?
     package var notice: NoticeReference?
     package var expiresAt: Instant?
-    /// For a withdrawal: the record it withdraws; `nil` where none was given.
+    /// For a withdrawal: the record it withdraws; `nil` where none was given. For ``State/undone``: the withdrawal.
     package var withdraws: Tag?
     /// SHA-256 over the canonical form of the previous record of this subject, hex; empty for the first.
     package var previousHash: String

@@ -85,13 +85,17 @@ package struct RecipientState: Hashable, Sendable {
 
     /// Applies the next event of the consent ledger.
     ///
-    /// - Parameter ledger: The events before it; needed only for a withdrawal that names one of them
-    ///   (``ConsentLedger/moment(of:in:)``).
+    /// - Parameter ledger: The events before it; needed only for one that names another of them
+    ///   (``ConsentEvent/withdraws``).
     /// - Returns: The event with its position.
     @discardableResult
     package mutating func apply(_ event: ConsentEvent, after ledger: [ConsentEvent]) -> ConsentEvent {
         consentCount += 1
-        words.hear(event, at: consentCount, moment: ConsentLedger.moment(of: event, in: ledger))
+        if event.state == .undone {
+            words = ConsentLedger.words(in: ledger + [event])
+        } else {
+            words.hear(event, at: consentCount, moment: ConsentLedger.moment(of: event, in: ledger))
+        }
         var event = event
         event.sequence = consentCount
         return event

@@ -37,4 +37,5 @@ package enum TagKind: String, Sendable {
     case consent
     case event
     case type
+    case unsubscribe
 }

@@ -149,6 +149,8 @@ extension GateTransaction {
     private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
     private static let dedupeOfPerson = StatementText("dedupe", "DELETE FROM dedupe WHERE person = ?")
     private static let dutiesOfPerson = StatementText("duty", "DELETE FROM duty WHERE person = ?")
+    private static let linksOfPerson = StatementText(
+        "unsubscribe_link", "DELETE FROM unsubscribe_link WHERE person = ?")
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
     /// Opens nothing but rows of `offered` that other persons' messages share: one that no longer authenticates must not keep
@@ -164,6 +166,7 @@ extension GateTransaction {
             try gate.change(Self.historyOfPerson) { $0.add(person) }
             try gate.change(Self.dedupeOfPerson) { $0.add(person) }
             try gate.change(Self.dutiesOfPerson) { $0.add(person) }
+            try gate.change(Self.linksOfPerson) { $0.add(person) }
             for statement in [Self.keysOfPerson, Self.tokensOfPerson, Self.ledgersOfPerson] {
                 try gate.change(statement) { $0.add(person) }
             }

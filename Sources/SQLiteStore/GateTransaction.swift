@@ -208,6 +208,7 @@ final class GateTransaction: GateReading {
         for (key, record) in change.dedupe.pairs {
             if let record { try putDedupe(record, to: key.subject) } else { try removeDedupe(key) }
         }
+        for link in change.links { try putUnsubscribeLink(link) }
         for write in change.duties {
             switch write {
             case .put(let record): try putDuty(record)

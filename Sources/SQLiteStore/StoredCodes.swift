@@ -70,7 +70,7 @@ extension PreferenceSource: StoredCode {
     ]
 }
 extension ConsentEvent.State: StoredCode {
-    static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn, .shown]
+    static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn, .shown, .undone]
 }
 extension PermissionPrompt.Answer: StoredCode {
     static let codes: [PermissionPrompt.Answer] = [.granted, .denied]

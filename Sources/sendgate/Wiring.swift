@@ -12,6 +12,7 @@ import Logging
 import OpenSSLCrypto
 import PayloadSealing
 import PolicyFiles
+import PublicPages
 import SQLiteStore
 import SealedFormat
 import ServiceLifecycle
@@ -28,6 +29,8 @@ struct Wiring {
     let gateway: Gateway
     let relay: DeliveryRelay
     let endpoint: UnixSocketEndpoint
+    /// `nil` where no pages are served.
+    let pages: PublicPages?
     let reload: PolicyReload
     let policy: PolicyInForce
     let healthChecks: HealthChecks
@@ -53,6 +56,7 @@ struct Wiring {
         try WritePermissions.demand(
             state: configuration.stateDirectory, trail: configuration.trailDirectory)
         let sockets = try SocketPlan(configuration, environment: environment)
+        let pageSocket = try configuration.publicListen.map { try PageSocket($0) }
 
         let keys = try PrivateKeyDirectory(
             at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
@@ -95,8 +99,12 @@ struct Wiring {
         let keyring = try Self.keyring(adopting: found, from: keys, in: store, at: clock.now())
         let files = Dictionary(
             keys.keys.values.joined().map { ($0.id, $0) }, uniquingKeysWith: { one, _ in one })
+        guard let links = try KeyHolder.linkKeys(of: keyring, in: files) else {
+            throw KeyFileError.missing(purpose: .link, directory: keys.path)
+        }
         let gateKeys = GateKeys(
-            origin: try KeyHolder.originSigner(of: keyring, in: files), index: indexKey, keyring: keyring)
+            origin: try KeyHolder.originSigner(of: keyring, in: files), index: indexKey, links: links,
+            keyring: keyring)
         guard
             let trailSigner = try KeyHolder.trailSigner(
                 of: keyring, in: files, origin: configuration.trailOrigin)
@@ -127,7 +135,7 @@ struct Wiring {
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
             sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
             trailOrigin: configuration.trailOrigin, keys: gateKeys,
-            unsubscribeURL: configuration.unsubscribeURL,
+            unsubscribeURL: Self.unsubscribeURL(configuration, servedOn: pageSocket),
             publishLagMilliseconds: { publisher.lagMilliseconds() },
             freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
             publishedEntry: { try library.entry($0) },
@@ -165,6 +173,10 @@ struct Wiring {
             listeners: sockets.listeners, limits: configuration.endpoint, handler: gateway,
             logger: logger)
         endpointBox.fill(endpoint)
+        pages = pageSocket.map { [gateway] in
+            PublicPages(
+                on: $0, desk: LinkDesk(gateway), preferencesURL: configuration.preferencesURL, logger: logger)
+        }
         relay = DeliveryRelay(
             feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
         core = EngineService(
@@ -189,7 +201,8 @@ struct Wiring {
             services: [
                 .init(service: core), .init(service: relay), .init(service: reload),
                 .init(service: Listening(endpoint: endpoint, whenListening: whenListening)),
-            ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            ] + (pages.map { [.init(service: $0)] } ?? []), gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: logger)
         group.maximumGracefulShutdownDuration = .milliseconds(
             configuration.endpoint.drainMilliseconds + 2 * UnixHop.answerMilliseconds)
         try await ServiceGroup(configuration: group).run()
@@ -229,6 +242,14 @@ struct Wiring {
     }
 
     // MARK: The world
+
+    /// With `--dev` the link in a message leads to the pages of this very process, on the port that was free.
+    private static func unsubscribeURL(
+        _ configuration: GatewayConfiguration, servedOn socket: PageSocket?
+    ) -> String {
+        guard configuration.isDevelopment, let socket else { return configuration.unsubscribeURL }
+        return "http://\(socket.address)/u/"
+    }
 
     private static func hop(_ hop: GatewayConfiguration.NextHop) -> any Hop {
         switch hop {

@@ -17,7 +17,7 @@ import Testing
         "GateSteps": 4,
         "GatewayPipeline": 5, "UnixHTTPClient": 5,
         "UnixSocketEndpoint": 6, "SQLiteStore": 6, "TrailDirectory": 6, "PolicyFiles": 6, "KeyFiles": 6,
-        "DeliveryRelay": 6,
+        "DeliveryRelay": 6, "PublicPages": 6,
         "SendgateClient": 6, "SealedPush": 6,
         "sendgate": 7,
     ]
@@ -36,13 +36,16 @@ import Testing
         "Configuration": ["sendgate"],
         "ArgumentParser": ["sendgate"],
         "Histogram": ["sendgate"],
-        "NIOCore": ["UnixSocketEndpoint", "UnixHTTPClient", "sendgate"],
-        "NIOPosix": ["UnixSocketEndpoint", "UnixHTTPClient", "sendgate"],
-        "NIOHTTP1": ["UnixSocketEndpoint", "UnixHTTPClient"],
+        "NIOCore": ["PublicPages", "UnixSocketEndpoint", "UnixHTTPClient", "sendgate"],
+        "NIOPosix": ["PublicPages", "UnixSocketEndpoint", "UnixHTTPClient", "sendgate"],
+        "NIOHTTP1": ["PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
         "NIOConcurrencyHelpers": ["UnixSocketEndpoint", "UnixHTTPClient"],
-        "ServiceLifecycle": ["UnixSocketEndpoint", "DeliveryRelay", "sendgate"],
+        "ServiceLifecycle": ["PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "sendgate"],
         "UnixSignals": ["sendgate"],
-        "Logging": ["UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate", "SQLiteStore"],
+        "Logging": [
+            "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate",
+            "SQLiteStore",
+        ],
         "FoundationEssentials": ["SealedPush"],
         "Foundation": [
             "GateSteps", "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore",
@@ -54,7 +57,8 @@ import Testing
             "sendgate",
         ],
         "Glibc": [
-            "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory", "PolicyFiles",
+            "UnixHTTPClient", "PublicPages", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory",
+            "PolicyFiles",
             "KeyFiles", "DeliveryRelay", "SendgateClient", "sendgate",
         ],
     ]

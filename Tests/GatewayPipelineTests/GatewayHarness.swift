@@ -215,6 +215,9 @@ final class GatewayHarness: Sendable {
         let library = library
         gateKeys = GateKeys(
             origin: try OriginSigner(keyID: kid, privateKey: origin), index: index,
+            links: LinkKeys(
+                current: .init(
+                    id: "link-1", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32)))),
             keyring: try store.read { try $0.keyring() } ?? Keyring())
         privateKeys = TestPrivateKeys(gateKeys, store: store)
         let dependencies = EngineDependencies(

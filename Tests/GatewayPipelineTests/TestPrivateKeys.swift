@@ -16,6 +16,8 @@ final class TestPrivateKeys: PrivateKeys {
     }
     private let state = Mutex(State())
     private let keys: GateKeys
+    private let firstLink = LinkKeys.Key(
+        id: "link-1", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32)))
     private let store: SQLiteStore
 
     init(_ keys: GateKeys, store: SQLiteStore) {
@@ -47,7 +49,12 @@ final class TestPrivateKeys: PrivateKeys {
             return try OriginSigner(
                 keyID: Array(SHA256.digest(key.publicKey.rawBytes).bytes.prefix(8)), privateKey: key)
         }
-        keys.replace(with: keyring, origin: origin)
+        // As before it, for a key that was not made here.
+        let link = keyring.active(.link).flatMap { key in
+            state.withLock { $0.made[key.id] }.map { LinkKeys.Key(id: key.id, secret: $0) }
+        }
+        let links = link.map { LinkKeys(current: $0, older: [firstLink]) } ?? keys.links
+        keys.replace(with: keyring, origin: origin, links: links)
     }
 
     func erase(_ key: GatewayKey) { state.withLock { $0.erased.append(key.id) } }

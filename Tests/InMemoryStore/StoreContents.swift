@@ -18,6 +18,7 @@ package struct StoreContents: Sendable {
     var forwards: [SubjectID: [ForwardRecord]] = [:]
     var dedupe: [EventKey: DedupeRecord] = [:]
     var duties: [EventKey: DutyRecord] = [:]
+    var links: [Tag: UnsubscribeLink] = [:]
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
     /// Those that this process gave to its relay, and that wait for nothing else.
@@ -98,6 +99,7 @@ package struct StoreContents: Sendable {
             forwards[subject, default: []].append(forward)
         }
         for (key, record) in change.dedupe.pairs { dedupe[key] = record }
+        for link in change.links where links[link.id] == nil { links[link.id] = link }
         for write in change.duties { self.write(write) }
         for write in change.messages { self.write(write) }
         for var event in change.events {
@@ -164,6 +166,7 @@ package struct StoreContents: Sendable {
         for (id, send) in sends where send.subject == subject { remove(send, id) }
         dedupe = dedupe.filter { $0.key.subject != subject }
         duties = duties.filter { $0.key.subject != subject }
+        links = links.filter { $0.value.subject != subject }
         for (message, record) in outbox where record.subject == subject {
             outbox[message] = nil
             outboxNumbers[message] = nil
@@ -214,6 +217,8 @@ extension StoreContents: StoreReading {
     package func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
         choices[subject] ?? []
     }
+
+    package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? { links[id] }
 
     package func device(withToken identity: String) throws -> DeviceRecord? {
         guard let (subject, tag) = deviceOfToken[identity] else { return nil }

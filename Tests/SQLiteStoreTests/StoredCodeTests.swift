@@ -30,7 +30,8 @@ import Testing
             PreferenceSource.codes.map(\.rawValue) == [
                 "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
             ])
-        #expect(ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown"])
+        #expect(
+            ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown", "undone"])
         #expect(PermissionPrompt.Answer.codes.map(\.rawValue) == ["granted", "denied"])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "deferred", "digesting"])
         #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)

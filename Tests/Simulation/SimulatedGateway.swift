@@ -95,7 +95,10 @@ final class SimulatedGateway {
             keys = GateKeys(
                 origin: try OriginSigner(
                     keyID: id, privateKey: origin),
-                index: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))))
+                index: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))),
+                links: LinkKeys(
+                    current: .init(
+                        id: "link", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32)))))
             attestation = try PeerAttestation(
                 bindings: SimulatedGateway.users.map {
                     .init(caller: CallerName($0.key), userIDs: [$0.value])

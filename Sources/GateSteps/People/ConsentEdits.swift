@@ -196,7 +196,7 @@ extension StepContext {
         let category = Category(rawValue: given.purpose.text)
         let method = body.method ?? given.method
         for channel in Channel.allCases {
-            for purpose in category.map(purposes(endedWith:)) ?? [given.purpose] {
+            for purpose in category.map(policy.purposes(endedWith:)) ?? [given.purpose] {
                 after = try withdrawConsents(
                     to: purpose, on: channel, of: after, at: eventTime, method: method, by: caller,
                     receivedAt: now)
@@ -215,12 +215,6 @@ extension StepContext {
         return Recorded(
             recorded.entry,
             noEffect: Will(after) == Will(person) ? isStillGiven ? .newerWord : .alreadySo : nil)
-    }
-
-    /// The purposes that an act about a category ends consent to: its own, and for marketing those that only marketing
-    /// asks for besides. An objection to direct marketing is to all of it (GDPR Art. 21(3)).
-    private func purposes(endedWith category: Category) -> [Purpose] {
-        category == .marketing ? policy.purposes(onlyOf: category) : [Purpose(category.rawValue)]
     }
 
     /// Ends consent to a purpose on one channel up to a moment.
@@ -283,7 +277,7 @@ extension StepContext {
     package func setPreference(
         _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        guard var person = try RecipientWithLedger.load(user, from: view) else {
+        guard let person = try RecipientWithLedger.load(user, from: view) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         let source = body.source
@@ -322,23 +316,38 @@ extension StepContext {
                     .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
             }
         }
+        let choice = PreferenceRecord(
+            subject: person.subject.id, scope: scope, channel: body.channel ?? .push,
+            destination: destination, state: body.storedState, source: source, at: now, caller: caller)
+        // An objection names no channel and holds for all of them, in this one transaction.
+        return try choose(
+            choice, on: body.channel.map { [$0] } ?? Channel.allCases,
+            isForEveryChannel: body.channel == nil, of: person)
+    }
+
+    /// Records one choice on each of some channels, and the consent that follows from it.
+    @discardableResult
+    func choose(
+        _ choice: PreferenceRecord, on channels: [Channel], isForEveryChannel: Bool = false,
+        of recipient: RecipientWithLedger
+    ) throws -> Recorded {
+        let (now, category) = (choice.at, Category(rawValue: choice.scope))
+        var (choice, person) = (choice, recipient)
         let before = Will(person)
         var trail: EntryReference?
-        // An objection names no channel and holds for all of them, in this one transaction.
-        for channel in body.channel.map({ [$0] }) ?? Channel.allCases {
-            let choice = PreferenceRecord(
-                subject: person.subject.id, scope: scope, channel: channel, destination: destination,
-                state: body.storedState, source: source, at: now, caller: caller)
+        for channel in channels {
+            choice.channel = channel
             let recorded = try appendPreference(choice, receivedAt: now)
             trail = trail ?? recorded
-            let act = PersonAct(choice, isForEveryChannel: body.channel == nil)
+            let act = PersonAct(choice, isForEveryChannel: isForEveryChannel)
             guard let category, act.effect(at: choice.level, on: category).consent == .withdrawn else {
                 continue
             }
-            for purpose in purposes(endedWith: category) {
+            for purpose in policy.purposes(endedWith: category) {
                 person = try withdrawConsents(
-                    to: purpose, on: channel, for: choice.level == .address ? destination : nil, of: person,
-                    at: now, method: source.consentMethod, by: caller, receivedAt: now)
+                    to: purpose, on: channel, for: choice.level == .address ? choice.destination : nil,
+                    of: person, at: now, method: choice.source.consentMethod, by: choice.caller,
+                    receivedAt: now)
             }
         }
         guard let trail else { preconditionFailure("a preference was set on no channel") }
@@ -374,7 +383,7 @@ extension StepContext {
         guard fact.state != .given else { return }
         let moment = ConsentLedger.moment(of: event, in: person.consents)
         var person = person
-        for purpose in purposes(endedWith: category) where purpose != event.purpose {
+        for purpose in policy.purposes(endedWith: category) where purpose != event.purpose {
             let given = ConsentLedger.givenScopes(of: purpose, channel: event.channel, in: person.consents)
                 .contains {
                     $0.eventTime <= moment && (event.address == nil || $0.address == event.address)
@@ -395,7 +404,7 @@ extension StepContext {
             purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
         let level: PersonAct.Level = event.address == nil ? .account : .address
         guard let category = Category(rawValue: event.purpose.text),
-            let state = PersonAct(event).effect(at: level, on: category).preference,
+            let state = PersonAct(event)?.effect(at: level, on: category).preference,
             (fact.state == .given) == (event.state == .given)
         else { return }
         let moment = ConsentLedger.moment(of: event, in: person.consents)
@@ -469,7 +478,7 @@ extension StepContext {
     }
 
     @discardableResult
-    private func appendLedger(_ event: ConsentEvent, at now: Instant) throws -> EntryReference {
+    func appendLedger(_ event: ConsentEvent, at now: Instant) throws -> EntryReference {
         // The entry's own index is the ledger's way back to the trail.
         var event = event
         event.entryIndex = upcomingIndex
@@ -477,7 +486,7 @@ extension StepContext {
     }
 
     @discardableResult
-    private func appendPreference(
+    func appendPreference(
         _ choice: PreferenceRecord, receivedAt now: Instant
     ) throws -> EntryReference {
         try record(.preference(choice), of: choice.subject, by: choice.caller, at: now)
@@ -510,7 +519,7 @@ extension StepContext {
             previousHash: person.consents.last.map(Self.hash) ?? "")
     }
 
-    private func reloaded(_ person: RecipientWithLedger) throws -> RecipientWithLedger {
+    func reloaded(_ person: RecipientWithLedger) throws -> RecipientWithLedger {
         guard let again = try RecipientWithLedger.load(person.subject, from: view) else {
             preconditionFailure("a person vanished inside the transaction that changed them")
         }

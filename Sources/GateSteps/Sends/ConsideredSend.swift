@@ -9,14 +9,14 @@ package struct DecidingContext {
     let store: any RecordReading
     let policy: CompiledPolicy
     let identifiers: any IdentifierDrawing
-    let unsubscribeURL: String
+    let unsubscribe: UnsubscribeAddress
     let now: Instant
 }
 
 extension StepContext {
     func deciding(at now: Instant) -> DecidingContext {
         DecidingContext(
-            store: view, policy: policy, identifiers: identifiers, unsubscribeURL: settings.unsubscribeURL,
+            store: view, policy: policy, identifiers: identifiers, unsubscribe: settings.unsubscribe,
             now: now)
     }
 }

@@ -25,7 +25,7 @@ struct SendComposer {
     /// What it tells, for a type that is told once.
     var event: Tag?
     let now: Instant
-    let unsubscribeURL: String
+    let unsubscribe: UnsubscribeAddress
     /// Whether the send was decided before and is looked at again.
     var isAgain = false
 
@@ -36,7 +36,7 @@ struct SendComposer {
         loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
         policy = context.policy
         identifiers = context.identifiers
-        unsubscribeURL = context.unsubscribeURL
+        unsubscribe = context.unsubscribe
         now = context.now
         self.person = person
         self.material = material
@@ -58,7 +58,7 @@ struct SendComposer {
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
-            key: nil, event: nil)
+            key: nil, event: nil, link: nil)
     }
 
     /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
@@ -86,15 +86,29 @@ struct SendComposer {
                     at: now, zones: destination.timeZones(account: person.record.timeZone)),
                 under: policy) : nil
         let message = try message ?? identifiers.newMessageID()
+        let link = unsubscribeLink(to: destination, of: person)
         let plan = ContentPlan(
             material, saying: content ?? nil, to: try destination.profile(key: key), as: message,
             ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
             // The one-tap way out that S1 asks for inside every marketing and social push.
-            unsubscribeLink: unsubscribeURL + message.uuidText, facts: &facts, under: policy)
+            unsubscribeLink: link.map(unsubscribe.text), facts: &facts, under: policy)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
-            message: decision.outcome.isPromise ? message : nil, material: material, key: key, event: event)
+            message: decision.outcome.isPromise ? message : nil, material: material, key: key, event: event,
+            link: link)
+    }
+
+    /// `nil` for what has no one-tap way out. A text message is answered with a word instead.
+    private func unsubscribeLink(
+        to destination: Destination, of person: RecipientSnapshot
+    ) -> UnsubscribeLink? {
+        let channel = material.request.channel
+        guard channel != .sms, let category = policy.type(material.request.type)?.category,
+            policy.category(category).hasUnsubscribeLink
+        else { return nil }
+        return UnsubscribeLink(
+            of: person.subject, category: category, channel: channel, destination: destination.tag)
     }
 }
 
@@ -114,10 +128,13 @@ package final class DeliveryDraft {
     package let key: DeviceKeyRecord?
     /// What it tells, for a type that is told once.
     let event: Tag?
+    /// The way out that it carries.
+    let link: UnsubscribeLink?
 
     init(
         destination: Destination?, facts: Facts, decision: Decision, plan: DeliveryPlan?,
-        message: MessageID?, material: SendMaterial, key: DeviceKeyRecord?, event: Tag?
+        message: MessageID?, material: SendMaterial, key: DeviceKeyRecord?, event: Tag?,
+        link: UnsubscribeLink?
     ) {
         self.destination = destination
         self.facts = facts
@@ -128,6 +145,7 @@ package final class DeliveryDraft {
         self.material = material
         self.key = key
         self.event = event
+        self.link = link
     }
 
     var record: SendEntry.DeliveryRecord {
@@ -183,6 +201,7 @@ extension StepContext {
             }
             return try enqueue(row, delivery: nil, sealing: nil)
         }
+        if let link = draft.link { view.putUnsubscribeLink(link) }
         row.headers = plan.headers
         row.key = plan.key
         let delivery = Delivery(

@@ -230,7 +230,13 @@ package struct EngineCounters: Sendable, Hashable {
 
 /// What the engine needs from the world, besides the store.
 package struct EngineDependencies: Sendable {
-    package let settings: StepSettings
+    private let fixedSettings: StepSettings
+    /// What every step is given, with the link keys as they are now.
+    package var settings: StepSettings {
+        var settings = fixedSettings
+        settings.unsubscribe.keys = keys.links
+        return settings
+    }
     package var clock: any Clock
     package var identifiers: any IdentifierSource
     package var sealers: SealerPool
@@ -259,8 +265,9 @@ package struct EngineDependencies: Sendable {
         committed: @escaping @Sendable () -> Void,
         alarm: @escaping @Sendable (String) -> Void, durabilityLost: @escaping @Sendable (String) -> Never
     ) {
-        settings = StepSettings(
-            limits: limits, index: IndexKey(keys.index), unsubscribeURL: unsubscribeURL,
+        fixedSettings = StepSettings(
+            limits: limits, index: IndexKey(keys.index),
+            unsubscribe: UnsubscribeAddress(url: unsubscribeURL, keys: keys.links),
             process: .init(
                 userID: geteuid(), groupID: getegid(), processID: ProcessInfo.processInfo.processIdentifier))
         self.clock = clock
@@ -278,7 +285,7 @@ package struct EngineDependencies: Sendable {
 }
 
 extension EngineDependencies {
-    package var limits: EngineLimits { settings.limits }
+    package var limits: EngineLimits { fixedSettings.limits }
 
     /// Has an envelope sealed on another thread.
     func seal(_ envelope: PendingEnvelope) -> SealerPool.Ticket {

@@ -12,6 +12,9 @@ package protocol StoreReading: RecordReading {
     /// Every transition of a preference, oldest first.
     func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
 
+    /// What an unsubscribe link leads to; `nil` for one that no message carried, and once the person is erased.
+    func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink?
+
     // MARK: Sends
 
     func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
@@ -93,6 +96,9 @@ extension StoreReading {
             state.keys[key] = holder
             if case .success(let subject?) = holder { try answer([.state(subject)], into: state) }
         case .consents(let subject): state.consents[subject] = try outcome { try consentEvents(of: subject) }
+        case .choices(let subject):
+            state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
+        case .unsubscribeLink(let id): state.links[id] = try outcome { try unsubscribeLink(id) }
         case .forwards(let subject, let since):
             state.forwards[subject] = try outcome {
                 LoadedForwards(

@@ -7,6 +7,7 @@ import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Logging
+import PublicPages
 
 /// `sendgate serve`: listens until it is told to stop.
 struct Serve: GateCommand {
@@ -156,6 +157,9 @@ struct Serve: GateCommand {
             "sendgate \(Sendgate.version) listens, under `\(policy.name)` version \(policy.version):")
         Terminal.note("  \(development.gateSocket)  everything, for you")
         for (caller, path) in development.callerSockets { Terminal.note("  \(path)  as \(caller)") }
+        if let pages = wiring.pages {
+            Terminal.note("  http://\(pages.address)/u/  the pages behind unsubscribe links")
+        }
         Terminal.note("Register somebody, then notify them:")
         let commands = FirstNotification.commands(
             program: CommandLine.arguments[0], socket: development.gateSocket)
@@ -174,10 +178,12 @@ struct Serve: GateCommand {
             if let caller = listener.caller { object["caller"] = .string(caller.text) }
             return .object(object)
         }
-        Terminal.print([
+        var answer: JSONObject = [
             "ready": true, "version": .string(Sendgate.version),
             "policy": .string(wiring.policy.current.digest.text), "sockets": .array(sockets),
             "trail": .string(wiring.configuration.trailDirectory), "trail_key": .string(wiring.trailKey.text),
-        ])
+        ]
+        if let pages = wiring.pages { answer["pages"] = .string("\(pages.address)") }
+        Terminal.print(answer)
     }
 }

@@ -8,6 +8,7 @@ import GatewayPipeline
 import KeyFiles
 import Logging
 import UnixSocketEndpoint
+import PublicPages
 
 extension GatewayConfiguration {
     /// Reads a production configuration.
@@ -35,6 +36,8 @@ extension GatewayConfiguration {
         rootKeyPath = sources.path(.rootKey)
         trailOrigin = Self.origin(&sources)
         unsubscribeURL = Self.unsubscribeURL(&sources)
+        publicListen = Self.publicListen(&sources)
+        preferencesURL = Self.preferencesURL(&sources)
         logLevel = Self.logLevel(&sources)
         sealerCount =
             sources.number(.sealers) ?? min(64, max(1, ProcessInfo.processInfo.activeProcessorCount))
@@ -73,6 +76,36 @@ extension GatewayConfiguration {
             sources.refuse(
                 "`unsubscribe_url` must start with `https://`, have no space and at most 512 bytes",
                 at: sources.place(of: .unsubscribeURL))
+        }
+        return url
+    }
+
+    private static func publicListen(_ sources: inout ConfigurationSources) -> PageAddress? {
+        guard let text = sources.text(.publicListen) else { return nil }
+        if text.hasPrefix("/"), text.utf8.count <= PageAddress.pathByteCountMax { return .unix(path: text) }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        if parts.count == 2, parts[0] == "127.0.0.1",
+            let port = ConfigurationSources.digits(String(parts[1])).flatMap({ UInt16(exactly: $0) }),
+            port > 0
+        {
+            return .loopback(port: port)
+        }
+        sources.refuse(
+            "`public_listen` is `\(text)`", at: sources.place(of: .publicListen),
+            hint:
+                "write `127.0.0.1:PORT`, or an absolute path of at most \(PageAddress.pathByteCountMax) bytes; a proxy in front has the name and the certificate"
+        )
+        return nil
+    }
+
+    private static func preferencesURL(_ sources: inout ConfigurationSources) -> String? {
+        guard let url = sources.text(.preferencesURL) else { return nil }
+        if !url.hasPrefix("https://") || url.utf8.count > 512
+            || url.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F })
+        {
+            sources.refuse(
+                "`preferences_url` must start with `https://`, have only ASCII characters without space, and at most 512",
+                at: sources.place(of: .preferencesURL))
         }
         return url
     }

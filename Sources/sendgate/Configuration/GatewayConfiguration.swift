@@ -5,6 +5,7 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import Logging
+import PublicPages
 import UnixSocketEndpoint
 
 /// Everything an operator decides about one gateway. What the law decides is in `Policies/`.
@@ -23,8 +24,12 @@ struct GatewayConfiguration: Hashable, Sendable {
     /// Where each caller is named first, for messages.
     var callerPlaces: [CallerName: String] = [:]
     var hop: NextHop
-    /// Where a one-tap unsubscribe lands; the message id is appended.
+    /// Where a one-tap unsubscribe lands; the link's token is appended.
     var unsubscribeURL: String
+    /// Where the pages behind it are served; `nil` serves none.
+    var publicListen: PageAddress?
+    /// Where somebody changes all their notifications; the pages link there.
+    var preferencesURL: String?
     /// Whose signatures a bundle needs to come into force; stands here and not in the bundle, because a bundle must
     /// not be able to excuse itself. `nil` with `serve --dev` only.
     var policySigning: PolicySigning?

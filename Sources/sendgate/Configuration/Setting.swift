@@ -10,6 +10,8 @@ enum Setting: String, CaseIterable, Sendable {
     case rootKey = "root_key"
     case origin
     case unsubscribeURL = "unsubscribe_url"
+    case publicListen = "public_listen"
+    case preferencesURL = "preferences_url"
     case logLevel = "log_level"
     case eventLoops = "event_loops"
     case sealers
@@ -58,7 +60,8 @@ enum Setting: String, CaseIterable, Sendable {
         case .drainSeconds: 1...600
         // Repeating an id is answered with the first answer for at least 31 days.
         case .retentionDays: 31...3_660
-        case .state, .trail, .policies, .keys, .rootKey, .origin, .unsubscribeURL, .logLevel, .hopUnix,
+        case .state, .trail, .policies, .keys, .rootKey, .origin, .unsubscribeURL, .publicListen,
+            .preferencesURL, .logLevel, .hopUnix,
             .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal:
             nil
         }

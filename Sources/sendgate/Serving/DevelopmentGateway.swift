@@ -8,6 +8,7 @@ import KeyFiles
 import KeyLifecycle
 import Logging
 import UnixSocketEndpoint
+import PublicPages
 
 /// A gateway for a first hour: everything it needs is made inside one directory.
 ///
@@ -71,7 +72,8 @@ struct DevelopmentGateway {
             policiesDirectory: try Self.absolute(folder), keysDirectory: keys, rootKeyPath: nil,
             trailOrigin: trailOrigin, listeners: listeners, callers: [],
             hop: hop ?? .file(path: "\(root)/onward.ndjson"),
-            unsubscribeURL: "https://sendgate.invalid/unsubscribe/", logLevel: logLevel,
+            // The port is known once the kernel has chosen it.
+            unsubscribeURL: "http://127.0.0.1/u/", publicListen: .loopback(port: 0), logLevel: logLevel,
             developmentCaller: Self.caller,
             sealerCount: max(1, min(4, ProcessInfo.processInfo.activeProcessorCount)))
         // Room for a test that is not about room.

@@ -1,4 +1,5 @@
 import AuditTrail
+import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyFiles
@@ -10,7 +11,7 @@ import Synchronization
 
 /// The private halves of the gateway's keys, from files to where they are used.
 ///
-///     keyring (committed) → origin: envelopes  ·  trail: checkpoints
+///     keyring (committed) → origin: envelopes  ·  trail: checkpoints  ·  link: unsubscribe links
 ///
 /// Which data key seals is the store's to know, in the same commit as the keyring.
 final class KeyHolder: PrivateKeys {
@@ -50,7 +51,9 @@ final class KeyHolder: PrivateKeys {
 
     func follow(_ keyring: Keyring) throws {
         let files = files.withLock { $0 }
-        gateKeys.replace(with: keyring, origin: try Self.originSigner(of: keyring, in: files))
+        gateKeys.replace(
+            with: keyring, origin: try Self.originSigner(of: keyring, in: files),
+            links: try Self.linkKeys(of: keyring, in: files) ?? gateKeys.links)
         if let signer = try Self.trailSigner(of: keyring, in: files, origin: trailOrigin) {
             try library.sign(
                 with: signer, olderKeys: keyring.earlierTrailKeys(origin: trailOrigin, trusted: true))
@@ -72,6 +75,18 @@ final class KeyHolder: PrivateKeys {
         return try OriginSigner(
             keyID: Array(SHA256.digest(privateKey.publicKey.rawBytes).bytes.prefix(8)),
             privateKey: privateKey)
+    }
+
+    /// The active link key makes links. Those before it verify what they made, as long as nobody else may hold them.
+    static func linkKeys(of keyring: Keyring, in files: [String: PrivateKeyFile]) throws -> LinkKeys? {
+        func key(_ key: GatewayKey) -> LinkKeys.Key? {
+            files[key.id].map { .init(id: $0.id, secret: $0.secret) }
+        }
+        guard let current = keyring.active(.link).flatMap(key) else { return nil }
+        let older = keyring.keys.filter {
+            $0.purpose == .link && ($0.state == .deactivated || $0.state == .suspended) && !$0.isCompromised
+        }
+        return LinkKeys(current: current, older: older.compactMap(key))
     }
 
     static func trailSigner(

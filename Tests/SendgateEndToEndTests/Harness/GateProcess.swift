@@ -21,6 +21,8 @@ final class GateProcess {
         var sockets: [Socket]
         var trail: String
         var trailKey: String
+        /// Where the pages behind unsubscribe links are.
+        var pages: String?
     }
 
     /// `sendgate serve --dev` in `scratch`.

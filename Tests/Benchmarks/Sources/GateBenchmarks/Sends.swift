@@ -63,7 +63,11 @@ final class Sends: Sendable {
         let dependencies = EngineDependencies(
             limits: EngineLimits(), clock: WallClock(), identifiers: OpenSSLIdentifiers(),
             sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
-            keys: GateKeys(origin: try OriginSigner(keyID: kid, privateKey: origin), index: index),
+            keys: GateKeys(
+                origin: try OriginSigner(keyID: kid, privateKey: origin), index: index,
+                links: LinkKeys(
+                    current: .init(
+                        id: "link", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32))))),
             unsubscribeURL: "https://example.com/u/", publishLagMilliseconds: { 0 },
             freeDiskByteCount: { 1 << 40 }, publishedEntry: { _ in nil }, committed: { work.raise() },
             alarm: { preconditionFailure("an alarm: \($0)") },

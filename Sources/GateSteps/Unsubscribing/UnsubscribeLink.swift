@@ -1,0 +1,68 @@
+package import GateVocabulary
+import RecipientModel
+
+/// What an unsubscribe link is about: one category at one destination of one person.
+///
+/// The same link stands in every message of the category to the destination. It is written when the first of them is
+/// composed, and destroyed with the person.
+package struct UnsubscribeLink: Hashable, Sendable {
+    /// Under the person's own key, so that nobody can tell whose it is, or guess another.
+    package let id: Tag
+    package let subject: SubjectID
+    package let category: Category
+    package let channel: Channel
+    package let destination: Tag
+
+    package init(id: Tag, subject: SubjectID, category: Category, channel: Channel, destination: Tag) {
+        self.id = id
+        self.subject = subject
+        self.category = category
+        self.channel = channel
+        self.destination = destination
+    }
+
+    init(of subject: Subject, category: Category, channel: Channel, destination: Tag) {
+        self.init(
+            id: subject.tag(
+                .unsubscribe, "\(category.rawValue)\0\(channel.rawValue)\0\(destination.hexadecimal)"),
+            subject: subject.id, category: category, channel: channel, destination: destination)
+    }
+
+    /// How long what a link did can be taken back.
+    package static let undoSeconds: Int64 = 15 * 60
+}
+
+/// Where links lead, and what authenticates them.
+package struct UnsubscribeAddress: Sendable {
+    /// A token is appended.
+    package var url: String
+    package var keys: LinkKeys
+
+    package init(url: String, keys: LinkKeys) {
+        self.url = url
+        self.keys = keys
+    }
+
+    func text(of link: UnsubscribeLink) -> String { url + keys.token(for: link.id) }
+}
+
+/// How the category of a link stands at its destination, as its page tells it: nothing of the person but their language.
+package struct LinkStanding: Hashable, Sendable {
+    package var category: Category
+    package var channel: Channel
+    /// A BCP 47 tag.
+    package var locale: String?
+    package var isOff: Bool
+    /// Until when the mute can be taken back; `nil` when there is none that can.
+    package var undoableUntil: Instant?
+
+    package init(
+        category: Category, channel: Channel, locale: String?, isOff: Bool, undoableUntil: Instant?
+    ) {
+        self.category = category
+        self.channel = channel
+        self.locale = locale
+        self.isOff = isOff
+        self.undoableUntil = undoableUntil
+    }
+}

@@ -1,0 +1,117 @@
+import BundleModel
+import CompliancePolicy
+import GateSteps
+import GateVocabulary
+import RecipientModel
+import Synchronization
+
+/// Looks links up on the readers' threads and has the engine do what they ask, so many at once and no more.
+///
+/// Every token, whatever is wrong with it, costs the same look-up: a token that no key made is looked up under an id
+/// that no link has, so that the time of an answer does not tell a forged link from one of somebody who was erased.
+package final class LinkDesk: UnsubscribeDesk {
+    /// Look-ups and changes under way at once.
+    package static let underWayCountMax = 64
+
+    private let gateway: Gateway
+    private let underWay = Mutex(0)
+
+    package init(_ gateway: Gateway) { self.gateway = gateway }
+
+    package func standing(of token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
+        admit(reply) { [self] reply in look(at: token, reply: reply) }
+    }
+
+    package func mute(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
+        change(token, reply: reply) { step, id, now in .known(try step.mute(id, at: now)) }
+    }
+
+    package func undo(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
+        change(token, reply: reply) { step, id, now in
+            let (standing, isUndone) = try step.undoMute(id, at: now)
+            return isUndone ? .known(standing) : .tooLate(standing)
+        }
+    }
+
+    /// Counts one question from here to its answer.
+    private func admit(
+        _ reply: @escaping @Sendable (LinkAnswer) -> Void,
+        _ body: (@escaping @Sendable (LinkAnswer) -> Void) -> Void
+    ) {
+        let isAdmitted = underWay.withLock { count in
+            guard count < Self.underWayCountMax else { return false }
+            count += 1
+            return true
+        }
+        guard isAdmitted else { return reply(.busy) }
+        body { [self] answer in
+            underWay.withLock { $0 -= 1 }
+            reply(answer)
+        }
+    }
+
+    private func id(in token: String) -> Tag {
+        gateway.dependencies.keys.links.id(in: token) ?? Self.noID
+    }
+
+    /// The tag of no link: a keyed tag is this one as likely as it is any other.
+    private static let noID = Tag(high: 0, low: 0)
+
+    private func look(at token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
+        let id = id(in: token)
+        let isTaken = gateway.readers.submit(for: .gateway) { [gateway] in
+            let answer: LinkAnswer
+            do {
+                let now = gateway.dependencies.clock.now()
+                answer = try gateway.store.read { store in
+                    .known(
+                        try LinkTarget.load(try store.unsubscribeLink(id), from: store)
+                            .standing(at: now, under: gateway.policy.current))
+                }
+            } catch is StepRefusal {
+                answer = .unknown
+            } catch {
+                answer = .busy
+            }
+            reply(answer)
+        }
+        if !isTaken { reply(.busy) }
+    }
+
+    private func change(
+        _ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void,
+        _ change: @escaping @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer
+    ) {
+        let id = id(in: token)
+        admit(reply) { [self] reply in
+            // Looked up first, so that what leads nowhere never waits in the engine's queue.
+            look(at: token) { [gateway] found in
+                guard case .known = found else { return reply(found) }
+                gateway.engine.submit(LinkOperation(id: id, change: change, reply: reply))
+            }
+        }
+    }
+}
+
+/// What a link does, as one step of the engine.
+private struct LinkOperation: EngineOperation {
+    let id: Tag
+    let change: @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer
+    let reply: @Sendable (LinkAnswer) -> Void
+
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .general }
+    var asks: [Ask] { [.unsubscribeLink(id)] }
+
+    func perform(in batch: Batch) throws -> Completion {
+        let answer: LinkAnswer
+        do {
+            answer = try batch.step { try change($0, id, $0.now()) }
+        } catch is StepRefusal {
+            answer = .unknown
+        }
+        return { [answer, reply] _ in reply(answer) }
+    }
+
+    func refuse(_ failure: EngineFailure) { reply(.busy) }
+}

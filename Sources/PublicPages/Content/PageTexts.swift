@@ -1,0 +1,126 @@
+import GateVocabulary
+import PayloadComposition
+
+/// What pages say, in one language. Nothing in it is filled in: a kind and a channel stand by themselves, so that no
+/// language has to inflect them.
+package struct PageTexts: Hashable, Sendable {
+    /// A BCP 47 tag, for `lang`.
+    package var language: String
+    var kind: String
+    var channel: String
+    var categories: [Category: String]
+    var channels: [Channel: String]
+    var askTitle: String
+    var ask: String
+    var stop: String
+    var doneTitle: String
+    var done: String
+    var undoHint: String
+    var undo: String
+    var undone: String
+    var tooLate: String
+    var settings: String
+    var unknownTitle: String
+    var unknown: String
+    var busyTitle: String
+    var busy: String
+    var wrongTitle: String
+    var wrong: String
+
+    /// Every text, for a check that none is missing.
+    package var all: [String] {
+        [
+            language, kind, channel, askTitle, ask, stop, doneTitle, done, undoHint, undo, undone, tooLate,
+            settings,
+            unknownTitle, unknown, busyTitle, busy, wrongTitle, wrong,
+        ] + Category.allCases.map { categories[$0] ?? "" } + Channel.allCases.map { channels[$0] ?? "" }
+    }
+
+    /// By language. The last of every chain of languages is English.
+    package static let byLanguage: [String: PageTexts] = Dictionary(
+        uniqueKeysWithValues: [english, bosnian, norwegian, albanian].map { ($0.language, $0) })
+
+    /// The texts for whoever asked for some languages, the best first.
+    package static func `for`(_ wishes: [String?]) -> PageTexts {
+        for wish in LanguageTag.candidates(wishes) {
+            if let texts = byLanguage[wish.description] { return texts }
+        }
+        return english
+    }
+
+    private static let english = PageTexts(
+        language: "en", kind: "Messages", channel: "Sent by",
+        categories: [
+            .marketing: "Offers and news", .social: "Activity of other people",
+            .transactional: "Payments and account", .security: "Security",
+        ],
+        channels: [.push: "Push notification", .email: "E-mail", .sms: "Text message"],
+        askTitle: "Unsubscribe", ask: "Do you want to stop getting these messages here?",
+        stop: "Stop these messages", doneTitle: "You are unsubscribed",
+        done: "You will not get these messages here any more.", undoHint: "You can undo this for 15 minutes.",
+        undo: "Undo", undone: "Undone. You get these messages again, as before.",
+        tooLate: "This cannot be undone any more. You can switch the messages on again in the app.",
+        settings: "All notification settings", unknownTitle: "This link does not work",
+        unknown:
+            "It may be incomplete, or it does not work any more. Open the link from the newest message, or change your notifications in the app.",
+        busyTitle: "Please try again",
+        busy: "The page is busy, and nothing was changed. Try again in a minute.",
+        wrongTitle: "That did not work", wrong: "Nothing was changed. Open the link from the message again.")
+
+    private static let bosnian = PageTexts(
+        language: "bs", kind: "Poruke", channel: "Način slanja",
+        categories: [
+            .marketing: "Ponude i novosti", .social: "Aktivnosti drugih ljudi",
+            .transactional: "Plaćanja i račun", .security: "Sigurnost",
+        ],
+        channels: [.push: "Push obavijest", .email: "E-pošta", .sms: "SMS poruka"],
+        askTitle: "Odjava", ask: "Želite li prestati primati ove poruke ovdje?",
+        stop: "Zaustavi ove poruke", doneTitle: "Odjavljeni ste",
+        done: "Ovdje više nećete primati ove poruke.",
+        undoHint: "Odjavu možete poništiti u roku od 15 minuta.",
+        undo: "Poništi", undone: "Poništeno. Ponovo primate ove poruke, kao i prije.",
+        tooLate: "Odjava se više ne može poništiti. Poruke možete ponovo uključiti u aplikaciji.",
+        settings: "Sve postavke obavijesti", unknownTitle: "Ovaj link ne radi",
+        unknown:
+            "Možda nije potpun ili više ne važi. Otvorite link iz najnovije poruke ili promijenite obavijesti u aplikaciji.",
+        busyTitle: "Pokušajte ponovo",
+        busy: "Stranica je zauzeta i ništa nije promijenjeno. Pokušajte ponovo za minutu.",
+        wrongTitle: "Nije uspjelo", wrong: "Ništa nije promijenjeno. Ponovo otvorite link iz poruke.")
+
+    private static let norwegian = PageTexts(
+        language: "nb", kind: "Meldinger", channel: "Sendes som",
+        categories: [
+            .marketing: "Tilbud og nyheter", .social: "Andres aktivitet",
+            .transactional: "Betalinger og konto", .security: "Sikkerhet",
+        ],
+        channels: [.push: "Push-varsel", .email: "E-post", .sms: "SMS"],
+        askTitle: "Meld deg av", ask: "Vil du slutte å få disse meldingene her?",
+        stop: "Stopp disse meldingene", doneTitle: "Du er meldt av",
+        done: "Du får ikke disse meldingene her lenger.", undoHint: "Du kan angre i 15 minutter.",
+        undo: "Angre", undone: "Angret. Du får disse meldingene igjen, som før.",
+        tooLate: "Dette kan ikke angres lenger. Du kan slå på meldingene igjen i appen.",
+        settings: "Alle varslingsinnstillinger", unknownTitle: "Denne lenken virker ikke",
+        unknown:
+            "Den kan være ufullstendig, eller den virker ikke lenger. Åpne lenken fra den nyeste meldingen, eller endre varslene i appen.",
+        busyTitle: "Prøv igjen", busy: "Siden er opptatt, og ingenting ble endret. Prøv igjen om et minutt.",
+        wrongTitle: "Det gikk ikke", wrong: "Ingenting ble endret. Åpne lenken fra meldingen på nytt.")
+
+    private static let albanian = PageTexts(
+        language: "sq", kind: "Mesazhet", channel: "Dërgohen me",
+        categories: [
+            .marketing: "Oferta dhe lajme", .social: "Aktiviteti i të tjerëve",
+            .transactional: "Pagesat dhe llogaria", .security: "Siguria",
+        ],
+        channels: [.push: "Njoftim push", .email: "E-mail", .sms: "SMS"],
+        askTitle: "Çregjistrohu", ask: "A doni të mos merrni më këto mesazhe këtu?",
+        stop: "Ndali këto mesazhe", doneTitle: "U çregjistruat",
+        done: "Nuk do të merrni më këto mesazhe këtu.", undoHint: "Mund ta zhbëni këtë për 15 minuta.",
+        undo: "Zhbëje", undone: "U zhbë. Do t'i merrni përsëri këto mesazhe, si më parë.",
+        tooLate: "Kjo nuk mund të zhbëhet më. Mesazhet mund t'i aktivizoni përsëri në aplikacion.",
+        settings: "Të gjitha cilësimet e njoftimeve", unknownTitle: "Kjo lidhje nuk funksionon",
+        unknown:
+            "Mund të jetë e paplotë, ose nuk funksionon më. Hapni lidhjen nga mesazhi më i ri, ose ndryshoni njoftimet në aplikacion.",
+        busyTitle: "Provoni përsëri",
+        busy: "Faqja është e zënë dhe asgjë nuk u ndryshua. Provoni përsëri pas një minute.",
+        wrongTitle: "Nuk funksionoi", wrong: "Asgjë nuk u ndryshua. Hapeni përsëri lidhjen nga mesazhi.")
+}

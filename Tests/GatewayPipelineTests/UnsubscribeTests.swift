@@ -1,0 +1,329 @@
+import AuditTrail
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+import GateSteps
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import RecipientModel
+import SQLiteStore
+import Testing
+
+/// What an unsubscribe link does: from the message that carries it to the next send.
+@Suite struct UnsubscribeTests {
+    private let gate: GatewayHarness
+    private let desk: LinkDesk
+
+    init() throws {
+        gate = try GatewayHarness()
+        desk = LinkDesk(gate.gateway)
+    }
+
+    private enum Question { case look, mute, undo }
+
+    private func ask(_ question: Question, _ token: String) async -> LinkAnswer {
+        await withCheckedContinuation { continuation in
+            let reply: @Sendable (LinkAnswer) -> Void = { continuation.resume(returning: $0) }
+            switch question {
+            case .look: desk.standing(of: token, reply: reply)
+            case .mute: desk.mute(token, reply: reply)
+            case .undo: desk.undo(token, reply: reply)
+            }
+        }
+    }
+
+    /// Sends, and takes the link out of what waits for the relay.
+    private func link(
+        _ type: String = "promo.offer", by caller: String = "marketing", _ id: String = "s1",
+        to user: String = "u_1", on channel: String = "push"
+    ) async throws -> String? {
+        var body = try await gate.example(type, id, to: user, as: caller)
+        body["channel"] = .string(channel)
+        let reply = try await gate.call(caller, "POST", "/v1/sends", body)
+        try #require(reply.status == 202, "\(reply.json)")
+        let send = try #require(reply["send_id"].flatMap(SendID.init(uuidText:)))
+        let row = try #require(try gate.store.read { try $0.outbox(of: send) }.first)
+        let text = String(decoding: row.body, as: UTF8.self)
+        guard let found = text.firstMatch(of: /https:\/\/example\.com\/u\/([A-Za-z0-9_-]+)/) else {
+            return nil
+        }
+        if channel == "email" {
+            let headers = String(decoding: row.headers, as: UTF8.self)
+            #expect(headers.contains(#""list-unsubscribe":"<\#(found.0)>""#), "\(headers)")
+            #expect(headers.contains(#""list-unsubscribe-post":"List-Unsubscribe=One-Click""#))
+        }
+        return String(found.1)
+    }
+
+    private func verdict(_ id: String, to user: String = "u_1") async throws -> String? {
+        try await gate.call("marketing", "POST", "/v1/sends", gate.promo(id, to: user))["reason"]
+    }
+
+    private var entryCount: UInt64 { get throws { try gate.store.read { try $0.entryCount() } } }
+
+    private func state() throws -> RecipientState {
+        try gate.store.read { store in
+            let subject = try #require(try store.subject(of: UserID("u_1")))
+            return try #require(try store.state(of: subject.id))
+        }
+    }
+
+    /// What the trail alone says of somebody.
+    private func folded() throws -> RecipientState {
+        var fold = EvidenceFold()
+        for entry in try gate.store.read({ try $0.entries(from: 0, limit: Int.max) }) {
+            try fold.apply(entry.bytes) { _ in gate.policy }
+        }
+        return try #require(fold.people[try state().subject])
+    }
+
+    private func registered() async throws -> String {
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        gate.clock.advance(seconds: 1)
+        let link = try #require(try await link())
+        gate.clock.advance(seconds: 1)
+        return link
+    }
+
+    // MARK: Links
+
+    @Test func `the link of a category at a destination is the same in every message`() async throws {
+        let first = try await registered()
+        gate.clock.advance(seconds: 8 * 86_400)
+        #expect(try await link("promo.offer", "s2") == first)
+        try await gate.register("u_2")
+        try await gate.consent("u_2")
+        #expect(try await link("promo.offer", "s3", to: "u_2") != first)
+    }
+
+    @Test func `marketing e-mail has the headers of one click, a text and a receipt have no link`()
+        async throws
+    {
+        try await gate.register("u_1")
+        for (id, kind, value) in [("m", "email", "ada@example.org"), ("n", "sms", "+4790000000")] {
+            let address = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/addresses/\(id)",
+                [
+                    "kind": .string(kind), "value": .string(value),
+                    "verified_at": .string(gate.clock.now().rfc3339),
+                ])
+            try #require(address.status == 200)
+            var consent = try gate.consentBody("c-\(id)")
+            consent["channel"] = .string(kind)
+            consent["address"] = .string(id)
+            let given = try await gate.call("product", "POST", "/v1/recipients/u_1/consents", consent)
+            try #require(given.status == 200 || given.status == 201, "\(given.json)")
+        }
+        #expect(try await link("promo.offer", "e1", on: "email") != nil)
+        gate.clock.advance(seconds: 8 * 86_400)
+        #expect(try await link("promo.offer", "t1", on: "sms") == nil)
+        #expect(try await link("transaction.failed", by: "payments", "p1") == nil)
+    }
+
+    // MARK: Muting
+
+    @Test func `looking changes nothing, muting withdraws, and a second time changes nothing`() async throws {
+        let link = try await registered()
+        let before = try (entryCount, state())
+        let standing = LinkStanding(
+            category: .marketing, channel: .push, locale: "en", isOff: false, undoableUntil: nil)
+        #expect(await ask(.look, link) == .known(standing))
+        #expect(await ask(.look, link) == .known(standing))
+        #expect(try (entryCount, state()) == before)
+
+        let until = gate.clock.now().advanced(bySeconds: 900)
+        let off = LinkStanding(
+            category: .marketing, channel: .push, locale: "en", isOff: true, undoableUntil: until)
+        #expect(await ask(.mute, link) == .known(off))
+        let after = try (entryCount, state())
+        #expect(after.0 > before.0)
+        #expect(
+            after.1.words.fact(purpose: .marketing, channel: .push, address: nil).state == .withdrawn)
+        let choice = try #require(after.1.preferences.first { $0.destination != nil })
+        #expect(choice.state == .userOff && choice.source == .unsubscribeLink && choice.caller == .gateway)
+        gate.clock.advance(seconds: 60)
+        #expect(await ask(.mute, link) == .known(off))
+        #expect(await ask(.look, link) == .known(off))
+        #expect(try (entryCount, state()) == after)
+        #expect(try folded() == after.1.evidence)
+        #expect(try await verdict("s2") == "no_gdpr_consent")
+    }
+
+    @Test func `a link mutes one category at one channel and nothing else`() async throws {
+        let link = try await registered()
+        let before = try state()
+        _ = await ask(.mute, link)
+        let after = try state()
+        let changed = after.preferences.filter { !before.preferences.contains($0) }
+        #expect(changed.map(\.scope) == ["marketing"] && changed.map(\.channel) == [.push])
+        #expect(
+            after.words.words.filter { before.words.words[$0.key] != $0.value }.keys.allSatisfy {
+                $0.channel == .push
+            })
+    }
+
+    @Test func `what waits is withdrawn with the mute`() async throws {
+        let link = try await registered()
+        let send = try #require(
+            try gate.store.read { store in
+                try store.subject(of: UserID("u_1")).flatMap { try store.outbox(of: $0.id).first }
+            })
+        // Offered to the relay and not taken yet.
+        #expect(send.category == .marketing)
+        _ = await ask(.mute, link)
+        let left = try gate.store.read { store in try store.outbox(of: send.subject) }
+        #expect(left.isEmpty)
+    }
+
+    // MARK: Taking it back
+
+    @Test func `undo restores what was, once`() async throws {
+        let link = try await registered()
+        let before = try state()
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 899)
+        guard case .known(let standing) = await ask(.undo, link) else {
+            Issue.record("the mute was not taken back")
+            return
+        }
+        #expect(!standing.isOff && standing.undoableUntil == nil)
+        let after = try state()
+        #expect(after.words == before.words)
+        #expect(
+            after.preferences.filter { $0.state != .default }.map(\.state)
+                == before.preferences.filter { $0.state != .default }.map(\.state))
+        #expect(try folded() == after.evidence)
+        let count = try entryCount
+        guard case .tooLate = await ask(.undo, link) else {
+            Issue.record("the mute was taken back twice")
+            return
+        }
+        #expect(try entryCount == count)
+        gate.clock.advance(seconds: 8 * 86_400)
+        #expect(try await verdict("s2") == "allowed")
+        // A new mute is a new one.
+        guard case .known(let again) = await ask(.mute, link) else {
+            Issue.record("the link mutes no more")
+            return
+        }
+        #expect(again.isOff && again.undoableUntil != nil)
+    }
+
+    @Test func `after fifteen minutes there is nothing to take back`() async throws {
+        let link = try await registered()
+        _ = await ask(.mute, link)
+        let muted = try state()
+        gate.clock.advance(seconds: 900)
+        let count = try entryCount
+        guard case .tooLate(let standing) = await ask(.undo, link) else {
+            Issue.record("the mute was taken back too late")
+            return
+        }
+        #expect(standing.isOff && standing.undoableUntil == nil)
+        #expect(try state() == muted)
+        #expect(try entryCount == count)
+    }
+
+    @Test(arguments: ["user_off", "user_on", "default"])
+    func `a later choice ends what can be taken back`(state choice: String) async throws {
+        let link = try await registered()
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 1)
+        let reply = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["state": .string(choice), "source": "in_app_settings", "channel": "push"])
+        try #require(reply.status == 200)
+        let chosen = try state()
+        guard case .tooLate = await ask(.undo, link) else {
+            Issue.record("an older choice won")
+            return
+        }
+        #expect(try state() == chosen)
+    }
+
+    @Test func `a later consent ends what can be taken back`() async throws {
+        let link = try await registered()
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 1)
+        try await gate.consent("u_1", id: "c2", state: "refused")
+        let refused = try state()
+        guard case .tooLate = await ask(.undo, link) else {
+            Issue.record("a refusal was overruled")
+            return
+        }
+        #expect(try state() == refused)
+    }
+
+    @Test func `undo creates no consent that was not there`() async throws {
+        let link = try await registered()
+        // Their own no, before the link is used: it withdrew what there was.
+        let withdrawn = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents/c1/withdraw", [:])
+        try #require(withdrawn.status == 200 || withdrawn.status == 201, "\(withdrawn.json)")
+        gate.clock.advance(seconds: 1)
+        let before = try state()
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.undo, link)
+        let after = try state()
+        #expect(after.words == before.words)
+        #expect(!after.words.isGiven(.marketing, at: gate.clock.now()))
+        #expect(try await verdict("s2") != "allowed")
+    }
+
+    @Test func `a place where nobody was ever asked is such a place again`() async throws {
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        let second = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/devices/d_2",
+            [
+                "platform": "android", "app": "no.getdrop.app", "token": "other", "region": "DE",
+                "os_permission": "granted",
+            ])
+        try #require(second.status == 200)
+        gate.clock.advance(seconds: 1)
+        let link = try #require(try await link())
+        let before = try state()
+        _ = await ask(.mute, link)
+        let muted = try state()
+        #expect(muted.words.words.count > before.words.words.count || muted.words != before.words)
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.undo, link)
+        #expect(try state().words == before.words)
+    }
+
+    // MARK: Nobody
+
+    @Test func `a link of somebody erased is as unknown as one that never was`() async throws {
+        let link = try await registered()
+        let erased = try await gate.call("product", "DELETE", "/v1/recipients/u_1")
+        try #require(erased.status == 200, "\(erased.json)")
+        let count = try entryCount
+        for question in [Question.look, .mute, .undo] {
+            #expect(await ask(question, link) == .unknown)
+            #expect(await ask(question, String(link.dropLast()) + "A") == .unknown)
+            #expect(await ask(question, "nonsense") == .unknown)
+        }
+        #expect(try entryCount == count)
+        // Who comes back is somebody new, with a link of their own.
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        #expect(try await self.link("promo.offer", "s9") != link)
+        #expect(await ask(.look, link) == .unknown)
+    }
+
+    @Test func `a link outlives the device it was sent to`() async throws {
+        let link = try await registered()
+        let removed = try await gate.call("product", "DELETE", "/v1/recipients/u_1/devices/d_1")
+        try #require(removed.status == 200)
+        guard case .known(let standing) = await ask(.mute, link) else {
+            Issue.record("the link died with the device")
+            return
+        }
+        #expect(standing.isOff)
+        // Which device is not there any more, so the no is the account's.
+        #expect(try state().preferences.contains { $0.destination == nil && $0.state == .userOff })
+    }
+}

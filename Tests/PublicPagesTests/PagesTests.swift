@@ -1,0 +1,380 @@
+import Foundation
+import GateSteps
+import GateVocabulary
+import GatewayPipeline
+import Logging
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import PublicPages
+
+/// A desk with one link, that remembers what it was asked.
+final class FakeDesk: UnsubscribeDesk {
+    struct State {
+        var isOff = false
+        var undoableUntil: Instant?
+        var locale: String?
+        var isBusy = false
+        var asked: [String] = []
+        /// Answers that are kept back.
+        var kept: [@Sendable () -> Void] = []
+        var keeps = false
+    }
+    static let token = String(repeating: "T", count: 76)
+    let state = Mutex(State())
+
+    private func answer(
+        _ what: String, _ token: String, _ reply: @escaping @Sendable (LinkAnswer) -> Void,
+        _ change: (inout State) -> Bool = { _ in true }
+    ) {
+        let answer: LinkAnswer? = state.withLock { state in
+            state.asked.append("\(what) \(token)")
+            if state.keeps {
+                state.kept.append { reply(.unknown) }
+                return nil
+            }
+            if state.isBusy { return .busy }
+            guard token == Self.token else { return .unknown }
+            let isDone = change(&state)
+            let standing = LinkStanding(
+                category: .marketing, channel: .email, locale: state.locale, isOff: state.isOff,
+                undoableUntil: state.undoableUntil)
+            return isDone ? .known(standing) : .tooLate(standing)
+        }
+        if let answer { reply(answer) }
+    }
+
+    func standing(of token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
+        answer("look", token, reply)
+    }
+    func mute(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
+        answer("mute", token, reply) { state in
+            if !state.isOff { state.undoableUntil = Instant(seconds: 900) }
+            state.isOff = true
+            return true
+        }
+    }
+    func undo(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
+        answer("undo", token, reply) { state in
+            guard state.undoableUntil != nil else { return false }
+            state.isOff = false
+            state.undoableUntil = nil
+            return true
+        }
+    }
+}
+
+/// Pages over real sockets.
+@Suite struct PagesTests {
+    private let desk = FakeDesk()
+    private let path = "/u/\(FakeDesk.token)"
+
+    private func serve(
+        on address: PageAddress = .loopback(port: 0), preferences: String? = "https://example.com/settings",
+        limits: PageLimits = PageLimits(), _ body: (PageAddress) async throws -> Void
+    ) async throws {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let pages = PublicPages(
+            on: try PageSocket(address), desk: desk, preferencesURL: preferences, limits: limits,
+            logger: logger)
+        try await pages.start()
+        do {
+            try await body(pages.address)
+        } catch {
+            await pages.shutDown()
+            throw error
+        }
+        await pages.shutDown()
+    }
+
+    private func asked() -> [String] { desk.state.withLock { $0.asked } }
+
+    // MARK: What is answered
+
+    @Test func `a look shows the page and changes nothing, a HEAD the same without it`() async throws {
+        try await serve { address in
+            let page = try PageClient.get(address, path)
+            #expect(page.status == 200)
+            #expect(page.headers["content-type"] == "text/html; charset=utf-8")
+            #expect(page.headers["content-length"] == "\(page.body.count)")
+            #expect(
+                page.headers["content-security-policy"]
+                    == "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+            )
+            #expect(page.headers["cache-control"] == "no-store")
+            #expect(page.headers["referrer-policy"] == "no-referrer")
+            #expect(page.headers["x-content-type-options"] == "nosniff")
+            #expect(page.headers["x-robots-tag"] == "noindex")
+            #expect(page.headers["connection"] == "close")
+            #expect(page.headers["date"]?.hasSuffix(" GMT") == true)
+            #expect(page.headers["set-cookie"] == nil)
+            #expect(page.text.contains("Offers and news") && page.text.contains("E-mail"))
+            #expect(page.text.contains(#"<input type="hidden" name="action" value="mute">"#))
+            #expect(page.text.contains(#"href="https://example.com/settings""#))
+            var head = try PageClient.get(address, path, method: "HEAD")
+            #expect(head.body.isEmpty)
+            head.headers["date"] = page.headers["date"]
+            #expect(head.status == page.status && head.headers == page.headers)
+            #expect(asked() == ["look \(FakeDesk.token)", "look \(FakeDesk.token)"])
+            #expect(desk.state.withLock { !$0.isOff })
+        }
+    }
+
+    @Test func `a form mutes, and takes it back while that is possible`() async throws {
+        try await serve(preferences: nil) { address in
+            let muted = try PageClient.post(address, path, "action=mute")
+            #expect(muted.status == 303 && muted.headers["location"] == FakeDesk.token)
+            #expect(muted.headers["content-length"] == "0")
+            let done = try PageClient.get(address, path)
+            #expect(
+                done.text.contains(#"<p role="status">You will not get these messages here any more.</p>"#))
+            #expect(done.text.contains(#"value="undo""#) && !done.text.contains(#"value="mute""#))
+            #expect(!done.text.contains("href=\"https"))
+            let undone = try PageClient.post(address, path, "action=undo")
+            #expect(undone.status == 303 && undone.headers["location"] == "\(FakeDesk.token)?undone")
+            let again = try PageClient.get(address, path + "?undone")
+            #expect(
+                again.text.contains(#"<p role="status">Undone."#) && again.text.contains(#"value="mute""#))
+            // Nothing is left to take back, and a second mute that nothing takes back says so.
+            let late = try PageClient.post(address, path, "action=undo")
+            #expect(late.status == 409 && late.text.contains("cannot be undone"))
+        }
+    }
+
+    @Test(arguments: [
+        ("application/x-www-form-urlencoded", "List-Unsubscribe=One-Click"),
+        ("Application/X-WWW-Form-URLEncoded; charset=utf-8", "List%2DUnsubscribe=One%2dClick"),
+        (
+            "multipart/form-data; boundary=----b17",
+            "------b17\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n------b17--\r\n"
+        ),
+        (
+            "multipart/form-data; boundary=\"a b\"",
+            "--a b\r\ncontent-type: text/plain\r\ncontent-disposition: form-data; name=List-Unsubscribe\r\n\r\nOne-Click\r\n--a b--"
+        ),
+    ])
+    func `one click mutes and is answered at once`(type: String, body: String) async throws {
+        try await serve { address in
+            let answer = try PageClient.post(address, path, body, as: type)
+            #expect(answer.status == 200 && answer.text.contains("You are unsubscribed"), "\(answer.text)")
+            #expect(asked() == ["mute \(FakeDesk.token)"])
+            let again = try PageClient.post(address, path, body, as: type)
+            #expect((again.status, again.body) == (answer.status, answer.body))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("text/plain", "List-Unsubscribe=One-Click", 415), (nil, "action=mute", 415),
+            ("application/json", "{\"action\":\"mute\"}", 415),
+            ("application/x-www-form-urlencoded", "", 400),
+            ("application/x-www-form-urlencoded", "action=erase", 400),
+            ("application/x-www-form-urlencoded", "action=mute&action=undo", 400),
+            ("application/x-www-form-urlencoded", "action=%zz", 400),
+            ("application/x-www-form-urlencoded", "action=%ff", 400),
+            ("application/x-www-form-urlencoded", "a=1&b=2&c=3&d=4&e=5&f=6&g=7&h=8&action=mute", 400),
+            ("multipart/form-data", "action=mute", 400),
+            ("multipart/form-data; boundary=b", "--b\r\n\r\nx", 400),
+            (
+                "multipart/form-data; boundary=b",
+                "--b\r\nContent-Disposition: form-data; name=\"action\"\r\n\r\nmute", 400
+            ),
+            ("multipart/form-data; boundary=b", "--c--", 400),
+        ] as [(String?, String, Int)])
+    func `a body that is no form of ours does nothing`(type: String?, body: String, status: Int) async throws
+    {
+        try await serve { address in
+            let answer = try PageClient.post(address, path, body, as: type)
+            #expect(answer.status == status)
+            #expect(asked().isEmpty)
+        }
+    }
+
+    @Test func `whatever is wrong with a token, the answer is the same`() async throws {
+        try await serve { address in
+            let tokens = [
+                "nonsense", "", String(FakeDesk.token.dropLast()), FakeDesk.token + "A", "%00", "a/b", "..",
+                String(repeating: "U", count: 76), String(repeating: "x", count: 4_000),
+            ]
+            var first = try PageClient.get(address, "/u/" + tokens[0])
+            #expect(first.status == 404)
+            first.headers["date"] = nil
+            for token in tokens {
+                for form in [nil, "action=mute", "action=undo", "List-Unsubscribe=One-Click"] {
+                    var answer =
+                        try form.map { try PageClient.post(address, "/u/" + token, $0) }
+                        ?? PageClient.get(address, "/u/" + token)
+                    answer.headers["date"] = nil
+                    #expect(answer == first, "\(token) \(form ?? "GET")")
+                }
+            }
+            // Each was asked about: none was told by what it looks like.
+            #expect(asked().count == 1 + tokens.count * 4)
+            for target in ["/", "/index.html", "/U/x", "*", "/v1/types"] {
+                let answer = try PageClient.get(address, target)
+                #expect(answer.status == 404 && answer.body == first.body, "\(target)")
+            }
+        }
+    }
+
+    @Test func `the language is the person's, then the browser's, then English`() async throws {
+        try await serve { address in
+            let wishes: [(wish: String?, language: String)] = [
+                (nil, "en"), ("sq;q=0.3, bs-BA, en;q=0.9", "bs"), ("no", "nb"), ("nn-NO", "nb"),
+                ("de, *;q=0.5", "en"), ("bs;q=0, sq;q=0.1", "sq"), ("bs;q=2, ;;,=,sq;q=x", "en"),
+            ]
+            for (wish, language) in wishes {
+                let page = try PageClient.get(address, path, language: wish)
+                #expect(page.text.contains(#"<html lang="\#(language)">"#), "\(wish ?? "none")")
+            }
+            desk.state.withLock { $0.locale = "nb-NO" }
+            let page = try PageClient.get(address, path, language: "sq")
+            #expect(page.text.contains(#"<html lang="nb">"#))
+        }
+    }
+
+    @Test func `the style sheet is the only other thing there is`() async throws {
+        try await serve { address in
+            let style = try PageClient.get(address, "/u/style.css")
+            #expect(style.status == 200 && style.headers["content-type"] == "text/css; charset=utf-8")
+            #expect(
+                style.text.contains("prefers-color-scheme: dark") && style.text.contains(":focus-visible"))
+            #expect(!style.text.contains("url(") && !style.text.contains("@import"))
+            let answer1 = try PageClient.post(address, "/u/style.css", "")
+            #expect(answer1.headers["allow"] == "GET, HEAD")
+            for method in ["PUT", "DELETE", "OPTIONS", "PATCH"] {
+                let answer = try PageClient.get(address, path, method: method)
+                #expect(answer.status == 405 && answer.headers["allow"] == "GET, HEAD, POST", "\(method)")
+            }
+        }
+    }
+
+    @Test func `a busy gate is a page that says when to come back`() async throws {
+        desk.state.withLock { $0.isBusy = true }
+        try await serve { address in
+            let answer = try PageClient.post(address, path, "action=mute")
+            #expect(answer.status == 503 && answer.headers["retry-after"] == "30")
+            #expect(answer.text.contains("nothing was changed"))
+        }
+    }
+
+    // MARK: Bounds
+
+    @Test func `what is too long is refused before it is kept`() async throws {
+        try await serve { address in
+            let long = String(repeating: "a", count: 17 * 1024)
+            let header = try PageClient.ask(
+                address, "GET /u/x HTTP/1.1\r\nHost: a\r\nX-Long: \(long)\r\n\r\n")
+            #expect(header.status == 431)
+            let many = String(repeating: "X: y\r\n", count: 100)
+            let answer2 = try PageClient.ask(address, "GET /u/x HTTP/1.1\r\n\(many)\r\n")
+            #expect(answer2.status == 431)
+            let body = String(repeating: "a", count: 4 * 1024 + 1)
+            let answer3 = try PageClient.post(address, path, body)
+            #expect(answer3.status == 413)
+            let chunk = String(repeating: "a", count: 0x800)
+            let chunks = String(repeating: "800\r\n\(chunk)\r\n", count: 3)
+            let chunked = try PageClient.ask(
+                address,
+                "POST \(path) HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n\(chunks)0\r\n\r\n"
+            )
+            #expect(chunked.status == 413)
+            let answer4 = try PageClient.ask(address, "nonsense\r\n\r\n")
+            #expect(answer4.status == 400)
+            #expect(asked().isEmpty)
+            // The longest that is allowed.
+            let fits = "action=mute&" + String(repeating: "a", count: 4 * 1024 - 12)
+            let answer5 = try PageClient.post(address, path, fits)
+            #expect(answer5.status == 303)
+        }
+    }
+
+    @Test func `a client that is slow is cut off, and nobody else waits for it`() async throws {
+        var limits = PageLimits()
+        limits.requestTime = .milliseconds(200)
+        try await serve(limits: limits) { address in
+            let silent = try PageClient(address)
+            let slow = try PageClient(address)
+            slow.write("POST \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nact")
+            let answer6 = try PageClient.get(address, path)
+            #expect(answer6.status == 200)
+            #expect(RawAnswer(slow.readAll())?.status == 408)
+            #expect(silent.readAll().isEmpty)
+            #expect(asked() == ["look \(FakeDesk.token)"])
+        }
+    }
+
+    @Test func `one connection too many is told so, and none once another has ended`() async throws {
+        var limits = PageLimits()
+        limits.connectionCountMax = 2
+        desk.state.withLock { $0.keeps = true }
+        try await serve(limits: limits) { address in
+            let waiting = try (0..<2).map { _ in try PageClient(address) }
+            for client in waiting { client.write("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n") }
+            while asked().count < 2 { await Task.yield() }
+            let refused = RawAnswer(try PageClient(address).readAll())
+            #expect(refused?.status == 503 && refused?.headers["retry-after"] == "30")
+            let kept = desk.state.withLock { state in
+                state.keeps = false
+                return state.kept
+            }
+            for reply in kept { reply() }
+            for client in waiting { #expect(RawAnswer(client.readAll())?.status == 404) }
+        }
+    }
+
+    @Test func `a rate is a bucket that fills with time`() {
+        let now = Mutex(NIODeadline.uptimeNanoseconds(1_000_000_000))
+        let rate = PageRate(perSecond: 10, burst: 3) { now.withLock { $0 } }
+        #expect((0..<5).map { _ in rate.take() } == [true, true, true, false, false])
+        now.withLock { $0 = $0 + .milliseconds(99) }
+        #expect(!rate.take())
+        now.withLock { $0 = $0 + .milliseconds(1) }
+        #expect(rate.take() && !rate.take())
+        now.withLock { $0 = $0 + .hours(24 * 400) }
+        #expect((0..<4).map { _ in rate.take() } == [true, true, true, false])
+        // A clock that steps back gives nothing.
+        now.withLock { $0 = .uptimeNanoseconds(5) }
+        #expect(!rate.take())
+    }
+
+    @Test func `more requests than the rate are a page and no question`() async throws {
+        var limits = PageLimits()
+        limits.requestsPerSecond = 0
+        limits.requestBurst = 1
+        try await serve(limits: limits) { address in
+            let answer7 = try PageClient.get(address, path)
+            #expect(answer7.status == 200)
+            let answer8 = try PageClient.get(address, path)
+            #expect(answer8.status == 503)
+            #expect(asked().count == 1)
+        }
+    }
+
+    // MARK: Where
+
+    @Test func `a socket's path is served and removed, and what is not ours is left alone`() async throws {
+        let folder = NSTemporaryDirectory() + "pages-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let address = PageAddress.unix(path: folder + "/pages.sock")
+        for _ in 0..<2 {
+            try await serve(on: address) { address in
+                let answer9 = try PageClient.get(address, path)
+                #expect(answer9.status == 200)
+                // One that is in use is not taken over.
+                #expect(throws: PageSocketError.self) { try PageSocket(address) }
+                let answer10 = try PageClient.get(address, path)
+                #expect(answer10.status == 200)
+            }
+            #expect(!FileManager.default.fileExists(atPath: folder + "/pages.sock"))
+        }
+        _ = FileManager.default.createFile(atPath: folder + "/pages.sock", contents: Data("mine".utf8))
+        #expect(throws: PageSocketError.self) { try PageSocket(address) }
+        #expect(FileManager.default.contents(atPath: folder + "/pages.sock") == Data("mine".utf8))
+        let long = PageAddress.unix(path: folder + "/" + String(repeating: "a", count: 200))
+        #expect(throws: PageSocketError.self) { try PageSocket(long) }
+    }
+}
