@@ -31,8 +31,11 @@ extension EndToEnd {
         private func newestLink(of gate: GateProcess, after count: Int) throws -> String {
             let deadline = Deadline(seconds: 30)
             while true {
-                let handedOver = try? String(contentsOfFile: "\(gate.folder)/onward.ndjson", encoding: .utf8)
-                let links = (handedOver ?? "").matches(
+                let file = "\(gate.folder)/onward.ndjson"
+                let handedOver =
+                    FileManager.default.fileExists(atPath: file)
+                    ? try String(contentsOfFile: file, encoding: .utf8) : ""
+                let links = handedOver.matches(
                     of: /http:\/\/127\.0\.0\.1:[0-9]+\/u\/[A-Za-z0-9_-]{76}/)
                 if links.count > count, let newest = links.last { return String(newest.0) }
                 try #require(!deadline.isPast, "nothing was handed over: \(gate.errors)")
@@ -64,7 +67,8 @@ extension EndToEnd {
                 body["id"] = id
                 body["recipient"] = ["user": "u_1"]
                 let bytes = try JSONSerialization.data(withJSONObject: body)
-                return try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self)).text
+                return try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+                    .text
             }
             let first = try send("s_1")
             try #require(first.contains(#""outcome":"forward""#), "\(first)")
