@@ -14,9 +14,12 @@ import Testing
         var events: [ConsentEvent] = []
         for number in 0..<count {
             let state = ConsentEvent.State.allCases.randomElement(using: &numbers)!
-            let named =
-                state == .withdrawn
-                ? events.filter { $0.state == .given }.randomElement(using: &numbers) : nil
+            let named: ConsentEvent? =
+                switch state {
+                case .withdrawn: events.filter { $0.state == .given }.randomElement(using: &numbers)
+                case .undone: events.filter { $0.state == .withdrawn }.randomElement(using: &numbers)
+                case .given, .refused, .shown: nil
+                }
             let channel = named?.channel ?? Channel.allCases.randomElement(using: &numbers)!
             let address: GateVocabulary.Tag? =
                 if let named { named.address } else if channel == .push {

@@ -2,6 +2,7 @@ import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import Dispatch
 import GateSteps
 import GateTestKit
 import GateVocabulary
@@ -177,6 +178,39 @@ import Testing
         #expect(left.isEmpty)
     }
 
+    @Test func `more at once than may be under way are told to come back`() async throws {
+        let link = try await registered()
+        let hold = HoldOperation()
+        gate.engine.submit(hold)
+        await Task.detached { hold.entered.wait() }.value
+        let (answers, answer) = AsyncStream.makeStream(of: LinkAnswer.self)
+        for _ in 0..<LinkDesk.underWayCountMax { desk.mute(link) { answer.yield($0) } }
+        #expect(await ask(.look, link) == .busy)
+        #expect(await ask(.mute, link) == .busy)
+        hold.release.signal()
+        var seen: [LinkAnswer] = []
+        for await one in answers {
+            seen.append(one)
+            if seen.count == LinkDesk.underWayCountMax { break }
+        }
+        #expect(Set(seen).count == 1 && seen[0] != .busy && seen[0] != .unknown)
+        #expect(await ask(.look, link) == seen[0])
+    }
+
+    @Test func `what an app reported is the app's to take back`() async throws {
+        let link = try await registered()
+        let reply = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["state": "user_off", "source": "unsubscribe_link", "channel": "push", "device": "d_1"])
+        try #require(reply.status == 200, "\(reply.json)")
+        let muted = try state()
+        guard case .tooLate = await ask(.undo, link) else {
+            Issue.record("a choice that another reported was taken back")
+            return
+        }
+        #expect(try state() == muted)
+    }
+
     // MARK: Taking it back
 
     @Test func `undo restores what was, once`() async throws {
@@ -195,6 +229,9 @@ import Testing
             after.preferences.filter { $0.state != .default }.map(\.state)
                 == before.preferences.filter { $0.state != .default }.map(\.state))
         #expect(try folded() == after.evidence)
+        let shown = try await gate.call("product", "GET", "/v1/recipients/u_1/consents")
+        let states = shown.json["records"]?.arrayValue?.compactMap { $0["state"]?.stringValue } ?? []
+        #expect(states.contains("undone") && states.first == "given", "\(states)")
         let count = try entryCount
         guard case .tooLate = await ask(.undo, link) else {
             Issue.record("the mute was taken back twice")

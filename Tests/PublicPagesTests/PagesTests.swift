@@ -373,7 +373,7 @@ final class FakeDesk: UnsubscribeDesk {
         }
         _ = FileManager.default.createFile(atPath: folder + "/pages.sock", contents: Data("mine".utf8))
         #expect(throws: PageSocketError.self) { try PageSocket(address) }
-        #expect(FileManager.default.contents(atPath: folder + "/pages.sock") == Data("mine".utf8))
+        #expect(try String(contentsOfFile: folder + "/pages.sock", encoding: .utf8) == "mine")
         let long = PageAddress.unix(path: folder + "/" + String(repeating: "a", count: 200))
         #expect(throws: PageSocketError.self) { try PageSocket(long) }
     }

@@ -264,6 +264,10 @@ import Testing
                             subject: subject, device: .sample(1), shownAt: .sample, answer: .granted))
                     try transaction.putDedupe(
                         DedupeRecord(event: .sample(7), send: .sample(number), at: .sample), to: subject)
+                    transaction.putUnsubscribeLink(
+                        UnsubscribeLink(
+                            id: .sample(40 + number), subject: subject, category: .marketing, channel: .email,
+                            destination: .sample(9)))
                     try transaction.putDuty(
                         DutyRecord(
                             duty: .sample(8), subject: subject, state: .owed, send: .sample(number),

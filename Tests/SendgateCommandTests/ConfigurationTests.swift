@@ -7,6 +7,7 @@ import Foundation
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
+import PublicPages
 import Testing
 import UnixSocketEndpoint
 
@@ -254,6 +255,36 @@ import UnixSocketEndpoint
         let typo = try #require(found.first { $0.message == "`\(name)` is not a setting" })
         #expect(typo.place?.contains("gate.yaml:") == true)
         #expect(typo.hint == hint)
+    }
+
+    @Test(
+        arguments: [
+            ("127.0.0.1:8080", PageAddress.loopback(port: 8080)),
+            ("/run/sendgate-public/pages.sock", .unix(path: "/run/sendgate-public/pages.sock")),
+            ("0.0.0.0:8080", nil), ("localhost:8080", nil), ("127.0.0.1", nil), ("127.0.0.1:0", nil),
+            ("127.0.0.1:65536", nil), ("127.0.0.1:+80", nil), ("8080", nil), ("pages.sock", nil),
+            ("/" + String(repeating: "a", count: 107), nil),
+        ] as [(String, PageAddress?)])
+    func `pages are served on the loopback or on a path`(text: String, address: PageAddress?) throws {
+        let file = Self.complete + "public_listen: \"\(text)\"\n"
+        if let address {
+            #expect(try read(file).publicListen == address)
+        } else {
+            let found = try problems(file)
+            #expect(found.map(\.message) == ["`public_listen` is `\(text)`"])
+            #expect(found.first?.hint?.contains("127.0.0.1:PORT") == true)
+        }
+    }
+
+    @Test(arguments: [
+        ("https://example.com/settings", true), ("http://example.com", false), ("https://exämple.com", false),
+        ("https://example.com/a b", false), ("javascript:alert(1)", false),
+    ])
+    func `pages link to https only`(url: String, isTaken: Bool) throws {
+        let file = Self.complete + "preferences_url: \"\(url)\"\n"
+        #expect(try problems(file).isEmpty == isTaken)
+        if isTaken { #expect(try read(file).preferencesURL == url) }
+        #expect(try read(Self.complete).preferencesURL == nil && read(Self.complete).publicListen == nil)
     }
 
     @Test func `every problem is told at once`() throws {

@@ -27,27 +27,24 @@ extension EndToEnd {
             return String(finished.output.prefix(64))
         }
 
-        /// The repository's bundle with room for more than one offer a day.
-        private func bundle(in scratch: Scratch) throws -> String {
-            let folder = scratch.path("policies")
-            try FileManager.default.copyItem(atPath: Machine.policies, toPath: folder)
-            let limits = "\(folder)/limits.yaml"
-            let text = try String(contentsOfFile: limits, encoding: .utf8)
-            let roomy = text.replacing("count: 1\n", with: "count: 9\n").replacing(
-                "count: 2\n", with: "count: 9\n")
-            try #require(roomy != text)
-            try roomy.write(toFile: limits, atomically: true, encoding: .utf8)
-            // What they say of caps is not so any more.
-            let cases = try FileManager.default.contentsOfDirectory(atPath: "\(folder)/cases")
-            for file in cases {
-                try "cases: []\n".write(toFile: "\(folder)/cases/\(file)", atomically: true, encoding: .utf8)
+        /// The link of the newest message that went to the delivery layer, once there is another than so many.
+        private func newestLink(of gate: GateProcess, after count: Int) throws -> String {
+            let deadline = Deadline(seconds: 30)
+            while true {
+                let file = "\(gate.folder)/onward.ndjson"
+                let handedOver =
+                    FileManager.default.fileExists(atPath: file)
+                    ? try String(contentsOfFile: file, encoding: .utf8) : ""
+                let links = handedOver.matches(
+                    of: /http:\/\/127\.0\.0\.1:[0-9]+\/u\/[A-Za-z0-9_-]{76}/)
+                if links.count > count, let newest = links.last { return String(newest.0) }
+                try #require(!deadline.isPast, "nothing was handed over: \(gate.errors)")
             }
-            return folder
         }
 
         @Test func `a tap ends marketing, a second one takes it back`() throws {
             let scratch = try Scratch()
-            let gate = GateProcess(in: scratch, policies: try bundle(in: scratch))
+            let gate = GateProcess(in: scratch)
             try gate.start()
             let pages = try #require(gate.ready?.pages)
             #expect(pages.hasPrefix("127.0.0.1:"))
@@ -63,12 +60,10 @@ extension EndToEnd {
                 "language": "en", "sha256": "\(notice)"}}
                 """)
             try #require(consent.status == 200, "\(consent)")
-            let example = try connection.request("GET", "/v1/types/promo.offer").text
-            let body = try #require(
-                try (JSONSerialization.jsonObject(with: Data(example.utf8)) as? [String: Any])?["example"]
-                    as? [String: Any])
-            func send(_ id: String) throws -> String {
-                var body = body
+            func send(_ id: String, _ type: String = "promo.offer") throws -> String {
+                let page = try connection.request("GET", "/v1/types/\(type)").text
+                let read = try JSONSerialization.jsonObject(with: Data(page.utf8)) as? [String: Any]
+                var body = try #require(read?["example"] as? [String: Any])
                 body["id"] = id
                 body["recipient"] = ["user": "u_1"]
                 let bytes = try JSONSerialization.data(withJSONObject: body)
@@ -79,17 +74,7 @@ extension EndToEnd {
             try #require(first.contains(#""outcome":"forward""#), "\(first)")
 
             // The link as the delivery layer is given it.
-            let onward = "\(gate.folder)/onward.ndjson"
-            let deadline = Deadline(seconds: 30)
-            var handedOver = ""
-            while !handedOver.contains("/u/") {
-                try #require(!deadline.isPast, "nothing was handed over: \(gate.errors)")
-                handedOver = (try? String(contentsOfFile: onward, encoding: .utf8)) ?? ""
-            }
-            let link = try #require(
-                handedOver.firstMatch(of: /http:\/\/127\.0\.0\.1:[0-9]+\/u\/[A-Za-z0-9_-]{76}/).map {
-                    String($0.0)
-                }, "\(handedOver)")
+            let link = try newestLink(of: gate, after: 0)
             #expect(link.hasPrefix("http://\(pages)/u/"))
 
             let asked = try open(link, in: scratch)
@@ -98,8 +83,9 @@ extension EndToEnd {
             #expect(head.status == 200 && head.text.isEmpty)
             #expect(head.headers.contains("content-length: \(asked.text.utf8.count)"))
             // Looked at as often as one likes.
+            // Permitted, and one too many for a day: the gate of permission comes before that of caps.
             let second = try send("s_2")
-            #expect(second.contains(#""outcome":"forward""#), "\(second)")
+            #expect(second.contains(#""reason":"frequency_cap""#), "\(second)")
 
             let muted = try open(link, ["--data", "action=mute"], in: scratch)
             let token = try #require(link.split(separator: "/").last)
@@ -113,13 +99,25 @@ extension EndToEnd {
             let undone = try open(link, ["--location", "--data", "action=undo"], in: scratch)
             #expect(undone.text.contains("Undone."), "\(undone)")
             let allowed = try send("s_4")
-            #expect(allowed.contains(#""outcome":"forward""#), "\(allowed)")
+            #expect(allowed.contains(#""reason":"frequency_cap""#), "\(allowed)")
 
             // A mail program does it without showing anything, in either encoding.
             let oneClick = try open(link, ["--form", "List-Unsubscribe=One-Click"], in: scratch)
             #expect(oneClick.status == 200 && oneClick.text.contains("You are unsubscribed"), "\(oneClick)")
             let ended = try send("s_5")
             #expect(ended.contains(#""reason":"no_gdpr_consent""#), "\(ended)")
+
+            // What other people do is another category, with a link of its own; its cap has room.
+            let mention = try send("m_1", "social.mention")
+            try #require(mention.contains(#""outcome":"forward""#), "\(mention)")
+            let social = try newestLink(of: gate, after: 1)
+            #expect(social != link)
+            #expect(try open(social, ["--data", "action=mute"], in: scratch).status == 303)
+            let muffled = try send("m_2", "social.mention")
+            #expect(muffled.contains(#""reason":"user_preference""#), "\(muffled)")
+            #expect(try open(social, ["--data", "action=undo"], in: scratch).status == 303)
+            let again = try send("m_3", "social.mention")
+            #expect(again.contains(#""outcome":"forward""#), "\(again)")
 
             let forged = try open(String(link.dropLast(4)) + "AAAA", in: scratch)
             let erased = try connection.request("DELETE", "/v1/recipients/u_1")
@@ -129,7 +127,7 @@ extension EndToEnd {
             try gate.stop()
             // The trail tells it, and by whom.
             let entries = try TrailText(gate.trail)
-            #expect(entries.count(of: #""source":"unsubscribe_link""#) == 3)
+            #expect(entries.count(of: #""source":"unsubscribe_link""#) == 5)
             #expect(entries.count(of: #""state":"undone""#) >= 1)
             try expectVerifies(gate, in: scratch)
         }

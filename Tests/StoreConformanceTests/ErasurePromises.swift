@@ -20,6 +20,7 @@ import Testing
                 try transaction.offerOutbox(.sample(10 + number, send: .sample(number), subject: subject))
                 try transaction.appendEvent(.sample(number, subject: subject))
                 try transaction.putDuty(.sample(number, subject: subject))
+                transaction.putUnsubscribeLink(.sample(number, subject: subject))
                 try transaction.putDedupe(
                     DedupeRecord(event: .sample(1), send: .sample(number), at: .sample()), to: subject)
             }
@@ -45,6 +46,8 @@ import Testing
             #expect(try store.send(.sample(1)) == nil)
             #expect(try store.outbox(of: gone).isEmpty)
             #expect(try store.duty(.sample(1), of: gone) == nil)
+            #expect(try store.unsubscribeLink(.sample(1)) == nil)
+            #expect(try store.unsubscribeLink(.sample(2)) == .sample(2, subject: .sample(2)))
             #expect(try store.dedupeRecord(.sample(1), to: gone) == nil)
             #expect(try store.overdueDuties(at: .sample(9), limit: 9).map(\.subject) == [.sample(2)])
             #expect(try store.outbox(MessageID.sample(1)) == nil)

@@ -260,7 +260,7 @@ package struct ConsentsAnswer: Hashable, Sendable {
         package var purpose: Purpose
         package var channel: Channel
         package var address: String?
-        /// `given`, `refused`, `withdrawn`, `shown`.
+        /// `given`, `refused`, `withdrawn`, `shown`, `undone`.
         package var state: String
         package var eventTime: Instant
         package var receivedAt: Instant
@@ -340,7 +340,9 @@ package struct ConsentsAnswer: Hashable, Sendable {
                     "address", .anyText,
                     "Which number or e-mail address; none for push, and for a withdrawal of the whole channel."
                 ),
-                .required("state", .choice(["given", "refused", "withdrawn", "shown"]), "What was said."),
+                .required(
+                    "state", .choice(["given", "refused", "withdrawn", "shown", "undone"]),
+                    "What was said; `undone` takes back the withdrawal that it names."),
                 .required("event_time", .anyText, "RFC 3339; when the person spoke."),
                 .required("received_at", .anyText, "RFC 3339; when the gate heard of it."),
                 .required("method", .choice(of: ConsentMethod.self), "How."),
