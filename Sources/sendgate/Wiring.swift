@@ -151,6 +151,7 @@ struct Wiring {
         let ledger = ReloadLedger(clock: clock, logger: logger)
         let healthChecks = HealthChecks(
             store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
+            keys: gateKeys,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
             endpoint: { endpointBox.value?.metrics() })
         self.healthChecks = healthChecks

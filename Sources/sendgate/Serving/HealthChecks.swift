@@ -4,6 +4,7 @@ import DeliveryRelay
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 import OpenSSLCrypto
 import UnixSocketEndpoint
 import WireProtocol
@@ -25,6 +26,7 @@ struct HealthChecks: Sendable {
     let clock: any Clock
     let health: RelayHealth
     let reloads: ReloadLedger
+    let keys: GateKeys
     var limits: EngineLimits
     let stateDirectory: String
     let endpoint: @Sendable () -> EndpointMetrics?
@@ -50,12 +52,19 @@ struct HealthChecks: Sendable {
                 "data key `\(use.key)` has sealed \(use.sealCount) rows; add a new one before 2^32 (Running a gateway, Rotating a key)"
             )
         }
+        let keyring = keys.keyring
+        let hasOrigin = keyring.active(.origin) != nil
+        if !hasOrigin { details.append(NoOriginKey().description) }
+        let waiting = keyring.keys.filter { $0.state == .preActivation }
+        if let key = waiting.first {
+            details.append("key `\(key.id)` waits to be promoted")
+        }
         if !SecretMemory.protection.isLocked {
             details.append(
                 "keys are not locked in memory; raise the limit (`LimitMEMLOCK=` in systemd, `ulimit -l`)")
         }
         return .init(
-            name: "keys", isPassed: !use.isExhausted,
+            name: "keys", isPassed: !use.isExhausted && hasOrigin,
             detail: details.isEmpty ? nil : details.joined(separator: "; "))
     }
 
@@ -162,6 +171,9 @@ struct HealthChecks: Sendable {
             bundle.lapsedReviews(at: clock.now()).count)
         add("damaged_rows", "gauge", "Stored rows found unreadable since the start.", store.damagedRows.count)
         add("data_key_seals", "gauge", "Rows the current data key has sealed.", store.dataKeyUse.sealCount)
+        add(
+            "keys_waiting", "gauge", "Keys of the gateway's own that wait to be promoted.",
+            keys.keyring.keys.count { $0.state == .preActivation })
         add(
             "keys_locked", "gauge", "Whether the memory of keys is locked.",
             SecretMemory.protection.isLocked ? 1 : 0)

@@ -1,0 +1,112 @@
+import GateSteps
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import OpenSSLCrypto
+import Testing
+
+@testable import SQLiteStore
+
+/// Every stored value is sealed anew after another data key was promoted.
+@Suite struct ResealingTests {
+    private func promote(_ number: Int, in store: SQLiteStore) throws {
+        _ = try store.committing { $0.useDataKey("data-test-\(number)") }
+    }
+
+    private func pass(over store: SQLiteStore, rowCountMax: Int = 3) throws -> (pieces: Int, last: Resealing)
+    {
+        var pieces = 0
+        while true {
+            let receipt = try store.committing { $0.reseal(rowCountMax: rowCountMax) }.receipt
+            let resealing = try #require(receipt.resealing)
+            pieces += 1
+            if resealing.isDone || pieces > 1000 { return (pieces, resealing) }
+        }
+    }
+
+    @Test func `the promoted key seals from the next commit on, also after a restart`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.state, key: 1)
+        store.add(try .test(2))
+        try promote(2, in: store)
+        #expect(store.dataKeyUse.key == "data-test-2")
+        store.close()
+        // Whatever is named first: the store knows.
+        store = try openStore(folder.state, key: 1, older: [2])
+        #expect(store.dataKeyUse.key == "data-test-2")
+        store.close()
+        store = try openStore(folder.state, key: 2, older: [1])
+        #expect(store.dataKeyUse.key == "data-test-2")
+        store.close()
+        #expect(throws: StoreOpeningError.missingDataKey(id: "data-test-2")) {
+            try openStore(folder.state, key: 1)
+        }
+    }
+
+    @Test func `a key that is not loaded cannot be promoted, and nothing of the commit stays`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state, key: 1)
+        defer { store.close() }
+        #expect(throws: StoreError.self) { try promote(7, in: store) }
+        #expect(store.dataKeyUse.key == "data-test-1")
+        #expect(try store.read { try $0.setting(DataKeys.settingName) } == nil)
+    }
+
+    @Test func `after a pass nothing is under the old key, and it is not needed to read`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.state, key: 1)
+        let people = try (1...7).map { number in try store.write { try $0.putCanaries(number) } }
+        try store.write { try $0.offerOutbox(.canary(11, of: 1)) }
+        store.add(try .test(2))
+        try promote(2, in: store)
+        #expect(try store.read { try $0.laggingRowCount() } > 7)
+        let (pieces, last) = try pass(over: store)
+        #expect(pieces > 3 && last.unreadableRowCount == 0 && last.key == "data-test-2")
+        #expect(try store.read { try $0.laggingRowCount() } == 0)
+        store.close()
+        store = try openStore(folder.state, key: 2)
+        defer { store.close() }
+        for (number, person) in zip(1..., people) {
+            let user = UserID("\(Canary.user)-\(number)")
+            #expect(try store.read { try $0.subject(of: user)?.id } == person)
+            #expect(try store.read { try $0.state(of: person) } != nil)
+        }
+        while try !store.checkRows(countMax: 1000) {}
+        #expect(store.damagedRows.isEmpty)
+    }
+
+    @Test func `a pass goes on after a restart where it was`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.state, key: 1)
+        for number in 1...9 { _ = try store.write { try $0.putCanaries(number) } }
+        store.add(try .test(2))
+        try promote(2, in: store)
+        let first = try #require(try store.committing { $0.reseal(rowCountMax: 4) }.receipt.resealing)
+        #expect(first.visitedRowCount == 4 && !first.isDone)
+        store.close()
+        store = try openStore(folder.state, key: 2, older: [1])
+        defer { store.close() }
+        let second = try #require(try store.committing { $0.reseal(rowCountMax: 4) }.receipt.resealing)
+        #expect(second.visitedRowCount == 8)
+        #expect(try pass(over: store).last.isDone)
+        #expect(try store.read { try $0.laggingRowCount() } == 0)
+    }
+
+    @Test func `a row that was altered keeps its key, and is counted until it is accepted as lost`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.state, key: 1)
+        for number in 1...3 { _ = try store.write { try $0.putCanaries(number) } }
+        store.close()
+        try tamper(folder.state + "/gate.db") {
+            try $0.script("UPDATE person SET sealed = sealed || x'00' WHERE number = 2")
+        }
+        store = try openStore(folder.state, key: 1)
+        store.add(try .test(2))
+        try promote(2, in: store)
+        #expect(try pass(over: store).last.unreadableRowCount == 1)
+        #expect(try store.read { try $0.laggingRowCount() } == 1)
+        _ = try store.acceptDamage()
+        #expect(try pass(over: store).last.unreadableRowCount == 0)
+        store.close()
+    }
+}
