@@ -2,7 +2,7 @@ import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import OpenSSLCrypto
+import RecipientModel
 import Testing
 
 @testable import SQLiteStore
@@ -98,7 +98,7 @@ import Testing
         for number in 1...3 { _ = try store.write { try $0.putCanaries(number) } }
         store.close()
         try tamper(folder.state + "/gate.db") {
-            try $0.script("UPDATE person SET sealed = sealed || x'00' WHERE number = 2")
+            try $0.script("UPDATE person SET sealed = CAST(sealed || x'00' AS BLOB) WHERE number = 2")
         }
         store = try openStore(folder.state, key: 1)
         store.add(try .test(2))

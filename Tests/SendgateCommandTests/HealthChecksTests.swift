@@ -3,6 +3,7 @@ import Foundation
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 import Logging
 import RecipientModel
 import Synchronization
@@ -45,7 +46,7 @@ import WireProtocol
             durabilityLost: { fatalError($0) })
         let healthChecks = HealthChecks(
             store: real.store, publisher: publisher, policy: real.policy, clock: clock, health: real.health,
-            reloads: real.reloads, limits: real.limits, stateDirectory: real.stateDirectory,
+            reloads: real.reloads, keys: real.keys, limits: real.limits, stateDirectory: real.stateDirectory,
             endpoint: { nil })
         func trail() -> ReadinessAnswer.Check? { healthChecks.checks().first { $0.name == "trail" } }
         #expect(trail()?.isPassed == true && trail()?.detail == nil)
@@ -58,6 +59,26 @@ import WireProtocol
             #expect(trail()?.isPassed == isPassed, "after \(step) ms more")
         }
         #expect(trail()?.detail == "the published trail is 30001 ms behind")
+        try await gate.stop()
+    }
+
+    @Test func `without an origin key the gateway is unready, and a key that waits is named`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let checks = gate.wiring.healthChecks
+        func keys() -> ReadinessAnswer.Check? { checks.checks().first { $0.name == "keys" } }
+        #expect(keys()?.isPassed == true)
+        var keyring = checks.keys.keyring
+        let new = GatewayKey(
+            id: "dev-origin-new", purpose: .origin, state: .preActivation,
+            createdAt: Instant(milliseconds: 1), changedAt: Instant(milliseconds: 1), publicKey: nil)
+        _ = try keyring.add(new)
+        let old = try #require(keyring.active(.origin)).id
+        _ = try keyring.apply(
+            .suspend, to: old, because: .request, by: CallerName("dev"), at: Instant(milliseconds: 2))
+        checks.keys.replace(with: keyring, origin: nil, links: checks.keys.links)
+        #expect(keys()?.isPassed == false)
+        #expect(keys()?.detail?.contains("no origin key is in use") == true)
+        #expect(keys()?.detail?.contains("dev-origin-new") == true)
         try await gate.stop()
     }
 
