@@ -163,7 +163,7 @@ extension EntrySchema {
             required: [
                 "approvals": approvals, "policy": digest, "tzdata": .text(byteCountMax: 32),
                 "version": .name,
-            ], optional: ["keys": .array(of: .object(foundKey), countMax: 128)]),
+            ], optional: ["keys": .array(of: .object(foundKey), countMax: 320)]),
         .stop: EntryMembers(required: ["policy": digest]),
     ])
 

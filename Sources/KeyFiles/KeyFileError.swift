@@ -23,6 +23,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     case missingKey(id: String, purpose: KeyPurpose, directory: String)
     /// A key that signs bundles, where the gateway could use it: whoever takes the gateway could approve their own rules.
     case policyKeyPresent(id: String, directory: String)
+    /// More key files than a gateway can have keys.
+    case tooManyFiles(directory: String)
     /// No active key of a purpose the gateway cannot run without.
     case missing(purpose: KeyPurpose, directory: String)
 
@@ -44,6 +46,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
             "the \(purpose.rawValue) key `\(id)`, which is in use, is not in `\(directory)`; \(purpose.use)"
         case .policyKeyPresent(let id, let directory):
             "the policy key `\(id)` lies in the gateway's key directory `\(directory)`"
+        case .tooManyFiles(let directory):
+            "`\(directory)` has more than \(PrivateKeyDirectory.fileCountMax) key files"
         case .missing(let purpose, let directory):
             "there is no \(purpose.rawValue) key in `\(directory)`"
         }
@@ -63,6 +67,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
             "put `\(id).key` back from the backup made at the key ceremony; to go on without it, start with its successor promoted before"
         case .policyKeyPresent(let id, _):
             "move `\(id).key` to the medium of the role that signs with it; the gateway needs only its public half, in its configuration"
+        case .tooManyFiles: "keep only the keys of this gateway there, and move the others away"
         case .throwawayKey, .missing: "run `sendgate keys init` and keep the result outside the repository"
         }
     }

@@ -13,6 +13,8 @@ package struct PrivateKeyDirectory: Sendable {
     /// Purposes a gateway cannot run without.
     package static let required: [KeyPurpose] = [.root, .origin, .trail, .data, .index, .link]
 
+    package static let fileCountMax = 256
+
     /// Makes one key of every purpose.
     ///
     /// - Parameter prefix: `dev-` for throwaway keys, which production refuses.
@@ -63,6 +65,7 @@ package struct PrivateKeyDirectory: Sendable {
         }
         var roots: [String: PrivateKeyFile] = [:]
         let files = try Self.names(in: path).map { "\(path)/\($0)" }
+        guard files.count <= Self.fileCountMax else { throw KeyFileError.tooManyFiles(directory: path) }
         let rootFiles = files.filter { Self.isRootFile($0) } + rootPaths
         for file in rootFiles {
             let key = try PrivateKeyFile.read(file, roots: [:], credentials: credentials)

@@ -110,7 +110,7 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     /// Rows are still sealed under it.
     case stillNeeded(String)
     case secondCallerMissing(until: Instant)
-    case tooManyKeys
+    case tooManyKeys(KeyPurpose)
 
     package var message: String {
         switch self {
@@ -130,7 +130,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
             "rows are still sealed under `\(id)`, or it is not known that none is; `keys lagging` counts them"
         case .secondCallerMissing(let until):
             "the same caller asked before; another must ask too, by \(until.rfc3339)"
-        case .tooManyKeys: "the keyring has \(Keyring.keyCountMax) keys, and takes no more"
+        case .tooManyKeys(let purpose):
+            "there are \(Keyring.keyCountMax) \(purpose.rawValue) keys; destroy those that nothing needs"
         }
     }
 }
@@ -145,7 +146,10 @@ package struct Keyring: Sendable, Hashable {
     /// In the order they became known.
     package private(set) var keys: [GatewayKey]
 
-    package static let keyCountMax = 1000
+    /// Keys of one purpose that are not destroyed.
+    package static let keyCountMax = 64
+    /// Destroyed ones of a purpose that are remembered; the trail remembers all.
+    package static let destroyedKeyCountMax = 256
 
     package init(keys: [GatewayKey] = []) { self.keys = keys }
 
@@ -163,6 +167,10 @@ package struct Keyring: Sendable, Hashable {
     /// Takes in a key that was just made.
     package mutating func add(_ key: GatewayKey) throws(KeyringRefusal) -> KeyTransition {
         try requireRoom(for: key.purpose)
+        let destroyed = keys.filter { $0.purpose == key.purpose && $0.state == .destroyed }
+        if destroyed.count >= Self.destroyedKeyCountMax, let oldest = destroyed.first {
+            keys.removeAll { $0.id == oldest.id }
+        }
         keys.append(key)
         return KeyTransition(.add, key, because: .request)
     }
@@ -173,7 +181,9 @@ package struct Keyring: Sendable, Hashable {
         if let waiting = keys.first(where: { $0.purpose == purpose && $0.state == .preActivation }) {
             throw .another(id: waiting.id, state: waiting.state)
         }
-        guard keys.count < Self.keyCountMax else { throw .tooManyKeys }
+        guard keys.count(where: { $0.purpose == purpose && $0.state != .destroyed }) < Self.keyCountMax else {
+            throw .tooManyKeys(purpose)
+        }
     }
 
     /// Has one thing happen to one key, and to others what follows from it.

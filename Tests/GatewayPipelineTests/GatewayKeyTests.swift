@@ -85,6 +85,23 @@ import WireProtocol
         #expect(String(decoding: second.body, as: UTF8.self).contains(key))
     }
 
+    @Test func `of many requests at once one makes a key, and no file is left of the others`() async throws {
+        let gate = try await Self.started()
+        let statuses = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": "origin"]).status
+                }
+            }
+            return await group.reduce(into: [Int]()) { $0.append($1) }
+        }
+        #expect(statuses.count { $0 == 200 } == 1)
+        // What was made and came too late was erased; what is taken in stays.
+        let kept = try #require(try gate.store.read { try $0.keyring() })
+        #expect(gate.privateKeys.made.subtracting(gate.privateKeys.erased).count == 1)
+        #expect(kept.keys.count { $0.purpose == .origin && $0.state == .preActivation } == 1)
+    }
+
     @Test(arguments: ["index", "policy", "root"])
     func `keys that change elsewhere are refused with the way there`(purpose: String) async throws {
         let gate = try await Self.started()

@@ -25,6 +25,7 @@ final class TestPrivateKeys: PrivateKeys {
         self.store = store
     }
 
+    var made: Set<String> { Set(state.withLock { $0.made.keys }) }
     var followed: [Keyring] { state.withLock { $0.followed } }
     var erased: [String] { state.withLock { $0.erased } }
 

@@ -95,6 +95,24 @@ import Testing
         #expect(keyring["origin-1"]?.isCompromised == true)
     }
 
+    @Test func `keys are bounded, and destroyed ones make room`() throws {
+        var keyring = Self.started()
+        for number in 2...Keyring.keyCountMax {
+            _ = try keyring.add(Self.key("link-\(number)", .link, createdAt: Int64(number)))
+            _ = try keyring.apply(
+                .promote, to: "link-\(number)", because: .request, by: Self.one, at: Self.start)
+        }
+        #expect(throws: KeyringRefusal.tooManyKeys(.link)) { try keyring.add(Self.key("more", .link)) }
+        for number in 1..<Keyring.keyCountMax {
+            for caller in [Self.one, Self.other] {
+                _ = try keyring.apply(
+                    .destroy, to: "link-\(number)", because: .retired, by: caller, at: Self.start)
+            }
+        }
+        _ = try keyring.add(Self.key("more", .link))
+        #expect(keyring["link-1"]?.state == .destroyed)
+    }
+
     @Test func `two callers destroy a key, within an hour`() throws {
         var keyring = Self.started()
         _ = try keyring.add(Self.key("new", .origin))

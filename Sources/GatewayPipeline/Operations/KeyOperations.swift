@@ -31,7 +31,12 @@ extension Gateway {
                         Answer(json: KeyChangedAnswer(wouldBe: .preActivation, of: nil).json))
                 }
                 let key = try operations.privateKeys.make(body.purpose, at: dependencies.clock.now())
-                change(for: caller, answer: answer) { step, now in
+                let finish: @Sendable (Answer) -> Void = { [self] recorded in
+                    // Another of two requests at once was first, or nothing could be recorded: no file is left of this one.
+                    if recorded.status >= 300 { discard(key, operations.privateKeys) }
+                    answer(recorded)
+                }
+                change(for: caller, answer: finish) { step, now in
                     try step.addGatewayKey(key, by: caller, at: now)
                 }
             } catch let refusal as KeyringRefusal {
@@ -41,6 +46,15 @@ extension Gateway {
             }
         }
         if !isTaken { answer(Problem(.tooManyInFlight).answer) }
+    }
+
+    /// A file that cannot be removed is taken in by the next start, as a key that waits.
+    private func discard(_ key: GatewayKey, _ privateKeys: any PrivateKeys) {
+        do {
+            try privateKeys.erase(key)
+        } catch {
+            dependencies.alarm("the file of the unused key `\(key.id)` cannot be removed: \(error)")
+        }
     }
 
     /// Has one thing happen to a key.

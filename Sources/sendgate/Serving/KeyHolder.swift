@@ -103,14 +103,14 @@ final class KeyHolder: PrivateKeys {
 }
 
 extension Keyring {
-    /// Public halves of trail keys that signed earlier checkpoints.
+    /// Public halves of trail keys that signed earlier checkpoints, the newest 64: as many as `trail.pub` has room for.
     ///
     /// - Parameter isTrusted: Those that an auditor may believe; else those that somebody else may hold.
     func earlierTrailKeys(origin: String, trusted isTrusted: Bool) -> [NoteVerifierKey] {
         keys.filter { key in
             key.purpose == .trail && key.state != .active && key.state != .preActivation
                 && key.isCompromised != isTrusted
-        }.compactMap { key in
+        }.sorted { $0.changedAt > $1.changedAt }.prefix(Keyring.keyCountMax).compactMap { key in
             key.publicKey.flatMap { try? Ed25519PublicKey(rawBytes: $0) }
                 .flatMap { NoteVerifierKey(name: origin, publicKey: $0) }
         }
