@@ -2,6 +2,7 @@ import ArgumentParser
 import CanonicalJSON
 import Foundation
 import UnixHTTPClient
+import WireProtocol
 
 /// Which gateway a command talks to.
 struct SocketOptions: ParsableArguments {
@@ -36,16 +37,22 @@ struct GatewayAnswer: Sendable {
     var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// A gateway's socket, for one command.
+/// A gateway, for one command.
 struct GatewayConnection {
-    private let client: UnixHTTPClient
+    private enum Way {
+        case socket(UnixHTTPClient)
+        case stopped(StoppedGateway)
+    }
+    private let way: Way
 
     /// The longest wait for an answer, in milliseconds: longer than the gateway itself waits for its engine.
     static let answerMilliseconds: Int64 = 35_000
 
     init(path: String) {
-        client = UnixHTTPClient(UnixHTTPClientConfiguration(path: path))
+        way = .socket(UnixHTTPClient(UnixHTTPClientConfiguration(path: path)))
     }
+
+    init(stopped: StoppedGateway) { way = .stopped(stopped) }
 
     func get(_ target: String) async throws -> GatewayAnswer { try await ask("GET", target, body: []) }
 
@@ -57,14 +64,32 @@ struct GatewayConnection {
         try await ask("POST", target, body: bytes)
     }
 
-    func close() async { await client.close() }
+    func close() async {
+        switch way {
+        case .socket(let client): await client.close()
+        case .stopped(let gateway):
+            do {
+                try await gateway.close()
+            } catch {
+                Terminal.error("the gateway did not stop as it should: \(error)")
+            }
+        }
+    }
 
     private func ask(_ method: String, _ target: String, body: [UInt8]) async throws -> GatewayAnswer {
-        let reply = try await client.request(
-            method, target, headers: body.isEmpty ? [] : [("Content-Type", "application/json")], body: body,
-            timeoutMilliseconds: Self.answerMilliseconds)
-        let value = try? CanonicalJSON.read(reply.body, limits: .document)
-        return GatewayAnswer(status: reply.status, body: reply.body, object: value?.objectValue)
+        let (status, bytes): (Int, [UInt8])
+        switch way {
+        case .socket(let client):
+            let reply = try await client.request(
+                method, target, headers: body.isEmpty ? [] : [("Content-Type", "application/json")],
+                body: body, timeoutMilliseconds: Self.answerMilliseconds)
+            (status, bytes) = (reply.status, reply.body)
+        case .stopped(let gateway):
+            let answer = await gateway.ask(method, target, body: body)
+            (status, bytes) = (answer.status, answer.body)
+        }
+        let value = try? CanonicalJSON.read(bytes, limits: .document)
+        return GatewayAnswer(status: status, body: bytes, object: value?.objectValue)
     }
 }
 

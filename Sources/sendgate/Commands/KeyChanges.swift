@@ -4,10 +4,9 @@ import Foundation
 import GateVocabulary
 import UnixHTTPClient
 
-/// What the commands that change one key have in common: they are clients of the running gateway, which records who
-/// asked.
+/// What the commands that change one key have in common: the gateway does it, running or not, and records who asked.
 struct KeyChangeOptions: ParsableArguments {
-    @OptionGroup var socket: SocketOptions
+    @OptionGroup var gateway: GatewayOptions
     @Flag(name: .customLong("dry-run"), help: "Say what would become of it, and change nothing.")
     var isDryRun = false
     @OptionGroup var output: OutputOptions
@@ -16,7 +15,7 @@ struct KeyChangeOptions: ParsableArguments {
     func change(_ key: String, _ verb: String, _ body: JSONObject = [:]) async throws {
         var body = body
         if isDryRun { body["dry_run"] = true }
-        let connection = try socket.connection()
+        let connection = try await gateway.connection()
         let answer = try await connection.post("/v1/keys/\(KeyTarget.encoded(key))/\(verb)", body)
         await connection.close()
         try show(answer, key)
@@ -50,7 +49,10 @@ enum KeyTarget {
 struct KeysAdd: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Has the gateway make a key, which waits to be promoted.",
-        usage: "sendgate keys add PURPOSE --socket PATH [--dry-run] [--json]",
+        usage: """
+            sendgate keys add PURPOSE --socket PATH [--dry-run] [--json]
+            sendgate keys add PURPOSE --config FILE [--dry-run] [--json]
+            """,
         discussion: """
             PURPOSE is origin, trail, data or link. The private half is made inside the gateway and written to its key \
             directory; nobody else sees it. One key of a purpose waits at a time.
@@ -63,7 +65,7 @@ struct KeysAdd: GateCommand {
     func run() async throws {
         var body: JSONObject = ["purpose": .string(purpose.rawValue)]
         if options.isDryRun { body["dry_run"] = true }
-        let connection = try options.socket.connection()
+        let connection = try await options.gateway.connection()
         let answer = try await connection.post("/v1/keys", body)
         await connection.close()
         try options.show(answer)
@@ -74,7 +76,10 @@ struct KeysAdd: GateCommand {
 struct KeysPromote: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "promote", abstract: "Puts a key into use; the one before it goes on reading.",
-        usage: "sendgate keys promote KEY --socket PATH [--dry-run] [--json]",
+        usage: """
+            sendgate keys promote KEY --socket PATH [--dry-run] [--json]
+            sendgate keys promote KEY --config FILE [--dry-run] [--json]
+            """,
         discussion: "KEY is the id of a key of the gateway's own, or that of a device key.")
     static let example =
         "sendgate keys promote origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
@@ -89,7 +94,10 @@ struct KeysPromote: GateCommand {
 struct KeysSuspend: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "suspend", abstract: "Sets a key aside while somebody looks into it.",
-        usage: "sendgate keys suspend KEY --socket PATH [--dry-run] [--json]",
+        usage: """
+            sendgate keys suspend KEY --socket PATH [--dry-run] [--json]
+            sendgate keys suspend KEY --config FILE [--dry-run] [--json]
+            """,
         discussion: """
             It protects nothing new from the next decision on. While no origin key is in use nothing is sealed: what \
             has to be sealed is answered 503. Keys that the gateway cannot go on without are rotated first.
@@ -107,7 +115,10 @@ struct KeysSuspend: GateCommand {
 struct KeysResume: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Puts a suspended key back into use.",
-        usage: "sendgate keys resume KEY --socket PATH [--dry-run] [--json]",
+        usage: """
+            sendgate keys resume KEY --socket PATH [--dry-run] [--json]
+            sendgate keys resume KEY --config FILE [--dry-run] [--json]
+            """,
         discussion: "Refused while another key of the purpose is in use.")
     static let example =
         "sendgate keys resume origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
@@ -124,7 +135,10 @@ struct KeysRevoke: GateCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "revoke", abstract: "Ends the use of a key for good.",
-        usage: "sendgate keys revoke KEY --cause CAUSE --socket PATH [--dry-run] [--json]",
+        usage: """
+            sendgate keys revoke KEY --cause CAUSE --socket PATH [--dry-run] [--json]
+            sendgate keys revoke KEY --cause CAUSE --config FILE [--dry-run] [--json]
+            """,
         discussion: """
             CAUSE is compromised (somebody else may hold it: it is trusted no more), lost or retired (it goes on \
             reading what it protected). It is refused from the next decision on.
@@ -145,7 +159,10 @@ struct KeysRevoke: GateCommand {
 struct KeysDestroy: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "destroy", abstract: "Destroys what is left of a key; two callers must ask.",
-        usage: "sendgate keys destroy KEY --socket PATH [--dry-run] [--json]",
+        usage: """
+            sendgate keys destroy KEY --socket PATH [--dry-run] [--json]
+            sendgate keys destroy KEY --config FILE [--dry-run] [--json]
+            """,
         discussion: """
             The first caller proposes it, another does it within the hour, and both are in the trail. The private half \
             is overwritten and unlinked. A data key is kept while a stored value is sealed under it.
@@ -163,15 +180,18 @@ struct KeysDestroy: GateCommand {
 struct KeysLagging: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "lagging", abstract: "Counts what is still sealed under an earlier data key.",
-        usage: "sendgate keys lagging --socket PATH [--json]",
+        usage: """
+            sendgate keys lagging --socket PATH [--json]
+            sendgate keys lagging --config FILE [--json]
+            """,
         discussion: "Ends with 3 while anything is.")
     static let example = "sendgate keys lagging --socket /tmp/gate/keys-team.sock"
 
-    @OptionGroup var socket: SocketOptions
+    @OptionGroup var gateway: GatewayOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try socket.connection()
+        let connection = try await gateway.connection()
         let lag = try await KeyLag(asking: connection)
         await connection.close()
         if output.json {

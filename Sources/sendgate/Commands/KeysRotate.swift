@@ -14,10 +14,11 @@ struct KeysRotate: GateCommand {
         commandName: "rotate", abstract: "Puts a new key into use, without losing a send.",
         usage: """
             sendgate keys rotate PURPOSE --socket PATH [--dry-run] [--no-wait] [--json]
+            sendgate keys rotate PURPOSE --config FILE [--dry-run] [--no-wait] [--json]
             sendgate keys rotate root --directory DIR [--root-key FILE] [--new-root-key FILE] [--dry-run] [--json]
             """,
         discussion: """
-            PURPOSE is origin, trail, data or link: the running gateway makes the key, promotes it, and lets the old \
+            PURPOSE is origin, trail, data or link: the gateway makes the key, promotes it, and lets the old \
             one go on reading. A key that waits already is promoted. After a data key, stored values are sealed anew \
             in the background; the command waits for the last, and one that was interrupted waits on. The old key is \
             left to `keys destroy`, which two callers ask for.
@@ -28,8 +29,7 @@ struct KeysRotate: GateCommand {
     static let example = "sendgate keys rotate origin --socket /tmp/gate/keys-team.sock"
 
     @Argument(help: ArgumentHelp("What the key is for.", valueName: "purpose")) var purpose: KeyPurpose
-    @Option(help: ArgumentHelp("The gateway's socket; SENDGATE_SOCKET when absent.", valueName: "path"))
-    var socket: String?
+    @OptionGroup var gateway: GatewayOptions
     @Option(help: ArgumentHelp("For root: the directory of private keys.", valueName: "dir"))
     var directory: String?
     @Option(help: ArgumentHelp("For root: the present root key, if it is elsewhere.", valueName: "file"))
@@ -48,13 +48,14 @@ struct KeysRotate: GateCommand {
         if !isRoot, directory != nil || rootKey != nil || newRootKey != nil {
             throw ValidationError("`--directory`, `--root-key` and `--new-root-key` go with `root`")
         }
-        if isRoot, socket != nil { throw ValidationError("`--socket` does not go with `root`") }
+        if isRoot, gateway.isGiven {
+            throw ValidationError("`--socket`, `--config` and `--dev` do not go with `root`")
+        }
     }
 
     func run() async throws {
         if let directory { return try rotateRoot(in: directory) }
-        let path = try SocketOptions.path(socket, environment: Console.current.environment)
-        let connection = GatewayConnection(path: path)
+        let connection = try await gateway.connection()
         do {
             try await rotate(over: connection)
         } catch {

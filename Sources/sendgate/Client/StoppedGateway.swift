@@ -1,0 +1,96 @@
+import ArgumentParser
+import Foundation
+import GateVocabulary
+import GatewayPipeline
+import Logging
+import WireProtocol
+
+/// A gateway that is not running, put together in this process for the length of one command: the same engine, with the
+/// state directory's lock and without a socket.
+///
+/// Whoever asks is attested as on a socket: by the process's user and groups, through the configuration's `callers`.
+final class StoppedGateway: Sendable {
+    private let wiring: Wiring
+    private let core: Task<Void, any Error>
+    private let peer: Peer
+
+    /// - Throws: When a gateway runs: a state directory has one owner.
+    init(config: String?, dev: String?) async throws {
+        let environment = Console.current.environment
+        var configuration: GatewayConfiguration
+        var caller: CallerName?
+        if let dev {
+            guard access(dev, F_OK) == 0 else {
+                throw CommandFailure(
+                    "there is no `\(dev)`", hint: "`sendgate serve --dev \(dev)` makes it, with its keys")
+            }
+            configuration = try DevelopmentGateway(
+                directory: dev, policies: nil, hop: nil, otherUserIDs: [], logLevel: .error
+            ).configuration
+            caller = DevelopmentGateway.caller
+        } else {
+            configuration = try GatewayConfiguration.read(
+                flags: [:], environment: environment, filePath: config)
+        }
+        configuration.publicListen = nil
+        var logger = Logger(label: "sendgate") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = .error
+        let wiring = try Wiring(configuration, environment: environment, logger: logger)
+        try await wiring.core.start(version: Sendgate.version)
+        self.wiring = wiring
+        core = Task { try await wiring.core.run() }
+        peer = Peer(credentials: .ofThisProcess, boundCaller: caller, listener: 0)
+    }
+
+    func ask(_ method: String, _ target: String, body: [UInt8]) async -> Answer {
+        let request = WireRequest(
+            kind: .single, method: method, target: target,
+            headers: body.isEmpty ? [] : [("content-type", "application/json")], body: body)
+        return await withCheckedContinuation { continuation in
+            wiring.gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Records the stop, and publishes what was recorded.
+    func close() async throws {
+        core.cancel()
+        try await core.value
+    }
+}
+
+extension PeerCredentials {
+    /// What the kernel would say of this process.
+    fileprivate static var ofThisProcess: PeerCredentials {
+        var groups = [gid_t](repeating: 0, count: Int(max(getgroups(0, nil), 0)))
+        let count = groups.isEmpty ? 0 : getgroups(Int32(groups.count), &groups)
+        return PeerCredentials(
+            userID: geteuid(), groupID: getegid(), processID: getpid(),
+            supplementaryGroups: groups.prefix(Int(max(count, 0))).sorted())
+    }
+}
+
+/// Which gateway a command is for: a running one by its socket, or one that is stopped by what it is configured with.
+struct GatewayOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The gateway's socket; SENDGATE_SOCKET when absent.", valueName: "path"))
+    var socket: String?
+    @Option(help: ArgumentHelp("The configuration of a stopped gateway.", valueName: "file"))
+    var config: String?
+    @Option(help: ArgumentHelp("The directory of `serve --dev`, stopped.", valueName: "dir"))
+    var dev: String?
+
+    var isGiven: Bool { socket != nil || config != nil || dev != nil }
+
+    func validate() throws {
+        if [socket, config, dev].count(where: { $0 != nil }) > 1 {
+            throw ValidationError("give one of `--socket`, `--config` and `--dev`")
+        }
+    }
+
+    func connection() async throws -> GatewayConnection {
+        guard config == nil, dev == nil else {
+            return GatewayConnection(stopped: try await StoppedGateway(config: config, dev: dev))
+        }
+        return GatewayConnection(
+            path: try SocketOptions.path(socket, environment: Console.current.environment))
+    }
+}

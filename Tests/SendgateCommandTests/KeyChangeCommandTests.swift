@@ -1,0 +1,104 @@
+import CanonicalJSON
+import Foundation
+import GateVocabulary
+import Testing
+
+@testable import sendgate
+
+/// `sendgate keys …` against a gateway that runs, and against one that is stopped.
+@Suite struct KeyChangeCommandTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private var directory: String { folder.path("gate") }
+
+    /// States by purpose, the newest key's last.
+    private func states(_ gate: GatewayFixture) async throws -> [String: [String]] {
+        let answer = try await gate.ask("GET", "/v1/keys")
+        #expect(answer.status == 200)
+        return (answer.object["keys"]?.arrayValue ?? []).reduce(into: [:]) { states, key in
+            states[key["purpose"]?.stringValue ?? "?", default: []].append(key["state"]?.stringValue ?? "?")
+        }
+    }
+
+    @Test func `a stopped gateway's keys change in its directory, and it goes on with them`() async throws {
+        try await GatewayFixture(in: folder.root).stop()
+        for purpose in ["origin", "trail", "data", "link"] {
+            let run = try await CommandLineRun("keys", "rotate", purpose, "--dev", directory)
+            #expect(run.status == 0, "\(purpose): \(run)")
+            #expect(run.output.contains("is active") && run.output.contains("is deactivated"))
+        }
+        let lagging = try await CommandLineRun("keys", "lagging", "--dev", directory, "--json")
+        #expect(lagging.status == 0 && lagging.output.contains("\"done\":true"), "\(lagging)")
+        let gate = try await GatewayFixture(in: folder.root)
+        let states = try await states(gate)
+        for purpose in ["origin", "trail", "data", "link"] {
+            #expect(states[purpose] == ["deactivated", "active"], "\(purpose)")
+        }
+        #expect(states["index"] == ["active"] && states["root"] == ["active"])
+        #expect(try await gate.ask("GET", "/readyz").status == 200)
+        try await gate.stop()
+        let trail = folder.path("gate/trail")
+        let verified = try await CommandLineRun("audit", "verify", trail, "--key", "\(trail)/trail.pub")
+        #expect(verified.status == 0, "\(verified.errors)")
+    }
+
+    @Test func `a running gateway is not changed behind its back`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let run = try await CommandLineRun("keys", "add", "origin", "--dev", directory)
+        #expect(run.status == 1 && run.errors.contains("in use"), "\(run)")
+        #expect(try await states(gate)["origin"] == ["active"])
+        try await gate.stop()
+    }
+
+    @Test func `one caller alone destroys nothing, over the socket as little as on the directory`()
+        async throws
+    {
+        try await GatewayFixture(in: folder.root).stop()
+        let added = try await CommandLineRun("keys", "add", "link", "--dev", directory, "--json")
+        #expect(added.status == 0, "\(added)")
+        let key = try #require(
+            try CanonicalJSON.read(Array(added.output.utf8)).objectValue?["key"]?.stringValue)
+        let first = try await CommandLineRun("keys", "destroy", key, "--dev", directory)
+        #expect(first.status == 0 && first.output.contains("another caller"), "\(first)")
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.listening { socket in
+            let second = try await CommandLineRun("keys", "destroy", key, "--socket", socket)
+            #expect(second.status == 1 && second.errors.contains("another must ask"), "\(second)")
+            let listed = try await CommandLineRun("keys", "list", "--socket", socket)
+            #expect(listed.output.contains(key) && listed.output.contains("pre_activation"), "\(listed)")
+        }
+        try await gate.stop()
+    }
+
+    @Test(arguments: [
+        (["suspend", "KEY"], "would be suspended"),
+        (["revoke", "KEY", "--cause", "lost"], "would be deactivated"),
+        (["add", "data"], "would be pre_activation"),
+        (["rotate", "origin"], "a new origin key would be made"),
+    ])
+    func `a dry run says what would be`(_ words: [String], told: String) async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let before = try await gate.ask("GET", "/v1/keys").object
+        let origin = try #require(
+            before["keys"]?.arrayValue?.first { $0["purpose"] == "origin" }?["key"]?.stringValue)
+        try await gate.listening { socket in
+            let run = try await CommandLineRun(
+                ["keys"] + words.map { $0 == "KEY" ? origin : $0 } + ["--dry-run", "--socket", socket])
+            #expect(run.status == 0 && run.output.contains(told), "\(run)")
+        }
+        #expect(try await gate.ask("GET", "/v1/keys").object == before)
+        try await gate.stop()
+    }
+
+    @Test(arguments: [
+        ["keys", "rotate", "root"], ["keys", "rotate", "origin", "--directory", "x"],
+        ["keys", "rotate", "root", "--directory", "x", "--socket", "y"], ["keys", "add", "socks"],
+        ["keys", "revoke", "x", "--socket", "y"], ["keys", "add", "origin", "--socket", "x", "--dev", "y"],
+        ["keys", "list", "--socket", "x", "--keyring", "y"],
+    ])
+    func `a command line that makes no sense ends with 64`(_ words: [String]) async throws {
+        #expect(try await CommandLineRun(words).status == 64)
+    }
+}
