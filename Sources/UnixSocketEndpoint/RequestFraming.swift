@@ -114,8 +114,8 @@ struct RequestFraming: Equatable {
         // The parser stops after a request to upgrade; we answer it in HTTP/1.1 and close.
         closes = wantsClose || isHTTP10 || upgrades
 
-        let path = target.prefix { $0 != "?" }
-        if head.method == .POST, path == Self.streamTarget, isLines, !isEncoded {
+        // With a query it is an ordinary request, which the route refuses: a stream has none.
+        if head.method == .POST, target == Self.streamTarget, isLines, !isEncoded {
             route = isLive && body == .chunked ? .live : .batch
         } else {
             route = .single

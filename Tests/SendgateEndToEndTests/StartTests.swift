@@ -166,6 +166,23 @@ extension EndToEnd {
             #expect(proved.errors.contains(says), "\(proved.errors)")
         }
 
+        @Test func `a policy key in the gateway's key directory stops a start`() throws {
+            let scratch = try Scratch()
+            let production = try Production(in: scratch)
+            let theirs = scratch.path("keys-of-legal")
+            let name = try #require(
+                try FileManager.default.contentsOfDirectory(atPath: theirs).first {
+                    $0.hasPrefix("policy-")
+                })
+            try FileManager.default.copyItem(
+                atPath: "\(theirs)/\(name)", toPath: "\(scratch.path("keys"))/\(name)")
+            let gate = GateProcess(
+                in: scratch, configuration: try production.write(production.template))
+            #expect(try gate.startExpectingEnd() == .exit(1))
+            #expect(gate.errors.contains(name.dropLast(".key".count)), "\(gate.errors)")
+            #expect(gate.errors.contains("policy key"), "\(gate.errors)")
+        }
+
         /// Asks until the answer is what was waited for.
         private static func answer(
             of gate: GateProcess, _ target: String, when isThere: (Reply) -> Bool
