@@ -219,7 +219,7 @@ import Testing
             "\(found.said.map(\.description))")
     }
 
-    @Test(arguments: ["keys-team", "auditor"], GateVocabulary.Category.allCases)
+    @Test(arguments: ["keys-team", "keys-witness", "auditor"], GateVocabulary.Category.allCases)
     func `who holds no grant to send is given no types`(caller: String, category: GateVocabulary.Category)
         throws
     {
@@ -252,6 +252,7 @@ import Testing
                 ], [.transactional], ["in_app_settings", "os_settings_sync", "unsubscribe_link"]
             ),
             "keys-team": ([.keysRotate, .policyActivate, .metricsRead], [], []),
+            "keys-witness": ([.keysRotate], [], []),
             "auditor": ([.trailRead, .subjectsRead, .metricsRead], [], []),
         ]
 
