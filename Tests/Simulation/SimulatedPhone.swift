@@ -19,12 +19,13 @@ struct SimulatedPhone {
 
     /// What the security team does to a key.
     enum Verb: CaseIterable {
-        case promote, suspend, revokeCompromised, revokeLost, revokeRetired, destroy
+        case promote, suspend, resume, revokeCompromised, revokeLost, revokeRetired, destroy
 
         var path: String {
             switch self {
             case .promote: "promote"
             case .suspend: "suspend"
+            case .resume: "resume"
             case .revokeCompromised, .revokeLost, .revokeRetired: "revoke"
             case .destroy: "destroy"
             }
@@ -32,7 +33,7 @@ struct SimulatedPhone {
 
         var body: JSONObject? {
             switch self {
-            case .promote, .suspend, .destroy: nil
+            case .promote, .suspend, .resume, .destroy: nil
             case .revokeCompromised: ["cause": "compromised"]
             case .revokeLost: ["cause": "lost"]
             case .revokeRetired: ["cause": "retired"]
@@ -44,7 +45,7 @@ struct SimulatedPhone {
         /// Where it leads from a state; `nil` where it is refused.
         func next(after state: State) -> State? {
             switch (self, state) {
-            case (.promote, .waiting), (.promote, .suspended): .active
+            case (.promote, .waiting), (.resume, .suspended): .active
             case (.suspend, .active): .suspended
             case (.revokeCompromised, .waiting), (.revokeCompromised, .active),
                 (.revokeCompromised, .suspended), (.revokeCompromised, .deactivated):

@@ -120,6 +120,9 @@ def whole(value):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """Lets half of the valid requests meet somebody who exists."""
+    if str((case.path_parameters or {}).get("key", "")).startswith("dev-origin"):
+        # The fuzzer remembers ids it was told. Without the origin key nothing is sealed: everything after is 503.
+        case.path_parameters["key"] = KNOWN["key"][0]
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     # An optional body that is left out stays out; assigning to it would count as a change.
