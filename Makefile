@@ -11,8 +11,9 @@ export SENDGATE_OPTIMIZED := 1
 # libssl and libsqlite3 are linked; the zone data resolves quiet hours.
 RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata iso-codes
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
-# log, strace for the order of sync and answer, iso-codes for the list of countries.
-TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes golang-go golang-golang-x-mod-dev
+# log, strace for the order of sync and answer, iso-codes for the list of countries. The handbook's programs are run with
+# curl, jq, Python, Node and Go.
+TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes nodejs golang-go golang-golang-x-mod-dev
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3
 PEERS := .build/peers

@@ -294,7 +294,11 @@ let package = Package(
                 "UnixSocketEndpoint",
                 "WireProtocol", logging,
             ]),
-        tests("SendgateEndToEndTests", ["sendgate"], fixtures: ["peers"]),
+        // The handbook's Swift program, which the tests compare with the page and run.
+        .executableTarget(
+            name: "FirstSend", dependencies: ["SendgateClient"], path: "Tests/FirstSend",
+            swiftSettings: strict),
+        tests("SendgateEndToEndTests", ["FirstSend", "sendgate"], fixtures: ["peers"]),
         tests(
             "KeyFilesTests", ["GateTestKit", "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
         tests(

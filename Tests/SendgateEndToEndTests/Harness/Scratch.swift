@@ -86,6 +86,15 @@ enum Machine {
     /// Of the Debian package `prometheus`, unpacked by `make peers`.
     static let promtool = "\(peers)/bin/promtool"
 
+    /// What the handbook's programs are run with: the binary under test and the peers' Python come first.
+    static let commands: [String: String] = [
+        "PATH": [
+            (sendgate as NSString).deletingLastPathComponent, "\(peers)/bin",
+            environment("PATH") ?? "/usr/bin:/bin",
+        ].joined(separator: ":"),
+        "GOCACHE": "\(repository)/.build/go-cache", "GO111MODULE": "off", "GOTOOLCHAIN": "local",
+    ]
+
     static func peer(_ name: String) -> String { "\(repository)/Tests/SendgateEndToEndTests/peers/\(name)" }
 
     /// Tests of other users and of a full disk need to be root, as the machines that run `make test` are. A test that

@@ -1,0 +1,164 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+    /// The handbook's commands and programs, run as they stand in it.
+    @Suite struct HandbookTests {
+        /// Programs by which the pages are run, and the Debian package each comes with.
+        @Test(arguments: [
+            ("bash", "bash"), ("curl", "curl"), ("jq", "jq"), ("python3", "python3"), ("node", "nodejs"),
+            ("go", "golang-go"),
+        ])
+        func `what the pages are run with is there`(program: String, package: String) throws {
+            let finished = try Finished.run(
+                ["/bin/bash", "-c", "command -v \(program)"], environment: Machine.commands, in: Scratch(),
+                within: 10)
+            #expect(
+                finished.ending == .exit(0),
+                "`\(program)` is missing: `make test` installs it, as `apt-get install \(package)` does")
+        }
+
+        @Test(arguments: ["FirstSend", "ForApps"])
+        func `a page's commands run as written and print what it says`(name: String) throws {
+            let page = try HandbookPage(name)
+            let (steps, printed, finished) = try page.run(in: Scratch())
+            #expect(steps.count >= 9, "\(name).md has only \(steps.count) commands")
+            #expect(finished.ending == .exit(0), "\(finished.errors)")
+            // What is printed after the last mark belongs to no command.
+            #expect(printed.count == steps.count + 1 && printed.last == "", "\(finished.errors)")
+            for (step, output) in zip(steps, printed) {
+                #expect(output == step.expected ?? "", "\(step.command)\n\(finished.errors)")
+            }
+        }
+
+        @Test func `the Swift program of the page is the one that is built`() throws {
+            let built = try String(
+                contentsOfFile: "\(Machine.repository)/Tests/FirstSend/main.swift", encoding: .utf8)
+            #expect(try HandbookPage("FirstSend").program("main.swift") == built)
+        }
+
+        /// One of the five programs: how it is made ready in a folder, and how it is started there.
+        struct Producer: Sendable, CustomTestStringConvertible {
+            var file: String
+            var command: [String]
+            var preparation: [String] = []
+            var testDescription: String { file }
+
+            static let all = [
+                Producer(file: "first_send.sh", command: ["bash", "first_send.sh"]),
+                Producer(file: "first_send.py", command: ["python3", "first_send.py"]),
+                Producer(file: "first_send.mjs", command: ["node", "first_send.mjs"]),
+                Producer(
+                    file: "first_send.go", command: ["./first_send"],
+                    preparation: ["go", "build", "-o", "first_send", "first_send.go"]),
+                Producer(file: "main.swift", command: ["FirstSend"]),
+            ]
+        }
+
+        /// The gateway of one test, with a socket before it that fails in a given way.
+        struct Stage {
+            let scratch: Scratch
+            let gate: GateProcess
+            let producer: Producer
+
+            init(_ producer: Producer) throws {
+                scratch = try Scratch()
+                gate = GateProcess(in: scratch)
+                self.producer = producer
+                try scratch.write(producer.file, HandbookPage("FirstSend").program(producer.file))
+                try gate.start()
+                try gate.registerSomebody()
+                if !producer.preparation.isEmpty {
+                    let prepared = try shell(producer.preparation)
+                    #expect(prepared.ending == .exit(0), "\(prepared.errors)")
+                }
+            }
+
+            private func shell(_ command: [String]) throws -> Finished {
+                try Finished.run(
+                    ["/bin/bash", "-c", "cd '\(scratch.folder)' && exec \"$@\"", "-"] + command,
+                    environment: Machine.commands, in: scratch, within: 120)
+            }
+
+            /// Runs the program against the gateway itself.
+            func run(_ socket: String, id: String, user: String = "u_1") throws -> Finished {
+                try shell(producer.command + [socket, id, user])
+            }
+
+            struct Request: Decodable, Equatable {
+                var step: String
+                var at: Double
+                var body: String
+            }
+
+            /// Runs the program once for each id behind a socket that takes these steps.
+            func run(behind steps: [String], _ sends: [(id: String, user: String)]) throws
+                -> (finished: [Finished], requests: [Request])
+            {
+                let (socket, record) = (
+                    scratch.path("stumble.sock"), scratch.path("requests-\(UUID().uuidString)")
+                )
+                let stumbling = try ChildProcess(
+                    [
+                        Machine.python, Machine.peer("stumbling_gate.py"), socket,
+                        gate.socket(of: "payments"),
+                        record,
+                    ] + steps, errorPath: scratch.path("stumble.stderr"))
+                let ready = try stumbling.readLine(within: 30)
+                #expect(ready == "ready")
+                let finished = try sends.map { try run(socket, id: $0.id, user: $0.user) }
+                stumbling.kill()
+                try FileManager.default.removeItem(atPath: socket)
+                let requests = try String(contentsOfFile: record, encoding: .utf8).split(separator: "\n")
+                    .map { try JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
+                return (finished, requests)
+            }
+        }
+
+        @Test(arguments: Producer.all)
+        func `a program repeats what may have failed with the same id, and nothing else`(producer: Producer)
+            throws
+        {
+            let stage = try Stage(producer)
+
+            // When the connection breaks, there is too much to do and the gateway cannot record, and then all is well.
+            let patient = try stage.run(
+                behind: ["drop", "429", "503", "pass"], [(id: "p-1", user: "u_1")])
+            #expect(patient.finished[0].ending == .exit(0), "\(patient.finished)")
+            #expect(patient.finished[0].output == "forward: generic_only\n")
+            #expect(patient.requests.map(\.step) == ["drop", "429", "503", "pass"])
+            #expect(Set(patient.requests.map(\.body)).count == 1, "an attempt had another content")
+            #expect(
+                patient.requests[2].at - patient.requests[1].at >= 1, "`Retry-After: 1` was not waited for")
+
+            // When the gateway took it and the answer was lost.
+            let lost = try stage.run(behind: ["lose", "pass"], [(id: "p-2", user: "u_1")])
+            #expect(
+                lost.finished[0].ending == .exit(0) && lost.finished[0].output == "forward: generic_only\n")
+            #expect(lost.requests.map(\.step) == ["lose", "pass"])
+            #expect(Set(lost.requests.map(\.body)).count == 1)
+
+            // When it never gets well.
+            let given = try stage.run(behind: ["503"], [(id: "p-3", user: "u_1")])
+            #expect(given.finished[0].ending == .exit(75) && given.finished[0].output.isEmpty)
+            #expect(given.finished[0].errors.contains("with the id p-3"), "\(given.finished)")
+            #expect((2...6).contains(given.requests.count) && Set(given.requests.map(\.body)).count == 1)
+            let nobody = try stage.run(stage.scratch.path("nobody.sock"), id: "p-4")
+            #expect(nobody.ending == .exit(75) && nobody.output.isEmpty)
+
+            // When the answer is final, it is asked once.
+            let final = try stage.run(
+                behind: ["pass"],
+                [
+                    (id: "p-5", user: "stranger"), (id: ".", user: "u_1"), (id: "p-1", user: "u_2"),
+                    (id: "p-1", user: "u_1"),
+                ])
+            #expect(final.requests.count == 4)
+            #expect(final.finished.map(\.ending) == [.exit(2), .exit(1), .exit(1), .exit(0)])
+            #expect(final.finished[0].output == "reject: unknown_recipient\n")
+            #expect(final.finished[1].errors.contains("422 "))
+            #expect(final.finished[2].errors.contains("409 "))
+            #expect(final.finished[3].output == "forward: generic_only\n")
+        }
+    }
+}
