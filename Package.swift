@@ -77,7 +77,7 @@ let package = Package(
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary"]),
+        module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
 
         // Layer 2: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
         // one value.
@@ -138,15 +138,17 @@ let package = Package(
                 "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
                 "RecipientModel",
             ]),
-        module("TrailDirectory", ["AuditTrail", "GateVocabulary", "OpenSSLCrypto"]),
+        module("TrailDirectory", ["AuditTrail", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module(
             "PolicyFiles",
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
-                "OpenSSLCrypto",
+                "OpenSSLCrypto", "SealedFormat",
                 .product(name: "Yams", package: "Yams"),
             ]),
-        module("KeyFiles", ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto"]),
+        module(
+            "KeyFiles",
+            ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto", "SealedFormat"]),
         module(
             "DeliveryRelay",
             [
@@ -206,7 +208,7 @@ let package = Package(
         tests(
             "AuditTrailTests",
             ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle"]),
+        tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle", "SealedFormat"]),
         tests(
             "SendPlanningTests",
             [
@@ -265,7 +267,10 @@ let package = Package(
             ]),
         tests(
             "TrailDirectoryTests",
-            ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "TrailDirectory"]),
+            [
+                "AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat",
+                "TrailDirectory",
+            ]),
         tests(
             "PolicyFilesTests",
             [
@@ -290,7 +295,7 @@ let package = Package(
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "PolicyProof",
                 "DeliveryRelay", "GateSteps",
                 "GateTestKit", "GateVocabulary", "GatewayPipeline", "KeyFiles", "OpenSSLCrypto",
-                "PolicyFiles", "PublicPages", "RecipientModel", "sendgate", "TrailDirectory",
+                "PolicyFiles", "PublicPages", "RecipientModel", "SealedFormat", "sendgate", "TrailDirectory",
                 "UnixSocketEndpoint",
                 "WireProtocol", logging,
             ]),

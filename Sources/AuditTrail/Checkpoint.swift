@@ -1,5 +1,5 @@
 import CanonicalJSON
-import SealedFormat
+package import SealedFormat
 package import OpenSSLCrypto
 
 /// The head of the tree at one size (C2SP tlog-checkpoint): what is signed, and what an auditor keeps.

@@ -24,6 +24,8 @@ extension EntryKind {
     package static let deviceKey = EntryKind("device_key")
     /// One of the gateway's own keys came into another state, or somebody proposed to destroy it.
     package static let gatewayKey = EntryKind("gateway_key")
+    /// A list of genuine keys that the authority signed was proposed, or put in force.
+    package static let keyset = EntryKind("keyset")
     package static let consent = EntryKind("consent")
     package static let preference = EntryKind("preference")
     package static let erasure = EntryKind("erasure")
@@ -132,6 +134,10 @@ extension EntrySchema {
         .gatewayKey: EntryMembers(
             required: ["cause": code, "event": code, "key": keyName, "purpose": code, "state": code],
             optional: ["caller": .name, "proposed_by": .name, "public_key": digest]),
+        .keyset: EntryMembers(
+            required: [
+                "caller": .name, "digest": digest, "event": code, "expires_at": moment, "version": count,
+            ], optional: ["proposed_by": .name]),
         .consent: EntryMembers(
             required: [
                 "caller": .name, "channel": code, "consent": tag, "event_time": moment, "method": code,

@@ -1,3 +1,4 @@
+import SealedFormat
 package import OpenSSLCrypto
 
 /// Where a trail's files come from.

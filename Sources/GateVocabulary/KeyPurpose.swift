@@ -14,6 +14,11 @@ package enum KeyPurpose: String, CaseIterable, Sendable, Hashable {
     case index
     /// AES-256-GCM: wraps the symmetric ones.
     case root
+    /// Ed25519: signs the list of the others' public keys. Made and kept offline.
+    case authority
+
+    /// Those a key ceremony makes for one gateway; an authority speaks for many, and is made apart.
+    package static let ofGateway: [KeyPurpose] = allCases.filter { $0 != .authority }
 
     /// What is not possible without it.
     package var use: String {
@@ -25,13 +30,14 @@ package enum KeyPurpose: String, CaseIterable, Sendable, Hashable {
         case .data: "it seals what is stored of people"
         case .index: "people are found under it"
         case .root: "it opens the others"
+        case .authority: "it says which public keys are genuine"
         }
     }
 
     /// What `keyring.yaml` calls the algorithm.
     package var suite: String {
         switch self {
-        case .origin, .trail, .policy: "Ed25519"
+        case .origin, .trail, .policy, .authority: "Ed25519"
         case .link, .index: "HMAC-SHA256"
         case .data, .root: "AES-256-GCM"
         }

@@ -1,7 +1,7 @@
 package import KeyLifecycle
 import BundleModel
 import CanonicalJSON
-import AuditTrail
+package import AuditTrail
 package import CompliancePolicy
 import GateSteps
 package import GateVocabulary
@@ -16,14 +16,17 @@ package struct GatewayOperations: Sendable {
     /// More lines for `/metrics`, in the Prometheus text format.
     package var moreMetrics: @Sendable () -> String
     package var policySource: PolicySource
+    /// Whose keysets are taken; none where no authority is pinned.
+    package var authorities: [NoteVerifierKey]
 
     package init(
-        privateKeys: any PrivateKeys,
+        privateKeys: any PrivateKeys, authorities: [NoteVerifierKey] = [],
         checks: @escaping @Sendable () -> [ReadinessAnswer.Check],
         moreMetrics: @escaping @Sendable () -> String,
         policySource: PolicySource
     ) {
         self.privateKeys = privateKeys
+        self.authorities = authorities
         self.checks = checks
         self.moreMetrics = moreMetrics
         self.policySource = policySource

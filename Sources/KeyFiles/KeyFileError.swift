@@ -21,8 +21,9 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     case throwawayKey(path: String, id: String)
     /// A key that is in use, by the gateway's own record, has no file.
     case missingKey(id: String, purpose: KeyPurpose, directory: String)
-    /// A key that signs bundles, where the gateway could use it: whoever takes the gateway could approve their own rules.
-    case policyKeyPresent(id: String, directory: String)
+    /// A key that signs bundles or lists of keys, where the gateway could use it: whoever takes the gateway could approve
+    /// their own rules, or their own keys.
+    case offlineKeyPresent(id: String, purpose: KeyPurpose, directory: String)
     /// More key files than a gateway can have keys.
     case tooManyFiles(directory: String)
     /// No active key of a purpose the gateway cannot run without.
@@ -44,8 +45,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
             "key `\(id)` in `\(path)` is a throwaway key and is accepted with --dev only"
         case .missingKey(let id, let purpose, let directory):
             "the \(purpose.rawValue) key `\(id)`, which is in use, is not in `\(directory)`; \(purpose.use)"
-        case .policyKeyPresent(let id, let directory):
-            "the policy key `\(id)` lies in the gateway's key directory `\(directory)`"
+        case .offlineKeyPresent(let id, let purpose, let directory):
+            "the \(purpose.rawValue) key `\(id)` lies in the gateway's key directory `\(directory)`"
         case .tooManyFiles(let directory):
             "`\(directory)` has more than \(PrivateKeyDirectory.fileCountMax) key files"
         case .missing(let purpose, let directory):
@@ -65,8 +66,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .wrongRoot: "give the root key this file was wrapped with"
         case .missingKey(let id, _, _):
             "put `\(id).key` back from the backup made at the key ceremony; to go on without it, start with its successor promoted before"
-        case .policyKeyPresent(let id, _):
-            "move `\(id).key` to the medium of the role that signs with it; the gateway needs only its public half, in its configuration"
+        case .offlineKeyPresent(let id, _, _):
+            "move `\(id).key` to the medium of those who sign with it; the gateway needs only its public half, in its configuration"
         case .tooManyFiles: "keep only the keys of this gateway there, and move the others away"
         case .throwawayKey, .missing: "run `sendgate keys init` and keep the result outside the repository"
         }

@@ -1,3 +1,4 @@
+import SealedFormat
 package import GateVocabulary
 import Glibc
 import KeyLifecycle
@@ -30,7 +31,7 @@ package struct PrivateKeyDirectory: Sendable {
         if let first = existing.first { throw KeyFileError.exists(path: "\(path)/\(first)") }
         let root = try PrivateKeyFile.generate(.root, prefix: prefix, at: now)
         var paths = [try root.create(in: path, wrappedBy: nil)]
-        for purpose in KeyPurpose.allCases where purpose != .root {
+        for purpose in KeyPurpose.ofGateway where purpose != .root {
             let key = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
             paths.append(try key.create(in: path, wrappedBy: root))
         }

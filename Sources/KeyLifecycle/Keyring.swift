@@ -1,5 +1,6 @@
 import CanonicalJSON
 package import GateVocabulary
+package import SealedFormat
 
 /// One of the gateway's own keys: what everybody may know of it.
 package struct GatewayKey: Sendable, Hashable {
@@ -124,6 +125,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
             "people are found under the index key, so it never changes for a state directory"
         case .changesElsewhere(.policy):
             "policy keys are kept away from the gateway, which only pins their public halves in its configuration"
+        case .changesElsewhere(.authority):
+            "the authority's key is made and kept offline, with `sendgate keys authority init`; the gateway only pins its public half"
         case .changesElsewhere(let purpose):
             "the \(purpose.rawValue) key changes with `sendgate keys rotate \(purpose.rawValue) --directory DIR`, on the key directory"
         case .stillNeeded(let id):

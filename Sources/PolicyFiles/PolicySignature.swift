@@ -1,3 +1,4 @@
+import SealedFormat
 package import AuditTrail
 package import BundleModel
 import CanonicalJSON

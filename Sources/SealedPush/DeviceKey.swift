@@ -66,14 +66,14 @@ public struct DeviceKey: Sendable {
     }
 }
 
-/// A gateway's public origin key, pinned in the app or learned from a signed keyset.
-public struct OriginKey: Sendable, Hashable {
+/// A gateway's public origin key. Apps learn it from a ``TrustedKeyset``.
+package struct OriginKey: Sendable, Hashable {
     /// 16 lower-case hexadecimal digits.
-    public let keyID: String
+    package let keyID: String
     /// An Ed25519 public key, 32 bytes.
-    public let publicKey: [UInt8]
+    package let publicKey: [UInt8]
 
-    public init(keyID: String, publicKey: [UInt8]) throws(SealedPushError) {
+    package init(keyID: String, publicKey: [UInt8]) throws(SealedPushError) {
         guard IdentifierText.bytes(hexadecimal: keyID)?.count == SealedLimits.originKeyIDByteCount else {
             throw .malformedConfiguration(
                 detail: "an origin key id is 16 lower-case hexadecimal digits, not `\(keyID)`")

@@ -15,10 +15,16 @@ public enum SealedPushError: Error, Equatable, Sendable {
     case cannotOpen
     /// The seal opened, but what is inside breaks the layout. Only a faulty gateway makes such a message.
     case malformedMessage(detail: String)
-    /// The content claims an origin key that is not pinned here.
+    /// The content claims an origin key that the keyset does not have as genuine. Ask for a newer keyset, then once more.
     case unknownOrigin(originKeyID: String)
     /// The origin's signature does not verify: whoever sealed this is not the gateway.
     case forgedOrigin(originKeyID: String)
+    /// The keyset is no note of the pinned authority for this gateway; `detail` says why not.
+    case untrustedKeyset(detail: String)
+    /// An older keyset than one that was accepted here, or another text under the same version.
+    case staleKeyset(version: UInt64, known: UInt64)
+    /// The keyset says nothing any more (Unix seconds): ask for a newer one.
+    case expiredKeyset(expiredAt: UInt64)
     /// Another message came under this message id before; this one is dropped.
     case repeatedMessageID(messageID: String)
     /// The record of seen messages could not be read or written, so a repetition cannot be ruled out.

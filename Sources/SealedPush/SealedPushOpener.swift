@@ -37,7 +37,8 @@ public enum Opening: Sendable, Hashable {
 ///     let opener = try SealedPushOpener(
 ///         app: "no.getdrop.app", device: "d_1",
 ///         keys: [DeviceKey(keyID: keyID, privateKey: privateKey)],
-///         origins: [OriginKey(keyID: "0a1b2c3d4e5f6071", publicKey: pinned)],
+///         keyset: TrustedKeyset(
+///             note: stored, authorities: [pinned], gateway: "gate.example.com/prod", now: now),
 ///         seen: sharedSeenMessages)
 ///     switch try opener.open(envelope, now: UInt64(Date().timeIntervalSince1970)) {
 ///     case .opened(let message): show(message.content)
@@ -53,15 +54,29 @@ public struct SealedPushOpener: Sendable {
     private let keys: [[UInt8]: DeviceKey]
     private let origins: [String: Curve25519.Signing.PublicKey]
     private let seen: any SeenMessages
+    /// Unix seconds; `nil` for origins that no keyset vouches for.
+    private let keysetExpiresAt: UInt64?
 
     /// - Parameters:
     ///   - app: The bundle or package name the device was registered with; 1 to 1,024 bytes.
     ///   - device: The device id it was registered with; 1 to 1,024 bytes.
     ///   - keys: All that may still have messages under way.
-    ///   - origins: The gateway keys to believe.
+    ///   - keyset: The newest one that was accepted here: the gateway keys to believe.
     ///   - seen: Shared with every process of the app that opens messages.
     public init(
-        app: String, device: String, keys: [DeviceKey], origins: [OriginKey], seen: any SeenMessages
+        app: String, device: String, keys: [DeviceKey], keyset: TrustedKeyset, seen: any SeenMessages
+    ) throws(SealedPushError) {
+        var origins: [OriginKey] = []
+        for key in keyset.origins { origins.append(try OriginKey(keyID: key.id, publicKey: key.publicKey)) }
+        try self.init(
+            app: app, device: device, keys: keys, origins: origins, keysetExpiresAt: keyset.expiresAt,
+            seen: seen)
+    }
+
+    /// With origins that are believed as they are, for tests of everything else.
+    package init(
+        app: String, device: String, keys: [DeviceKey], origins: [OriginKey], keysetExpiresAt: UInt64? = nil,
+        seen: any SeenMessages
     ) throws(SealedPushError) {
         for (field, name) in [("app", app), ("device", device)]
         where !(1...SealedLimits.nameByteCountMax).contains(name.utf8.count) {
@@ -91,6 +106,7 @@ public struct SealedPushOpener: Sendable {
         self.device = device
         self.keys = keysByID
         self.origins = originsByID
+        self.keysetExpiresAt = keysetExpiresAt
         self.seen = seen
     }
 
@@ -188,6 +204,7 @@ public struct SealedPushOpener: Sendable {
     private func openSeal(
         _ envelope: SealedEnvelope, purpose: SealingPurpose, now: UInt64
     ) throws(SealedPushError) -> (content: [UInt8], info: [UInt8]) {
+        if let keysetExpiresAt, now >= keysetExpiresAt { throw .expiredKeyset(expiredAt: keysetExpiresAt) }
         guard let key = keys[envelope.keyID] else {
             throw .unknownKey(keyID: IdentifierText.hexadecimal(envelope.keyID))
         }

@@ -49,3 +49,10 @@ package enum VerifierKeyFile {
         return keys
     }
 }
+
+/// The file that says which keys are genuine, beside the checkpoint: a signed note by the offline authority.
+///
+/// Whoever can change the trail can put an earlier one there, and nothing else.
+package enum KeysetFile {
+    package static let name = "keyset"
+}

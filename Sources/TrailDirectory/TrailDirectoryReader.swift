@@ -1,3 +1,4 @@
+import SealedFormat
 package import AuditTrail
 package import GateVocabulary
 
@@ -83,8 +84,10 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
         switch (parts.first, parts.count) {
         case (_, 1):
-            return [TrailPath.checkpoint.text, VerifierKeyFile.name, TrailDirectoryWriter.lockPath].contains(
-                name)
+            return [
+                TrailPath.checkpoint.text, VerifierKeyFile.name, KeysetFile.name,
+                TrailDirectoryWriter.lockPath,
+            ].contains(name)
         case (DurableBatch.temporaryDirectory[...], 2):
             return !parts[1].isEmpty && parts[1].utf8.allSatisfy { (0x30...0x39).contains($0) }
         case (PolicyArchive.directory[...], 2):
@@ -109,6 +112,11 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
     package func verifierKeys() throws -> [NoteVerifierKey] {
         let bytes = try files.read(VerifierKeyFile.name, byteCountMax: VerifierKeyFile.byteCountMax)
         return try VerifierKeyFile.keys(in: bytes ?? [])
+    }
+
+    /// The signed note of the keyset beside the trail; `nil` when there is none.
+    package func keysetNote() throws -> [UInt8]? {
+        try files.read(KeysetFile.name, byteCountMax: SignedNote.byteCountMax)
     }
 
     /// The size the checkpoint names, without checking who signed it: enough to tell which files it covers.

@@ -1,3 +1,4 @@
+import SealedFormat
 package import AuditTrail
 package import GateVocabulary
 import OpenSSLCrypto
@@ -180,6 +181,16 @@ package final class TrailDirectoryWriter {
         }
         try stoppingOnFatal { () throws(TrailError) in
             try batch.replace([(path: path, bytes: canonical)])
+        }
+    }
+
+    /// Puts the keyset in force, a signed note, beside the checkpoint; nothing happens when it is there already.
+    package func writeKeyset(_ note: [UInt8]) throws {
+        try refuseAfterFatal()
+        let published = try files.read(KeysetFile.name, byteCountMax: SignedNote.byteCountMax)
+        if published == note { return }
+        try stoppingOnFatal { () throws(TrailError) in
+            try batch.replace([(path: KeysetFile.name, bytes: note)])
         }
     }
 

@@ -37,6 +37,8 @@ package enum WireLimits {
     /// Characters of one text inside `params`. Far above what any type's own schema admits; it only keeps
     /// one text from filling the body.
     package static let paramTextCharacterCountMax = 4_096
+    /// Characters of a signed list of keys: the longest list, and many signatures.
+    package static let signedNoteCharacterCountMax = 40_000
     /// Characters of one key inside `params`.
     package static let paramNameCharacterCountMax = 64
     /// Members of `params`, and of any object or array inside it.

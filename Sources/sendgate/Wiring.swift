@@ -61,8 +61,9 @@ struct Wiring {
         let keys = try PrivateKeyDirectory(
             at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
             credentials: environment["CREDENTIALS_DIRECTORY"], acceptsThrowaway: configuration.isDevelopment)
-        if !configuration.isDevelopment, let key = keys.keys[.policy]?.first {
-            throw KeyFileError.policyKeyPresent(id: key.id, directory: keys.path)
+        for purpose in [KeyPurpose.policy, .authority] where !configuration.isDevelopment {
+            guard let key = keys.keys[purpose]?.first else { continue }
+            throw KeyFileError.offlineKeyPresent(id: key.id, purpose: purpose, directory: keys.path)
         }
         let indexKey = HMACKey(try keys.current(.index).secret)
 
@@ -116,6 +117,15 @@ struct Wiring {
             formerKeys: keyring.earlierTrailKeys(origin: configuration.trailOrigin, trusted: false),
             publishedSize: store.read { try $0.publishedSize() },
             entryCount: store.read { try $0.entryCount() })
+        if let note = try store.read({ try $0.keysetNote() }) {
+            try library.publishKeyset(Array(note.utf8))
+            // One that expired stays in force: it says nothing to anybody until the next one is signed.
+            if let keyset = try store.read({ try $0.keyset() }),
+                clock.now().milliseconds / 1000 >= Int64(keyset.expiresAt)
+            {
+                logger.warning("\(KeysetError.expired(at: keyset.expiresAt))")
+            }
+        }
         // Archived before it decides anything, or replay would miss it.
         try library.archivePolicy(first.digest, first.bundle.canonicalJSON)
 
@@ -165,7 +175,8 @@ struct Wiring {
             engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,
             dependencies: dependencies,
             operations: GatewayOperations(
-                privateKeys: keyHolder, checks: { healthChecks.checks() },
+                privateKeys: keyHolder, authorities: configuration.authorities,
+                checks: { healthChecks.checks() },
                 moreMetrics: { healthChecks.metrics() },
                 policySource: PolicySource(
                     load: load, versionsOnlyRise: configuration.policySigning != nil,

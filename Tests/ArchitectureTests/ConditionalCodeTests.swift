@@ -15,6 +15,7 @@ import Testing
         ],
         "SealedPush/SealedPushOpener.swift": foundation,
         "SealedPush/DeviceKey.swift": foundation,
+        "SealedPush/TrustedKeyset.swift": foundation,
     ]
 
     /// Apple's platforms have no `FoundationEssentials`.

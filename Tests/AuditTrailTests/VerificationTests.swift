@@ -1,3 +1,4 @@
+import SealedFormat
 import AuditTrail
 import CanonicalJSON
 import GateVocabulary

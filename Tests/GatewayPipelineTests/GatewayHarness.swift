@@ -94,6 +94,7 @@ struct PassOperation: EngineOperation {
 final class MemoryLibrary: TrailLibrary {
     let origin = "gate.example/test"
     private let entries = Mutex<[[UInt8]]>([])
+    let keysets = Mutex<[[UInt8]]>([])
     private let policies = Mutex<[PolicyDigest: [UInt8]]>([:])
     func integrate(_ new: [StoredEntry]) throws -> UInt64 {
         entries.withLock { entries in
@@ -111,6 +112,8 @@ final class MemoryLibrary: TrailLibrary {
     func file(_ path: String) throws -> [UInt8]? { nil }
     let archiveFailure = Mutex<TrailLibraryError?>(nil)
     func archived(_ digest: PolicyDigest) -> [UInt8]? { policies.withLock { $0[digest] } }
+    func publishKeyset(_ note: [UInt8]) throws { keysets.withLock { $0.append(note) } }
+
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {
         if let failure = archiveFailure.withLock({ $0 }) { throw failure }
         policies.withLock { $0[digest] = canonical }
@@ -180,7 +183,8 @@ final class GatewayHarness: Sendable {
         environment: EngineEnvironment = EngineEnvironment(), after earlier: GatewayHarness? = nil,
         in folder: String? = nil,
         edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
-        storeLimits: SQLiteStoreLimits = SQLiteStoreLimits(), opening: Engine.Opening? = nil
+        storeLimits: SQLiteStoreLimits = SQLiteStoreLimits(), authorities: [NoteVerifierKey] = [],
+        opening: Engine.Opening? = nil
     ) throws {
         isDrained = environment.isDrained
         self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
@@ -239,7 +243,7 @@ final class GatewayHarness: Sendable {
             engine: engine, store: used, library: library, policy: inForce, attestation: attestation,
             dependencies: dependencies,
             operations: GatewayOperations(
-                privateKeys: privateKeys, checks: { [] }, moreMetrics: { "" },
+                privateKeys: privateKeys, authorities: authorities, checks: { [] }, moreMetrics: { "" },
                 policySource: PolicySource(
                     load: {
                         let policy = configured.policy.withLock { $0 }

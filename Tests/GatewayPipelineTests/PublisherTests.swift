@@ -45,6 +45,7 @@ private final class ScriptedLibrary: TrailLibrary {
     func entry(_ index: UInt64) throws -> [UInt8]? { nil }
     func file(_ path: String) throws -> [UInt8]? { nil }
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+    func publishKeyset(_ note: [UInt8]) throws {}
 }
 
 /// From durable entries to a signed checkpoint, and what stands in between.

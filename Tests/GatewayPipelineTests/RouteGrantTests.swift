@@ -42,9 +42,10 @@ import Testing
         }
 
         static func anyCaller(
-            _ method: String, _ path: String, target: String? = nil, body: JSONObject? = nil
+            _ method: String, _ path: String, target: String? = nil, body: JSONObject? = nil,
+            status: Int = 200
         ) -> Row {
-            var row = Row(method, path, target: target, body: body)
+            var row = Row(method, path, target: target, body: body, status: status)
             row.grants = nil
             return row
         }
@@ -176,6 +177,9 @@ import Testing
         Row("POST", "/v1/keys/{key}/suspend", "keys.rotate", status: 404),
         Row("POST", "/v1/keys/{key}/revoke", "keys.rotate", body: ["cause": "compromised"], status: 404),
         Row("POST", "/v1/keys/{key}/destroy", "keys.rotate", status: 404),
+        // Nothing is in force, and nobody signed this.
+        .anyCaller("GET", "/v1/keyset", status: 404),
+        Row("PUT", "/v1/keyset", "keys.rotate", body: ["note": "nothing\n"], status: 409),
         // Not what was reviewed: past the grant, refused for what it names.
         Row(
             "POST", "/v1/policy/activate", "policy.activate",
@@ -281,7 +285,7 @@ import Testing
     @Test func `the table has every route, and every grant opens something`() {
         let routes = Route.all.map { "\($0.description.method.rawValue) \($0.description.path)" }
         #expect(Set(Self.table.map(\.testDescription)) == Set(routes))
-        #expect(Set(routes).count == 41)
+        #expect(Set(routes).count == 43)
         let used = Self.table.reduce(into: Self.additional) { $0.formUnion($1.grants ?? []) }
         #expect(used == Set(Self.everyGrant))
         #expect(used.count == 15)
@@ -308,7 +312,7 @@ import Testing
                 described += 1
             }
         }
-        #expect(described == 41)
+        #expect(described == 43)
     }
 
     @Test func `HEAD asks for the grant that GET asks for, and shows no body`() async throws {
@@ -462,7 +466,7 @@ import Testing
             #expect(Self.problem(reply) == "grant_missing", "\(row.method) \(row.target)")
             tried += 1
         }
-        #expect(tried == 22)
+        #expect(tried == 23)
         #expect(try await held() == before)
         #expect(try gate.store.read { try $0.entryCount() } == entryCount)
     }

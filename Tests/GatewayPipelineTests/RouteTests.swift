@@ -50,6 +50,8 @@ import Testing
         ("POST", "/v1/keys/origin-2026/suspend", "suspendKey"),
         ("POST", "/v1/keys/\(key)/revoke", "revokeKey"),
         ("POST", "/v1/keys/origin-2026/destroy", "destroyKey"),
+        ("GET", "/v1/keyset", "getKeyset"),
+        ("PUT", "/v1/keyset", "putKeyset"),
         ("POST", "/v1/policy/activate", "activatePolicy"),
         ("GET", "/v1/trail/checkpoint", "getCheckpoint"),
         ("GET", "/v1/trail/tile/0/x001/234.p/17", "getTile"),

@@ -1,3 +1,4 @@
+import SealedFormat
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

@@ -20,7 +20,7 @@ import Testing
         try withFolder { path in
             try PrivateKeyDirectory.initialize(at: path, now: Self.now)
             let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
-            for purpose in KeyPurpose.allCases {
+            for purpose in KeyPurpose.ofGateway {
                 let key = try keys.current(purpose)
                 #expect(key.purpose == purpose)
                 #expect(key.createdAt == Self.now)
@@ -209,7 +209,7 @@ import Testing
             try PrivateKeyDirectory.initialize(at: path, now: Self.now)
             let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
             let text = try keys.keyringText()
-            for purpose in KeyPurpose.allCases {
+            for purpose in KeyPurpose.ofGateway {
                 let key = try keys.current(purpose)
                 #expect(text.contains(key.id))
                 let secret = key.secret.withUnsafeBytes { Hexadecimal.encode(Array($0)) }

@@ -1,3 +1,4 @@
+import SealedFormat
 import KeyLifecycle
 import Testing
 

@@ -1,3 +1,4 @@
+import SealedFormat
 import GateVocabulary
 import KeyLifecycle
 import Testing

@@ -1,3 +1,4 @@
+import SealedFormat
 import DeliveryRelay
 import Foundation
 import GateSteps
@@ -35,6 +36,7 @@ import WireProtocol
         func entry(_ index: UInt64) throws -> [UInt8]? { nil }
         func file(_ path: String) throws -> [UInt8]? { nil }
         func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+        func publishKeyset(_ note: [UInt8]) throws {}
     }
 
     @Test func `a trail more than five seconds behind makes the gateway unready`() async throws {

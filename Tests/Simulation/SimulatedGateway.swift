@@ -54,6 +54,7 @@ private struct NoLibrary: TrailLibrary {
     func entry(_ index: UInt64) throws -> [UInt8]? { nil }
     func file(_ path: String) throws -> [UInt8]? { nil }
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+    func publishKeyset(_ note: [UInt8]) throws {}
 }
 
 /// One gateway that steps on the thread of whoever asks it: nothing happens but what the simulation does.

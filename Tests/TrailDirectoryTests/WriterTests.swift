@@ -2,6 +2,7 @@ import AuditTrail
 import GateVocabulary
 import Glibc
 import OpenSSLCrypto
+import SealedFormat
 import Testing
 
 @testable import TrailDirectory

@@ -1,3 +1,4 @@
+import SealedFormat
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary

@@ -2,6 +2,7 @@ import AuditTrail
 package import CanonicalJSON
 package import GateVocabulary
 package import KeyLifecycle
+import SealedFormat
 
 /// The gateway's own keys: what a caller may have happen to them, and what a start finds.
 extension StepContext {
@@ -33,6 +34,7 @@ extension StepContext {
         let transitions = try refusing { () throws(KeyringRefusal) in
             try keyring.apply(event, to: id, because: cause, by: caller, at: now) { _ in !isResealed }
         }
+        if let key = keyring[id], let refusal = try view.refusal(toUse: key) { throw refusal }
         if let data = keyring.active(.data), data.id != active { view.useDataKey(data.id) }
         return try adopt(transitions, in: keyring, by: caller, proposedBy: proposedBy, at: now)
     }

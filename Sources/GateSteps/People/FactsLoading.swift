@@ -1,3 +1,4 @@
+import SealedFormat
 import BundleModel
 package import CompliancePolicy
 package import GateVocabulary

@@ -137,9 +137,12 @@ extension GatewayReading {
             let changes = try keyring.apply(
                 order.event, to: order.key, because: order.cause, by: caller, at: now
             ) { _ in !isResealed }
+            if let key = keyring[order.key], let refusal = try store.refusal(toUse: key) {
+                throw Problem(refusal)
+            }
             return Answer(
                 json: KeyChangedAnswer(wouldBe: changes.last?.key.state ?? .destroyed, of: order.key).json)
-        } catch {
+        } catch let error as KeyringRefusal {
             if case .unknownKey = error { throw Problem(.notFound, detail: error.message) }
             throw Problem(.wrongState, detail: error.message)
         }
@@ -155,6 +158,50 @@ extension GatewayReading {
             json: KeyLagAnswer(
                 key: active.id, rowCount: isDone ? 0 : try store.laggingRowCount(), isDone: isDone
             ).json)
+    }
+}
+
+extension Gateway {
+    /// Takes a list of genuine keys that the authority signed, and publishes it beside the checkpoint.
+    func adoptKeyset(
+        _ body: KeysetBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        let (library, alarm) = (library, dependencies.alarm)
+        let trust = KeysetTrust(authorities: operations.authorities, gateway: dependencies.trailOrigin)
+        engine.submit(
+            EditOperation(
+                caller: caller, lane: .security, order: .free,
+                edit: { step, now in
+                    let changed = try step.adoptKeyset(body.note, trusting: trust, by: caller, at: now)
+                    return { places in
+                        do {
+                            if changed.secondCallerBy == nil {
+                                try library.publishKeyset(Array(body.note.utf8))
+                            }
+                        } catch {
+                            alarm("the keyset is in force and is published by the next start: \(error)")
+                        }
+                        return Answer(
+                            status: changed.secondCallerBy == nil ? 200 : 202,
+                            json: KeysetChangedAnswer(
+                                version: changed.keyset.version,
+                                expiresAt: Instant(milliseconds: Int64(changed.keyset.expiresAt) * 1000),
+                                secondCallerBy: changed.secondCallerBy, trail: places[changed.trail]
+                            ).json)
+                    }
+                }, reply: answer))
+    }
+}
+
+extension GatewayReading {
+    /// The signed note as it was brought.
+    func keyset() throws -> Answer {
+        guard let note = try store.keysetNote() else {
+            throw Problem(
+                .notFound,
+                detail: "no keyset is in force; `PUT /v1/keyset` takes one that the authority signed")
+        }
+        return Answer(status: 200, contentType: MediaType.text, body: Array(note.utf8))
     }
 }
 

@@ -29,6 +29,9 @@ package protocol TrailLibrary: Sendable {
 
     /// Keeps a bundle's canonical form under its digest, for ever.
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws
+
+    /// Puts the keyset in force, a signed note, beside the checkpoint. Nothing happens when it is there already.
+    func publishKeyset(_ note: [UInt8]) throws
 }
 
 package enum TrailLibraryError: Error, Equatable, Sendable, CustomStringConvertible {

@@ -23,6 +23,8 @@ enum RouteAction: Sendable {
     case addKey(KeyAddBody)
     case changeKey(KeyChangeOrder)
     case laggingRows
+    /// A signed list of genuine keys, put in force.
+    case adoptKeyset(KeysetBody)
     /// A published file of the trail.
     case file(path: String, mediaType: String)
 
@@ -61,6 +63,7 @@ extension Gateway {
         case .addKey(let body): addKey(body, for: caller, answer: answer)
         case .laggingRows:
             read(for: caller, answer: answer) { [keys = dependencies.keys] in try $0.dataKeyLag(keys) }
+        case .adoptKeyset(let body): adoptKeyset(body, for: caller, answer: answer)
         case .changeKey(let order): changeKey(order, for: caller, answer: answer)
         case .file(let path, let mediaType): file(path, mediaType, for: caller, answer: answer)
         }

@@ -81,6 +81,27 @@ extension Route {
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .destroy, $0.body) },
         Route(
+            "getKeyset", .get, "/v1/keyset", tag: "Keys", "Which public keys are genuine",
+            means:
+                "A C2SP signed note by the offline authority, which apps and auditors pin: the origin, trail and policy keys with their states, a version that only rises, and an expiry. 404 before the first is in force.",
+            grants: nil,
+            answers: [.init(status: 200, means: "The note.", content: .text(example: Samples.keyset))],
+            problems: [.notFound]
+        ) { _ in .read { try $0.keyset() } },
+        Route(
+            "putKeyset", .put, "/v1/keyset", tag: "Keys", "Put a signed list of genuine keys in force",
+            means:
+                "Two callers must bring the same note: the first is answered 202, another puts it in force within the hour. Refused unless a pinned authority signed it for this gateway, its version is above the one in force, it has not expired, and every origin and trail key in use is in it as genuine.",
+            grants: [.keysRotate], body: .json(KeysetBody.self, "A signed note"),
+            answers: [
+                .ok("In force.", KeysetChangedAnswer.shape, Samples.keysetInForce.json),
+                .ok(
+                    "Proposed; another caller must bring it too.", KeysetChangedAnswer.shape,
+                    Samples.keysetProposed.json, status: 202),
+            ],
+            problems: [.wrongState]
+        ) { .adoptKeyset($0.body) },
+        Route(
             "activatePolicy", .post, "/v1/policy/activate", tag: "Policy", "Put the reviewed bundle in force",
             means: "The swap is atomic. A bundle that does not pass its checks leaves the old one in force.",
             grants: [.policyActivate], body: .json(PolicyActivateBody.self, "A reviewed bundle"),

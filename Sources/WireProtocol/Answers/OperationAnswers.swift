@@ -102,6 +102,41 @@ package struct KeyChangedAnswer: Hashable, Sendable {
         ])
 }
 
+/// `PUT /v1/keyset`
+package struct KeysetChangedAnswer: Hashable, Sendable {
+    package var version: UInt64
+    package var expiresAt: Instant
+    /// Until when another caller must bring the same note; `nil` when it is in force.
+    package var secondCallerBy: Instant?
+    package var trail: TrailReference
+
+    package init(version: UInt64, expiresAt: Instant, secondCallerBy: Instant?, trail: TrailReference) {
+        self.version = version
+        self.expiresAt = expiresAt
+        self.secondCallerBy = secondCallerBy
+        self.trail = trail
+    }
+
+    package var json: JSONObject {
+        JSONObject(present: [
+            "version": .integer(Int64(version)), "expires_at": .string(expiresAt.rfc3339),
+            "trail": .object(trail.json),
+            "second_caller_by": secondCallerBy.map { .string($0.rfc3339) },
+        ])
+    }
+
+    package static let shape = Shape.answer(
+        "KeysetChanged", "The keyset that was brought, and whether it is in force.",
+        [
+            .required("version", .integer(1...Int64(1) << 53 - 1), "Rises with every keyset."),
+            .required("expires_at", .anyText, "RFC 3339: from here on it says nothing."),
+            .required("trail", TrailReference.shape, "The evidence."),
+            .optional(
+                "second_caller_by", .anyText,
+                "RFC 3339: nothing has changed yet, and another caller must bring the same note by then."),
+        ])
+}
+
 /// `GET /v1/keys/lagging`
 package struct KeyLagAnswer: Hashable, Sendable {
     package var key: String

@@ -186,7 +186,7 @@ package struct KeyAddBody: WireBody, Hashable {
                 [
                     .required(
                         "purpose", .choice(of: KeyPurpose.self),
-                        "`origin`, `trail`, `data` or `link`. `index` never changes, `policy` keys are kept elsewhere, and `root` changes in the key directory: 409."
+                        "`origin`, `trail`, `data` or `link`. `index` never changes, `policy` and `authority` keys are kept elsewhere, and `root` changes in the key directory: 409."
                     ), .dryRun,
                 ])))
 
@@ -196,6 +196,27 @@ package struct KeyAddBody: WireBody, Hashable {
         purpose = members.required(members.name("purpose"), "purpose")
         isDryRun = members.flag("dry_run") ?? false
     }
+}
+
+/// `PUT /v1/keyset`: the public keys that are genuine, as the authority signed them.
+package struct KeysetBody: WireBody, Hashable {
+    /// The C2SP signed note, byte for byte.
+    package var note: String
+
+    package static let shape = Shape.named(
+        "KeysetNote",
+        .object(
+            ObjectShape(
+                "What `sendgate keys authority sign` wrote.",
+                [
+                    .required(
+                        "note", .text(.signedNote),
+                        "The signed note with its line breaks, byte for byte.")
+                ])))
+
+    package static let example: JSONValue = ["note": .string(Samples.keyset)]
+
+    package init(checked members: CheckedMembers) { note = members.required(members.text("note"), "note") }
 }
 
 /// `POST /v1/policy/activate`: put the configured bundle in force, if it is still the one that was reviewed.

@@ -180,6 +180,10 @@ package enum Samples {
         key: "origin-9f86d081884c7d65", state: "pre_activation", trail: trail)
     package static let keyProposed = KeyChangedAnswer(
         key: "origin-2026", state: "deactivated", trail: trail, secondCallerBy: moment)
+    package static let keysetInForce = KeysetChangedAnswer(
+        version: 7, expiresAt: moment, secondCallerBy: nil, trail: trail)
+    package static let keysetProposed = KeysetChangedAnswer(
+        version: 7, expiresAt: moment, secondCallerBy: moment, trail: trail)
     package static let keyLag = KeyLagAnswer(key: "data-2026", rowCount: 1_204, isDone: false)
     package static let policyActivated = PolicyActivatedAnswer(policy: policy, previous: nil, trail: trail)
 
@@ -200,6 +204,19 @@ package enum Samples {
         nND/nri/U0xuHUrYSy0HtMeal2vzD9V4k/BO79C+QeI=
 
         — sendgate.example/trail 5b1d9f0477aa4c31
+
+        """
+
+    package static let keyset = """
+        sendgate/keyset/v1
+        sendgate.example/trail
+        version 7
+        issued 1795000000
+        expires 1826536000
+        origin 9f86d081884c7d65 active bnZ5d2Fnc3J3ZnN0ZWluaG9sZGVyZWlnZW50dW1zbmE=
+        trail 0a1b2c3d4e5f6071 active c2Vjb25kIGtleSBvZiB0aGlydHktdHdvIGJ5dGVzLi4=
+
+        — sendgate.example/authority 5b1d9f0477aa4c31
 
         """
 

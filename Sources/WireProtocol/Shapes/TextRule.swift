@@ -101,6 +101,23 @@ extension TextRule {
         return characterCount <= WireLimits.paramNameCharacterCountMax
     }
 
+    /// A C2SP signed note: the only control character in it is the line feed.
+    package static let signedNote = TextRule(
+        "a signed note: 1 to 40000 characters without control characters but line feeds",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.signedNoteCharacterCountMax)), "minLength": 1,
+            "pattern": #"^[^\u0000-\u0009\u000b-\u001f]{1,40000}$"#,
+        ]
+    ) { bytes in
+        guard bytes.count >= 1 else { return false }
+        var characterCount = 0
+        for index in 0..<bytes.count {
+            if bytes[index] < 0x20, bytes[index] != 0x0A { return false }
+            if bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        }
+        return characterCount <= WireLimits.signedNoteCharacterCountMax
+    }
+
     /// A text of `params`; its type says what it may hold.
     package static let paramText = TextRule(
         "at most 4096 characters without U+0000",

@@ -1,8 +1,11 @@
+import ArgumentParser
 import AuditTrail
 import CompliancePolicy
 import Foundation
 import GateVocabulary
+import OpenSSLCrypto
 import PolicyFiles
+import SealedFormat
 import TrailDirectory
 
 /// A trail's folder as an auditor has it: tiles, checkpoint, `trail.pub` and the archive of policies, copied away from
@@ -57,10 +60,20 @@ struct AuditTrust {
 
     /// - Parameters:
     ///   - keys: Each a key, or the path of a file of keys; none falls back to the folder's own `trail.pub`.
-    ///   - origin: The trail's name; that of its first key when `nil`.
-    init(_ trail: CopiedTrail, keys texts: [String], origin: String?) throws {
-        isOwnWord = texts.isEmpty
-        let keys = texts.isEmpty ? try trail.reader.verifierKeys() : try texts.flatMap(Self.keys)
+    ///   - keyset: What an authority signed: its trail keys are believed beside `keys`.
+    ///   - origin: The trail's name; that of the keyset or of the first key when `nil`.
+    init(
+        _ trail: CopiedTrail, keys texts: [String], vouchedFor keyset: Keyset? = nil, origin: String?
+    ) throws {
+        isOwnWord = texts.isEmpty && keyset == nil
+        let vouched = try keyset?.believed(.trail).map { key in
+            guard let publicKey = try? Ed25519PublicKey(rawBytes: key.publicKey),
+                let verifier = NoteVerifierKey(name: keyset?.gateway ?? "", publicKey: publicKey)
+            else { throw CommandFailure("the trail key `\(key.id)` of the keyset is not usable") }
+            return verifier
+        }
+        let keys =
+            isOwnWord ? try trail.reader.verifierKeys() : try (vouched ?? []) + texts.flatMap(Self.keys)
         guard let own = keys.first(where: { $0.algorithm == .ed25519 }) else {
             throw CommandFailure(
                 isOwnWord
@@ -71,7 +84,7 @@ struct AuditTrust {
         trust = TrailTrust(origin: origin ?? own.name, keys: keys)
     }
 
-    private static func keys(_ text: String) throws -> [NoteVerifierKey] {
+    static func keys(_ text: String) throws -> [NoteVerifierKey] {
         if let key = NoteVerifierKey(parsing: text) { return [key] }
         let bytes = try CommandInput.bytes(of: text, byteCountMax: VerifierKeyFile.byteCountMax)
         do throws(TrailError) {
@@ -86,5 +99,51 @@ struct AuditTrust {
     func warnAboutOwnWord() {
         guard isOwnWord else { return }
         Terminal.warning("no --key is given, so the folder's own `\(VerifierKeyFile.name)` is believed")
+    }
+}
+
+/// Which offline authority says what a trail's keys are.
+struct AuthorityOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The authority's verifier key, or a file of them. Repeatable.", valueName: "key|file"))
+    var authority: [String] = []
+    @Option(help: ArgumentHelp("The signed keyset; the trail's own `keyset` when absent.", valueName: "file"))
+    var keyset: String?
+    @Option(help: ArgumentHelp("A keyset that was seen before: versions only rise.", valueName: "file"))
+    var sinceKeyset: String?
+
+    func validate() throws {
+        if authority.isEmpty, keyset != nil || sinceKeyset != nil {
+            throw ValidationError(
+                "`--keyset` and `--since-keyset` go with `--authority`, which says whom to believe")
+        }
+    }
+
+    /// - Returns: `nil` when no authority is given.
+    /// - Throws: A difference for a keyset that the authority did not sign, that expired, or that is older than one seen.
+    func verified(beside trail: CopiedTrail) throws -> KeysetPage? {
+        guard !authority.isEmpty else { return nil }
+        let page: KeysetPage
+        if let keyset {
+            page = try KeysetPage(at: keyset)
+        } else if let note = try auditing({ try trail.reader.keysetNote() }) {
+            page = try KeysetPage(note, named: "\(trail.path)/\(KeysetFile.name)")
+        } else {
+            throw CommandFailure(
+                "`\(trail.path)` has no `\(KeysetFile.name)`",
+                hint: "copy it from the gateway, or give another copy with --keyset", status: .foundDifference
+            )
+        }
+        try page.verify(by: authority.flatMap(AuditTrust.keys), at: SystemClock().now())
+        if let sinceKeyset,
+            let refusal = page.keyset.refusal(toFollow: try KeysetPage(at: sinceKeyset).keyset)
+        {
+            throw CommandFailure(
+                "\(refusal)",
+                hint: "somebody shows an old list of keys; ask the gateway for the one in force",
+                status: .foundDifference)
+        }
+        return page
     }
 }

@@ -60,6 +60,10 @@ struct GatewayConnection {
         try await ask("POST", target, body: CanonicalJSON.write(body))
     }
 
+    func put(_ target: String, _ body: JSONObject) async throws -> GatewayAnswer {
+        try await ask("PUT", target, body: CanonicalJSON.write(body))
+    }
+
     func post(_ target: String, bytes: [UInt8]) async throws -> GatewayAnswer {
         try await ask("POST", target, body: bytes)
     }

@@ -1,3 +1,4 @@
+import SealedFormat
 import ArgumentParser
 import AuditTrail
 import BundleModel
@@ -7,6 +8,7 @@ import Foundation
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 import OpenSSLCrypto
 import SendPlanning
 import TrailDirectory
@@ -23,8 +25,15 @@ struct AuditVerify: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Rehashes a trail and prints what is established.",
-        usage: "sendgate audit verify DIR --key FILE|KEY [--since CHECKPOINT] [--no-schema]",
+        usage: """
+            sendgate audit verify DIR --authority KEY|FILE [--keyset FILE] [--since-keyset FILE] [--since CHECKPOINT] [--no-schema]
+            sendgate audit verify DIR --key KEY|FILE [--since CHECKPOINT] [--no-schema]
+            """,
         discussion: """
+            With --authority the trail's keys are those of the keyset beside it, or of --keyset, which the offline authority \
+            signed; --since-keyset names one that was seen before, whose version may not be above it. With --key they are \
+            pinned one by one; witnesses' keys are given with --key in both cases.
+
             Ends with 3 at the first damage, naming the file and the entry. What the signed tree does not hold is looked at \
             too: tiles beyond the checkpoint, and the archived policy of every entry.
             """)
@@ -34,6 +43,7 @@ struct AuditVerify: GateCommand {
     @Argument(help: ArgumentHelp("The trail's folder.", valueName: "dir")) var folder: String
     @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
     var key: [String] = []
+    @OptionGroup var keyset: AuthorityOptions
     @Option(help: ArgumentHelp("A checkpoint kept where the operator cannot reach it.", valueName: "file"))
     var since: String?
     @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
@@ -42,16 +52,17 @@ struct AuditVerify: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if key.isEmpty {
+        if key.isEmpty, keyset.authority.isEmpty {
             throw ValidationError(
-                "`--key` is missing: a trail cannot vouch for itself. Its key is in `trail.pub`, best had by another way"
+                "`--authority` or `--key` is missing: a trail cannot vouch for itself. Its key is in `trail.pub`, best had by another way"
             )
         }
     }
 
     func run() async throws {
         let trail = try CopiedTrail(at: folder)
-        let options = try AuditTrust(trail, keys: key, origin: origin)
+        let keyset = try keyset.verified(beside: trail)
+        let options = try AuditTrust(trail, keys: key, vouchedFor: keyset?.keyset, origin: origin)
         let external = try since.map {
             try CommandInput.bytes(of: $0, byteCountMax: SignedNote.byteCountMax)
         }
@@ -60,10 +71,16 @@ struct AuditVerify: GateCommand {
             since: external)
         var progress = Progress("verifying")
         var policies: [String: UInt64] = [:]
+        var strangers: [String: UInt64] = [:]
         let report = try auditing {
             try verifier.verify(
                 visit: { entry in
-                    guard let digest = entry.entry?.members["policy"]?.stringValue else { return }
+                    guard let members = entry.entry?.members else { return }
+                    for key in keyset?.keyset.unknownApprovers(in: members) ?? [] where strangers[key] == nil
+                    {
+                        strangers[key] = entry.index
+                    }
+                    guard let digest = members["policy"]?.stringValue else { return }
                     if policies[digest] == nil { policies[digest] = entry.index }
                 }, progress: { progress.show($0, of: $1) })
         }
@@ -75,10 +92,18 @@ struct AuditVerify: GateCommand {
                 return try TrustedCheckpoint(opening: note ?? [], trusting: options.trust).checkpoint.size
             }
             differences = try auditing { try remains.differences() }
+            differences += strangers.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { key, index in
+                "entry \(index) has a bundle approved by `\(key)`, which the keyset does not have as genuine"
+            }
         }
         if output.json {
-            Terminal.print(Self.json(report, differences))
+            Terminal.print(Self.json(report, differences, keyset))
         } else {
+            if let keyset {
+                Terminal.print(
+                    "keys of keyset version \(keyset.keyset.version), signed by \(keyset.signers.joined(separator: ", "))"
+                )
+            }
             show(report)
             for difference in differences {
                 Terminal.error(difference, hint: hint(for: report.damage))
@@ -102,7 +127,9 @@ struct AuditVerify: GateCommand {
             ?? "compare with a copy that was made earlier"
     }
 
-    private static func json(_ report: TrailReport, _ differences: [String]) -> JSONObject {
+    private static func json(
+        _ report: TrailReport, _ differences: [String], _ keyset: KeysetPage?
+    ) -> JSONObject {
         var object: JSONObject = [
             "established": .array(report.facts.map { .string($0.message) }),
             "entries": .integer(Int64(report.entryCount)), "bytes": .integer(Int64(report.entryByteCount)),
@@ -113,6 +140,7 @@ struct AuditVerify: GateCommand {
             object["size"] = .integer(Int64(checkpoint.size))
             object["root"] = .string(Hexadecimal.encode(checkpoint.root.bytes))
         }
+        if let keyset { object["keyset_version"] = .integer(Int64(keyset.keyset.version)) }
         if let entry = report.damage?.firstEntry { object["first_entry"] = .integer(Int64(entry)) }
         return object
     }
@@ -194,6 +222,16 @@ struct AuditReplay: GateCommand {
             throw ExitStatus.foundDifference
         }
         if !summary.isClean { throw ExitStatus.foundDifference }
+    }
+}
+
+extension Keyset {
+    /// Keys that approved a bundle, as an entry of a start or an activation says, and that the authority did not list.
+    fileprivate func unknownApprovers(in members: JSONObject) -> [String] {
+        guard let approvals = members["approvals"]?.arrayValue, !approvals.isEmpty else { return [] }
+        let known = Set(believed(.policy).map(\.id))
+        return approvals.compactMap { $0["key"]?.stringValue }
+            .filter { !(Keyset.Key.shortID($0).map { known.contains($0) } ?? false) }
     }
 }
 

@@ -16,7 +16,8 @@ struct Keys: AsyncParsableCommand {
         abstract: "Makes, lists, rotates and ends keys.",
         subcommands: [
             KeysInit.self, KeysList.self, KeysAdd.self, KeysPromote.self, KeysSuspend.self, KeysResume.self,
-            KeysRevoke.self, KeysDestroy.self, KeysLagging.self, KeysRotate.self,
+            KeysRevoke.self, KeysDestroy.self, KeysLagging.self, KeysRotate.self, KeysKeyset.self,
+            KeysAuthority.self,
         ])
 }
 
@@ -45,7 +46,7 @@ struct KeysInit: GateCommand {
         let keys = try PrivateKeyDirectory(at: directory, acceptsThrowaway: false)
         for path in paths { Terminal.note("made \(path)") }
         if let keyring {
-            try KeyringFile.write(keys.keyringText(), to: keyring)
+            try OutputFile.replace(keyring, with: Array(keys.keyringText().utf8))
             Terminal.note("wrote \(keyring)")
         }
         if output.json {
@@ -210,32 +211,6 @@ enum KeyringFile {
             throw CommandFailure(
                 "`\(path)` lists keys already and is never overwritten",
                 hint: "to rotate, add the new key to it beside the old")
-        }
-    }
-
-    /// Writes beside and renames, so that a reader sees the old or the new and never half of one.
-    static func write(_ text: String, to path: String) throws {
-        let temporary = "\(path).new"
-        func failure(_ verb: String) -> CommandFailure {
-            CommandFailure(
-                "cannot \(verb) `\(path)`: \(String(cString: strerror(errno)))",
-                hint: "the keys are made; `sendgate keys list` shows what belongs there")
-        }
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
-        guard descriptor >= 0 else { throw failure("write") }
-        defer { close(descriptor) }
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress!, $0.count) }
-            guard count > 0 else {
-                unlink(temporary)
-                throw failure("write")
-            }
-            bytes = bytes.dropFirst(count)
-        }
-        guard fsync(descriptor) == 0, rename(temporary, path) == 0 else {
-            unlink(temporary)
-            throw failure("write")
         }
     }
 }

@@ -38,6 +38,7 @@ extension GatewayConfiguration {
         unsubscribeURL = Self.unsubscribeURL(&sources)
         publicListen = Self.publicListen(&sources)
         preferencesURL = Self.preferencesURL(&sources)
+        authorities = Self.authorities(&sources)
         logLevel = Self.logLevel(&sources)
         sealerCount =
             sources.number(.sealers) ?? min(64, max(1, ProcessInfo.processInfo.activeProcessorCount))
@@ -166,13 +167,27 @@ extension GatewayConfiguration {
         return PolicySigning(keys: keys)
     }
 
+    private static func authorities(_ sources: inout ConfigurationSources) -> [NoteVerifierKey] {
+        let place = sources.place(of: .authority)
+        let words = (sources.text(.authority) ?? "").split(separator: ",").map(String.init)
+        if words.count > authorityCountMax {
+            sources.refuse(
+                "`authority` has \(words.count) keys, \(authorityCountMax) are accepted", at: place,
+                hint: "pin the one in use, and its successor")
+        }
+        return words.prefix(authorityCountMax).compactMap {
+            verifierKey($0, from: "sendgate keys authority init", at: place, &sources)
+        }
+    }
+
     private static func verifierKey(
-        _ word: String, at place: String?, _ sources: inout ConfigurationSources
+        _ word: String, from command: String = "sendgate policy sign", at place: String?,
+        _ sources: inout ConfigurationSources
     ) -> NoteVerifierKey? {
         guard let key = NoteVerifierKey(parsing: word), key.algorithm == .ed25519 else {
             sources.refuse(
                 "`\(word)` is no verifier key", at: place,
-                hint: "`sendgate policy sign` prints the key that signs, as name+id+key")
+                hint: "`\(command)` prints it, as name+id+key")
             return nil
         }
         guard !PrivateKeyFile.isThrowaway(id: key.name) else {

@@ -33,6 +33,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     /// Whose signatures a bundle needs to come into force; stands here and not in the bundle, because a bundle must
     /// not be able to excuse itself. `nil` with `serve --dev` only.
     var policySigning: PolicySigning?
+    /// The offline keys whose lists of genuine keys are taken; empty takes none.
+    var authorities: [NoteVerifierKey] = []
     var logLevel = Logger.Level.info
     /// Set by `serve --dev` only: throwaway keys and root as a caller are accepted, and this caller, which the
     /// bundle does not know, may do everything.
@@ -76,6 +78,9 @@ struct GatewayConfiguration: Hashable, Sendable {
         /// Of each role at least one; a signature by any of a role's keys is enough for the role.
         var keys: [ApprovalRole: [NoteVerifierKey]]
     }
+
+    /// Two while one takes the place of the other, and as many again for a lost one.
+    static let authorityCountMax = 4
 
     struct CallerBinding: Hashable, Sendable {
         var caller: CallerName

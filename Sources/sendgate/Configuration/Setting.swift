@@ -20,6 +20,7 @@ enum Setting: String, CaseIterable, Sendable {
     case policySigningCompliance = "policy_signing.compliance"
     case policySigningSecurity = "policy_signing.security"
     case policySigningLegal = "policy_signing.legal"
+    case authority
     case queuedOperations = "limits.queued_operations"
     case queuedOperationsPerCaller = "limits.queued_operations_per_caller"
     case outboxMessages = "limits.outbox_messages"
@@ -62,7 +63,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .retentionDays: 31...3_660
         case .state, .trail, .policies, .keys, .rootKey, .origin, .unsubscribeURL, .publicListen,
             .preferencesURL, .logLevel, .hopUnix,
-            .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal:
+            .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority:
             nil
         }
     }
@@ -70,7 +71,8 @@ enum Setting: String, CaseIterable, Sendable {
     /// Whether the value is several texts: a list in the file, separated by commas elsewhere.
     var isList: Bool {
         switch self {
-        case .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal: true
+        case .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority:
+            true
         default: false
         }
     }

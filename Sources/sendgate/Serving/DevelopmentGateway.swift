@@ -1,3 +1,4 @@
+import AuditTrail
 import BundleModel
 import CompliancePolicy
 import Foundation
@@ -7,6 +8,7 @@ import GatewayPipeline
 import KeyFiles
 import KeyLifecycle
 import Logging
+import TrailDirectory
 import UnixSocketEndpoint
 import PublicPages
 
@@ -17,6 +19,7 @@ import PublicPages
 ///     DIR/keys/          throwaway keys, whose ids start with `dev-`; production refuses them
 ///     DIR/state/         databases and lock
 ///     DIR/trail/         the trail, as auditors read it
+///     DIR/authority.pub  when it is there: the verifier keys of an authority, whose keysets are taken
 ///     DIR/onward.ndjson  what would have gone to the delivery layer
 struct DevelopmentGateway {
     /// Who the person at the keyboard is. Not in the bundle's `callers.yaml`; see `DevelopmentCaller`.
@@ -76,6 +79,7 @@ struct DevelopmentGateway {
             unsubscribeURL: "http://127.0.0.1/u/", publicListen: .loopback(port: 0), logLevel: logLevel,
             developmentCaller: Self.caller,
             sealerCount: max(1, min(4, ProcessInfo.processInfo.activeProcessorCount)))
+        configuration.authorities = try Self.authorities(in: root)
         // Room for a test that is not about room.
         configuration.limits.freeDiskByteCountMin = 16 << 20
         // Nobody is locked out by coming back after a month.
@@ -98,6 +102,17 @@ struct DevelopmentGateway {
             throw CommandFailure("cannot write `\(path)`: \(error)", hint: "name a directory of your own")
         }
         return origin
+    }
+
+    private static func authorities(in root: String) throws -> [NoteVerifierKey] {
+        let path = "\(root)/authority.pub"
+        guard let bytes = FileManager.default.contents(atPath: path) else { return [] }
+        do {
+            return try VerifierKeyFile.keys(in: Array(bytes))
+        } catch {
+            throw CommandFailure(
+                "`\(path)`: \(error)", hint: "`sendgate keys authority init` prints a key, as name+id+key")
+        }
     }
 
     private static func prepare(_ directory: String, isShared: Bool) throws -> String {

@@ -1,3 +1,4 @@
+import SealedFormat
 import BundleModel
 import CompliancePolicy
 import DeliveryRelay

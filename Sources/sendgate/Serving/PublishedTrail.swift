@@ -80,6 +80,10 @@ final class PublishedTrail: TrailLibrary {
         try translating { try state.withLock { try $0.writer.archivePolicy(digest, canonical) } }
     }
 
+    func publishKeyset(_ note: [UInt8]) throws {
+        try translating { try state.withLock { try $0.writer.writeKeyset(note) } }
+    }
+
     /// The directory's errors in the port's words.
     private func translating<Result>(_ body: () throws -> Result) throws -> Result {
         do {

@@ -257,6 +257,7 @@ private struct NoLibrary: TrailLibrary {
     func entry(_ index: UInt64) throws -> [UInt8]? { nil }
     func file(_ path: String) throws -> [UInt8]? { nil }
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws {}
+    func publishKeyset(_ note: [UInt8]) throws {}
 }
 
 /// No key is made or changed here.

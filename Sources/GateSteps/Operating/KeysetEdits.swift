@@ -1,0 +1,176 @@
+package import AuditTrail
+import CanonicalJSON
+package import GateVocabulary
+package import KeyLifecycle
+import OpenSSLCrypto
+package import SealedFormat
+
+/// Whose keysets a gateway takes: the pinned authorities, for its own name.
+package struct KeysetTrust: Sendable {
+    /// Empty where no authority is configured, and no keyset is taken.
+    package var authorities: [NoteVerifierKey]
+    /// The origin of the trail.
+    package var gateway: String
+
+    package init(authorities: [NoteVerifierKey], gateway: String) {
+        self.authorities = authorities
+        self.gateway = gateway
+    }
+
+    /// The keyset in a signed note.
+    ///
+    /// - Throws: Also for one that has expired at `now`.
+    package func keyset(in note: [UInt8], at now: Instant) throws(KeysetError) -> Keyset {
+        let signed: SignedNote
+        do throws(NoteError) {
+            signed = try SignedNote(parsing: note)
+            _ = try signed.attestations(by: authorities)
+        } catch { throw .notSigned(why: error.message) }
+        let keyset = try Keyset(parsing: signed.text)
+        guard keyset.gateway.utf8.elementsEqual(gateway.utf8) else {
+            throw .otherGateway(keyset.gateway, expected: gateway)
+        }
+        guard now.milliseconds / 1000 < Int64(keyset.expiresAt) else { throw .expired(at: keyset.expiresAt) }
+        return keyset
+    }
+}
+
+/// The list of genuine keys: what the offline authority signed, and two callers put in force.
+extension StepContext {
+    /// What became of a keyset that a caller brought.
+    package struct KeysetChange {
+        package var keyset: Keyset
+        /// Until when another caller must bring the same; `nil` when it is in force.
+        package var secondCallerBy: Instant?
+        package var trail: EntryReference
+    }
+
+    /// Takes a keyset. The first caller proposes it, another one who brings the same within the hour puts it in force.
+    ///
+    /// Refused unless every key in use is in it: phones and auditors would stop believing this gateway.
+    package func adoptKeyset(
+        _ note: String, trusting trust: KeysetTrust, by caller: CallerName, at now: Instant
+    ) throws -> KeysetChange {
+        let keyset = try checkedKeyset(note, trusting: trust, at: now)
+        let digest = Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes)
+        let proposal = try view.keysetProposal()
+        let first = proposal.flatMap { $0.digest == digest && now <= $0.by.expiresAt ? $0.by : nil }
+        if let first, first.caller == caller {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "the same caller brought it before; another must bring it too, by \(first.expiresAt.rfc3339)"
+            )
+        }
+        var members: JSONObject = [
+            "caller": .string(caller.text), "digest": .string(digest),
+            "event": first == nil ? "propose" : "adopt",
+            "expires_at": .integer(Int64(keyset.expiresAt) * 1000),
+            "version": .integer(Int64(keyset.version)),
+        ]
+        if let first {
+            members["proposed_by"] = .string(first.caller.text)
+            try view.setSetting(KeysetSettings.note, to: note)
+            try view.setSetting(KeysetSettings.proposal, to: nil)
+        } else {
+            let next = KeysetProposal(digest: digest, by: .init(caller: caller, at: now))
+            try view.setSetting(KeysetSettings.proposal, to: next.text)
+        }
+        let trail = try record(.keyset, at: now, members)
+        let until = first == nil ? GatewayKey.Proposal(caller: caller, at: now).expiresAt : nil
+        return KeysetChange(keyset: keyset, secondCallerBy: until, trail: trail)
+    }
+
+    private func checkedKeyset(
+        _ note: String, trusting trust: KeysetTrust, at now: Instant
+    ) throws -> Keyset {
+        guard !trust.authorities.isEmpty else {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "no authority is pinned here; set `authority` in the configuration to its verifier key")
+        }
+        do {
+            let keyset = try trust.keyset(in: Array(note.utf8), at: now)
+            if let known = try view.keyset(), let refusal = keyset.refusal(toFollow: known) { throw refusal }
+            if let key = keyset.unlisted(of: try view.keyring() ?? Keyring()) {
+                throw StepRefusal(
+                    .wrongState,
+                    detail:
+                        "the keyset does not have `\(key.id)`, which is in use, as genuine; have the authority sign one that does"
+                )
+            }
+            return keyset
+        } catch let error as KeysetError {
+            throw StepRefusal(.wrongState, detail: error.description)
+        }
+    }
+}
+
+/// A keyset that waits for its second caller.
+private struct KeysetProposal {
+    /// SHA-256 of the signed note, hexadecimal.
+    var digest: String
+    var by: GatewayKey.Proposal
+
+    init(digest: String, by proposal: GatewayKey.Proposal) {
+        self.digest = digest
+        by = proposal
+    }
+
+    var text: String {
+        String(
+            decoding: CanonicalJSON.write(
+                JSONValue.object([
+                    "at": .integer(by.at.milliseconds), "caller": .string(by.caller.text),
+                    "digest": .string(digest),
+                ])), as: UTF8.self)
+    }
+
+    init?(text: String) {
+        guard let value = try? CanonicalJSON.read(Array(text.utf8)),
+            let digest = value["digest"]?.stringValue, let caller = value["caller"]?.stringValue,
+            let at = value["at"]?.integerValue
+        else { return nil }
+        self.init(digest: digest, by: .init(caller: CallerName(caller), at: Instant(milliseconds: at)))
+    }
+}
+
+private enum KeysetSettings {
+    static let note = "keyset"
+    static let proposal = "keyset_proposal"
+}
+
+extension RecordReading {
+    /// The signed note of the keyset in force; `nil` before the first.
+    package func keysetNote() throws -> String? { try setting(KeysetSettings.note) }
+
+    /// The keyset in force. Its signature was verified when it was taken.
+    package func keyset() throws -> Keyset? {
+        guard let note = try keysetNote() else { return nil }
+        do {
+            return try Keyset(parsing: SignedNote(parsing: Array(note.utf8)).text)
+        } catch {
+            throw StoreError.damaged(table: "setting", row: KeysetSettings.note, "it holds no keyset")
+        }
+    }
+
+    /// Why a key cannot come into use: nobody outside would believe what it signs; `nil` when it can.
+    package func refusal(toUse key: GatewayKey) throws -> StepRefusal? {
+        guard key.state == .active, let keyset = try keyset(), !keyset.vouches(for: key) else { return nil }
+        return StepRefusal(
+            .wrongState,
+            detail:
+                "`\(key.id)` is not in the keyset in force (version \(keyset.version)), so phones and auditors would not believe it; have the authority sign a keyset with it first"
+        )
+    }
+
+    fileprivate func keysetProposal() throws -> KeysetProposal? {
+        guard let text = try setting(KeysetSettings.proposal) else { return nil }
+        guard let proposal = KeysetProposal(text: text) else {
+            throw StoreError.damaged(
+                table: "setting", row: KeysetSettings.proposal, "it holds no proposal")
+        }
+        return proposal
+    }
+}
