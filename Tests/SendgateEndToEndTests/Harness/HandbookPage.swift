@@ -13,7 +13,7 @@ struct HandbookPage {
         var line: String
 
         /// Under which name a program is saved.
-        var fileName: String? { line.firstMatch(of: /`([A-Za-z_.]+)`[^`]*:$/).map { String($0.1) } }
+        var fileName: String? { line.firstMatch(of: /`([A-Za-z0-9_.]+)`:$/).map { String($0.1) } }
     }
 
     let name: String
