@@ -12,6 +12,8 @@ func text(of envelope: String?, opener: SealedPushOpener, now: UInt64) -> [UInt8
         }
     } catch .expired, .repeatedMessageID {
         return nil
+    } catch .unknownOrigin, .expiredKeyset {
+        return own  // and get a newer keyset, then open it once more
     } catch {
         return own  // not the gateway's, not for this device, or not readable: never show what came
     }
