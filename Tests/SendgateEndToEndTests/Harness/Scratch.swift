@@ -86,10 +86,11 @@ enum Machine {
     /// Of the Debian package `prometheus`, unpacked by `make peers`.
     static let promtool = "\(peers)/bin/promtool"
 
-    /// What the handbook's programs are run with: the binary under test and the peers' Python come first.
+    /// What the handbook's programs are run with. The binary under test comes first, then the peers' Python, and what else the
+    /// build made: the handbook's own program.
     static let commands: [String: String] = [
         "PATH": [
-            (sendgate as NSString).deletingLastPathComponent, "\(peers)/bin",
+            (sendgate as NSString).deletingLastPathComponent, "\(peers)/bin", "\(repository)/.build/debug",
             environment("PATH") ?? "/usr/bin:/bin",
         ].joined(separator: ":"),
         "GOCACHE": "\(repository)/.build/go-cache", "GO111MODULE": "off", "GOTOOLCHAIN": "local",
