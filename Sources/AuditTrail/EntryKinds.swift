@@ -17,6 +17,8 @@ extension EntryKind {
     package static let mandatoryUnreached = EntryKind("mandatory_unreached")
     /// What the delivery layer or the app observed.
     package static let receipt = EntryKind("receipt")
+    /// A recipient answered a text or an e-mail.
+    package static let reply = EntryKind("reply")
     package static let recipient = EntryKind("recipient")
     package static let device = EntryKind("device")
     package static let address = EntryKind("address")
@@ -107,6 +109,11 @@ extension EntrySchema {
             required: [
                 "at": moment, "caller": .name, "destination": tag, "event": code, "send_id": .uuid,
             ], optional: ["subject": tag]),
+        .reply: EntryMembers(
+            required: [
+                "at": moment, "caller": .name, "channel": code, "effect": code, "id_tag": tag,
+                "subjects": .array(of: tag, countMax: 100),
+            ], optional: ["why": code]),
         .recipient: EntryMembers(
             required: [
                 "action": code, "caller": .name, "privacy": code, "push_enabled": .boolean, "subject": tag,

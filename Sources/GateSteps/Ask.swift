@@ -18,6 +18,10 @@ package enum Ask: Hashable, Sendable {
     /// Every choice of a person, oldest first.
     case choices(SubjectID)
     case unsubscribeLink(Tag)
+    /// Who registered a number or a mailbox.
+    case holders(AddressKey)
+    /// What was answered to a reply of this id.
+    case reply(RequestKey)
     /// Forwards to a person since a moment.
     case forwards(SubjectID, since: Instant)
     case request(RequestKey)

@@ -29,6 +29,8 @@ package final class BatchState {
     // As stored; what the batch has added is beside it.
     @exclusivity(unchecked) package var tokens: [String: Known<SubjectID?>] = [:]
     @exclusivity(unchecked) package var keys: [KeyID: Known<SubjectID?>] = [:]
+    @exclusivity(unchecked) package var holders: [AddressKey: Known<[SubjectID]>] = [:]
+    @exclusivity(unchecked) package var replies: [RequestKey: Known<ReplyRecord?>] = [:]
     @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentEvent]>] = [:]
     @exclusivity(unchecked) package var choices: [SubjectID: Known<[PreferenceRecord]>] = [:]
     @exclusivity(unchecked) package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
@@ -48,6 +50,7 @@ package final class BatchState {
     // What the batch has added.
     @exclusivity(unchecked) private(set) var addedTokens: [String: SubjectID] = [:]
     @exclusivity(unchecked) private(set) var addedKeys: [KeyID: SubjectID] = [:]
+    @exclusivity(unchecked) private(set) var addedHolders: [AddressKey: [SubjectID]] = [:]
     @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentEvent]] = [:]
     @exclusivity(unchecked) private(set) var addedChoices: [SubjectID: [PreferenceRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
@@ -118,11 +121,17 @@ package final class BatchState {
                 addedTokens[device.tokenIdentity] = subject
             }
             for key in state.keys where old?.key(key.key) == nil { addedKeys[key.key] = subject }
+            if !state.addresses.isEmpty, state.addresses != old?.addresses {
+                for address in state.addresses {
+                    addedHolders[AddressKey(address), default: []].append(subject)
+                }
+            }
             states[subject] = .success(state)
         }
         for event in change.consents { addedConsents[event.subject, default: []].append(event) }
         for (record, _) in change.choices { addedChoices[record.subject, default: []].append(record) }
         for link in change.links { links[link.id] = .success(link) }
+        for reply in change.replies { replies[reply.key] = .success(reply) }
         for send in change.sends {
             sends[send.id] = .success(send)
             requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(send)
@@ -298,6 +307,8 @@ extension BatchState {
         case .consents(let subject): consents.index(forKey: subject) != nil
         case .choices(let subject): choices.index(forKey: subject) != nil
         case .unsubscribeLink(let id): links.index(forKey: id) != nil
+        case .holders(let address): holders.index(forKey: address) != nil
+        case .reply(let key): replies.index(forKey: key) != nil
         case .forwards(let subject, let since):
             switch forwards[subject] {
             case .success(let loaded): loaded.since <= since

@@ -20,6 +20,8 @@ package final class Change {
     @exclusivity(unchecked) package var sends: [SendRecord] = []
     /// Those that messages carry; most are there already.
     @exclusivity(unchecked) package var links: [UnsubscribeLink] = []
+    /// Answers to replies, each once.
+    @exclusivity(unchecked) package var replies: [ReplyRecord] = []
     /// Sends that count as forwarded from now on; each once.
     @exclusivity(unchecked) package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
     /// `nil` forgets.
@@ -106,7 +108,8 @@ package final class Change {
     /// Whether a commit would write nothing.
     package var isEmpty: Bool {
         entries.isEmpty && newSubjects.isEmpty && states.isEmpty && consents.isEmpty && choices.isEmpty
-            && sends.isEmpty && links.isEmpty && forwards.isEmpty && dedupe.isEmpty && duties.isEmpty
+            && sends.isEmpty && links.isEmpty && replies.isEmpty && forwards.isEmpty && dedupe.isEmpty
+            && duties.isEmpty
             && messages.isEmpty
             && events.isEmpty && settings.isEmpty && erased.isEmpty && publishedSize == nil
             && prunedBefore == nil && dataKey == nil && resealedRowCountMax == nil

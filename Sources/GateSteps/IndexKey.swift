@@ -24,6 +24,14 @@ package struct IndexKey: Sendable {
         return Array(index.authenticate(message).prefix(16))
     }
 
+    /// The key of a reply by the id that its carrier gave it: 16 bytes, in no table that a send's is in.
+    package func replyHash(_ id: RequestID, of caller: CallerName) -> [UInt8] {
+        Array(
+            key.authenticate(
+                Array("sendgate/reply-id/v1\0".utf8) + Array(caller.text.utf8) + [0] + Array(id.text.utf8)
+            ).prefix(16))
+    }
+
     /// What two equal contents share: 32 bytes.
     package func contentMAC(_ canonicalContent: [UInt8]) -> [UInt8] {
         key.authenticate("sendgate/content/v1\0".utf8 + canonicalContent)

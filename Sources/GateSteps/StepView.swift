@@ -98,6 +98,22 @@ package final class StepView: RecordReading {
         if !change.links.contains(link) { change.links.append(link) }
     }
 
+    /// Everybody who has a number or a mailbox registered now, by pseudonym.
+    package func holders(of address: AddressKey) throws -> [SubjectID] {
+        let stored = try known(state.holders[address], .holders(address))
+        let all = Set(stored + state.addedHolders[address, default: []])
+        return try all.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.filter { subject in
+            try self.state(of: subject)?.addresses.contains { AddressKey($0) == address } == true
+        }
+    }
+
+    package func reply(_ key: RequestKey) throws -> ReplyRecord? {
+        if let own = change.replies.first(where: { $0.key == key }) { return own }
+        return try known(state.replies[key], .reply(key))
+    }
+
+    package func putReply(_ reply: ReplyRecord) { change.replies.append(reply) }
+
     /// Makes a pseudonym and a key for a user who has none.
     package func makeSubject(for user: UserID) throws -> Subject {
         guard let subject = state.newSubjects[user] else { throw MissingFacts(.newSubject(user)) }

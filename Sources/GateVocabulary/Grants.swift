@@ -18,6 +18,8 @@ package enum Grant: String, CaseIterable, Sendable, Hashable {
     case devicesWrite = "devices.write"
     /// Report what the delivery layer and the app observed.
     case receiptsWrite = "receipts.write"
+    /// Pass on what recipients answered to a text or an e-mail, which can only take consent away.
+    case repliesWrite = "replies.write"
     /// Promote, suspend, revoke and destroy keys.
     case keysRotate = "keys.rotate"
     case trailRead = "trail.read"

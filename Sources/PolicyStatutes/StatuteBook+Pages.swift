@@ -297,8 +297,8 @@ extension StatuteBook {
     private func dutyFlaws() -> [PolicyProblem] {
         let held: [Grant] = [
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate, .subjectsRead,
-            .trailRead,
+            .devicesWrite, .receiptsWrite, .repliesWrite, .keysRotate, .subjectsErase, .policyActivate,
+            .subjectsRead, .trailRead,
         ]
         return bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
             guard name != bundle.developmentCaller, rule.grants.contains(.send) else { return nil }

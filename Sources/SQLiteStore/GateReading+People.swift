@@ -77,6 +77,20 @@ extension GateReading {
         return device
     }
 
+    private static let addressPlaces = StatementText(
+        "address_code",
+        """
+        SELECT a.code, a.person, p.subject FROM address_code AS a LEFT JOIN person AS p ON p.number = a.person
+        WHERE a.code = ?
+        """)
+
+    final func holders(of address: AddressKey) throws -> [SubjectID] {
+        let code = mappings.code(of: address)
+        // One that is missing may be whoever must not be written to again.
+        try damages.refuseMiss(in: "address_code")
+        return try gate.every(Self.addressPlaces, { $0.add(code) }, read: Self.subject)
+    }
+
     // MARK: Ledgers
 
     private static let ledger = StatementText(

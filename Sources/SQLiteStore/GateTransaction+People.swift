@@ -49,6 +49,9 @@ extension GateTransaction {
         }
         try index(state.keys, insteadOf: old, of: number)
         try index(state.devices, insteadOf: old.devices, of: number)
+        if state.addresses != old.addresses {
+            try index(state.addresses, insteadOf: old.addresses, of: number)
+        }
         change(StoredPerson(number: number, state: state), fields: fields)
     }
 
@@ -114,6 +117,25 @@ extension GateTransaction {
         for device in devices where !old.contains(device) { try change(Self.putToken, device) }
     }
 
+    private static let putAddress = StatementText(
+        "address_code", "INSERT OR REPLACE INTO address_code VALUES (?, ?)")
+    private static let removeAddress = StatementText(
+        "address_code", "DELETE FROM address_code WHERE code = ? AND person = ?")
+
+    private func index(_ addresses: [AddressRecord], insteadOf old: [AddressRecord], of person: Int64) throws
+    {
+        func change(_ statement: StatementText, _ address: AddressKey) throws {
+            let code = mappings.code(of: address)
+            try gate.change(statement) {
+                $0.add(code)
+                $0.add(person)
+            }
+        }
+        let (before, after) = (Set(old.map(AddressKey.init)), Set(addresses.map(AddressKey.init)))
+        for address in before.subtracting(after) { try change(Self.removeAddress, address) }
+        for address in after.subtracting(before) { try change(Self.putAddress, address) }
+    }
+
     // MARK: Ledgers
 
     private static let appendLedger = StatementText("ledger", "INSERT INTO ledger VALUES (?, ?, ?, ?)")
@@ -145,6 +167,8 @@ extension GateTransaction {
     private static let keysOfPerson = StatementText("device_key", "DELETE FROM device_key WHERE person = ?")
     private static let tokensOfPerson = StatementText(
         "push_token", "DELETE FROM push_token WHERE person = ?")
+    private static let addressesOfPerson = StatementText(
+        "address_code", "DELETE FROM address_code WHERE person = ?")
     private static let ledgersOfPerson = StatementText("ledger", "DELETE FROM ledger WHERE person = ?")
     private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
     private static let dedupeOfPerson = StatementText("dedupe", "DELETE FROM dedupe WHERE person = ?")
@@ -167,7 +191,9 @@ extension GateTransaction {
             try gate.change(Self.dedupeOfPerson) { $0.add(person) }
             try gate.change(Self.dutiesOfPerson) { $0.add(person) }
             try gate.change(Self.linksOfPerson) { $0.add(person) }
-            for statement in [Self.keysOfPerson, Self.tokensOfPerson, Self.ledgersOfPerson] {
+            for statement in [
+                Self.keysOfPerson, Self.tokensOfPerson, Self.addressesOfPerson, Self.ledgersOfPerson,
+            ] {
                 try gate.change(statement) { $0.add(person) }
             }
             try gate.change(Self.deletePerson) { $0.add(person) }

@@ -166,6 +166,13 @@ extension GateTransaction {
             (SELECT person, event FROM dedupe WHERE at < ? ORDER BY at LIMIT ?)
         """)
 
+    private static let deleteOldReplies = StatementText(
+        "reply",
+        """
+        DELETE FROM reply WHERE (caller, id_hash) IN
+            (SELECT caller, id_hash FROM reply WHERE at < ? ORDER BY at LIMIT ?)
+        """)
+
     /// Deletes at most ``SQLiteStoreLimits/prunedRowCountMax`` sends, as many events and as many told events,
     /// oldest first, with their counters; a caller with more to delete calls again until this returns 0.
     ///
@@ -235,6 +242,10 @@ extension GateTransaction {
             try forget(HistoryKind.event, of: subject, at: event.at, number: event.number)
         }
         count += try gate.change(Self.deleteOldDedupe) {
+            $0.add(before)
+            $0.add(Int64(prunedRowCountMax))
+        }
+        count += try gate.change(Self.deleteOldReplies) {
             $0.add(before)
             $0.add(Int64(prunedRowCountMax))
         }

@@ -209,6 +209,7 @@ final class GateTransaction: GateReading {
             if let record { try putDedupe(record, to: key.subject) } else { try removeDedupe(key) }
         }
         for link in change.links { try putUnsubscribeLink(link) }
+        for reply in change.replies { try insertReply(reply) }
         for write in change.duties {
             switch write {
             case .put(let record): try putDuty(record)

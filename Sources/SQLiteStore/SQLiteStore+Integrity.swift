@@ -194,7 +194,7 @@ extension SQLiteStore {
             self.table = table
             self.rows = rows
             all = StatementText(table, "SELECT \(code), person FROM \(table)")
-            remove = StatementText(table, "DELETE FROM \(table) WHERE \(code) = ?")
+            remove = StatementText(table, "DELETE FROM \(table) WHERE \(code) = ? AND person = ?")
             // A key has nothing else, and its second value is not bound to anything.
             let (names, marks) = (rest.map { ", \($0)" } ?? "", rest == nil ? "" : ", ?3")
             put = StatementText(
@@ -210,6 +210,9 @@ extension SQLiteStore {
                 state.devices.filter { $0.isActive && !$0.token.isEmpty }.map {
                     (mappings.code(ofToken: $0.tokenIdentity), $0.tag.bytes)
                 }
+            },
+            Lookup("address_code", code: "code") { state, mappings in
+                state.addresses.map { (mappings.code(of: AddressKey($0)), []) }
             },
         ]
     }
@@ -237,7 +240,10 @@ extension SQLiteStore {
         }
         let found = try gate.every(lookup.all) { row in (code: row.byteArray(), person: row.integer()) }
         for row in found where !unreadable.contains(row.person) {
-            try gate.change(lookup.remove) { $0.add(row.code) }
+            try gate.change(lookup.remove) {
+                $0.add(row.code)
+                $0.add(row.person)
+            }
         }
         for row in wanted {
             try gate.change(lookup.put) {

@@ -269,6 +269,21 @@ extension Schema {
                     ["code": "BLOB NOT NULL", "person": "INTEGER NOT NULL", "device": "BLOB NOT NULL"],
                     key: "code"),
                 "CREATE INDEX push_token_by_person ON push_token (person);\n",
+                // Whose a number or a mailbox is: HMAC-SHA256 of it under the index key.
+                table(
+                    "address_code", ["code": "BLOB NOT NULL", "person": "INTEGER NOT NULL"],
+                    key: "code, person"),
+                "CREATE INDEX address_code_by_person ON address_code (person);\n",
+                // What was answered to a reply of a recipient, by its id under the index key.
+                table(
+                    "reply",
+                    [
+                        "caller": "INTEGER NOT NULL", "id_hash": "BLOB NOT NULL",
+                        "content_mac": "BLOB NOT NULL", "entry": "INTEGER NOT NULL",
+                        "is_withdrawal": "INTEGER NOT NULL CHECK (is_withdrawal IN (0, 1))",
+                        "at": "INTEGER NOT NULL",
+                    ], key: "caller, id_hash"),
+                "CREATE INDEX reply_by_time ON reply (at);\n",
                 // Pseudonyms whose mapping in subjects.db is still to be destroyed.
                 erasure.text,
 

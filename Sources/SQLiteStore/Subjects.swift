@@ -36,6 +36,13 @@ struct SubjectMappings: Sendable {
         index.authenticate(Array("sendgate/push-token/v1\0".utf8) + Array(identity.utf8))
     }
 
+    /// What whoever registered a number or a mailbox is found by, in `gate.db`.
+    func code(of address: AddressKey) -> [UInt8] {
+        index.authenticate(
+            Array("sendgate/address/v1\0".utf8) + Array(address.channel.rawValue.utf8) + [0]
+                + Array(address.value.utf8))
+    }
+
     func find(_ user: UserID, in connection: Connection, on contexts: AES256GCMContexts) throws -> Subject? {
         let key = key(of: user)
         return try connection.first(Self.byUser, { $0.add(key) }) { try open(&$0, on: contexts) }

@@ -34,6 +34,8 @@ package enum WireLimits {
     package static let tokenCharacterCountMax = 2_048
     /// Characters of an e-mail address (RFC 5321 section 4.5.3.1, less the angle brackets: 254).
     package static let emailCharacterCountMax = 254
+    /// Of a reply: ten joined text messages of 160 characters, or the first line of an e-mail.
+    package static let replyCharacterCountMax = 1600
     /// Characters of one text inside `params`. Far above what any type's own schema admits; it only keeps
     /// one text from filling the body.
     package static let paramTextCharacterCountMax = 4_096

@@ -27,7 +27,7 @@ import Testing
         .preferencesWrite: .refusedByCheck, .preferencesStepUp: .refusedByCheck,
         // A device says where it is, and what the operating system lets through.
         .devicesWrite: .refusedByCheck,
-        .receiptsWrite: .refusedByCheck, .keysRotate: .refusedByCheck,
+        .receiptsWrite: .refusedByCheck, .repliesWrite: .refusedByCheck, .keysRotate: .refusedByCheck,
         // Who was sent what, and what they chose, is no address list.
         .trailRead: .refusedByCheck, .subjectsRead: .refusedByCheck,
         .subjectsErase: .refusedByCheck, .policyActivate: .refusedByCheck, .metricsRead: .may,
@@ -40,7 +40,7 @@ import Testing
         .consentsWrite: .may, .consentsImport: .refusedByProof,
         .preferencesWrite: .may, .preferencesStepUp: .may,
         .devicesWrite: .may,
-        .receiptsWrite: .may, .keysRotate: .refusedByProof,
+        .receiptsWrite: .may, .repliesWrite: .may, .keysRotate: .refusedByProof,
         .trailRead: .may, .subjectsRead: .may,
         .subjectsErase: .may, .policyActivate: .refusedByProof, .metricsRead: .may,
     ]
@@ -118,7 +118,7 @@ import Testing
     static let apart: [(held: Grant, with: Set<Grant>)] = {
         let writes: Set<Grant> = [
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .receiptsWrite, .subjectsErase,
+            .devicesWrite, .receiptsWrite, .repliesWrite, .subjectsErase,
         ]
         return [
             (.trailRead, writes.union([.keysRotate, .policyActivate])), (.keysRotate, writes),
@@ -148,7 +148,7 @@ import Testing
         for (category, row) in Self.table {
             #expect(Set(row.keys) == Set(Grant.allCases), "\(category)")
         }
-        #expect(Grant.allCases.count == 15)
+        #expect(Grant.allCases.count == 16)
     }
 
     /// The same caller, said in every way in which a page can say that it promotes.
@@ -251,6 +251,7 @@ import Testing
                     .subjectsRead, .subjectsErase,
                 ], [.transactional], ["in_app_settings", "os_settings_sync", "unsubscribe_link"]
             ),
+            "replies": ([.repliesWrite], [], []),
             "keys-team": ([.keysRotate, .policyActivate, .metricsRead], [], []),
             "keys-witness": ([.keysRotate], [], []),
             "auditor": ([.trailRead, .subjectsRead, .metricsRead], [], []),

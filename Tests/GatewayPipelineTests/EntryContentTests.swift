@@ -196,13 +196,14 @@ import Testing
         for name in [
             "account_preference", "account_type_preference", "action", "age", "answer", "cause", "channel",
             "destination",
-            "destination_preference", "destination_type_preference", "detail", "device_key", "event",
+            "destination_preference", "destination_type_preference", "detail", "device_key", "effect",
+            "event",
             "fallback", "form",
             "interruption", "key", "method", "notes", "os_permission", "outcome", "owed", "params",
             "platform",
             "previous", "privacy", "proof", "reason", "recipient", "repetition", "result", "role", "source",
             "state",
-            "suite", "trace", "tzdata",
+            "suite", "trace", "tzdata", "why",
         ] { origins[name] = .sendgate }
         return origins
     }()
@@ -295,6 +296,20 @@ import Testing
                 ["state": "user_off", "source": "in_app_settings", "channel": "push"])
             _ = try await gate.call(
                 "product", "POST", "\(person)/permission-prompts", ["device": .string(device)])
+            let number = "+47\((0..<8).map { _ in "\("123456789".randomElement(using: &random)!)" }.joined())"
+            fed.append(String(number.dropFirst(5)))
+            #expect(
+                try await put("\(person)/addresses/\(word(6))", ["kind": "sms", "value": .string(number)])
+                    == 200)
+            for text in [word(8), "stop \(word(5))"] {
+                let replied = try await gate.call(
+                    "replies", "POST", "/v1/replies",
+                    [
+                        "id": .string(word(9)), "channel": "sms", "from": .string(number),
+                        "text": .string(text), "received_at": .string(gate.clock.now().rfc3339),
+                    ])
+                #expect(replied.status == 200, "\(replied.json)")
+            }
             for kind in 0..<4 {
                 var send = GatewayHarness.remittance(word(8), to: user)
                 send["collapse_key"] = .string(word(8))

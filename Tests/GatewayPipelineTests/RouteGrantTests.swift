@@ -169,6 +169,12 @@ import Testing
                 "send": .string(send), "destination": "d_1", "event": "user_observed",
                 "at": "2026-11-21T12:00:00Z",
             ]),
+        Row(
+            "POST", "/v1/replies", "replies.write",
+            body: [
+                "id": "r-1", "channel": "sms", "from": "+4790000000", "text": "STOP",
+                "received_at": "2026-11-21T12:00:00Z",
+            ]),
         Row("GET", "/v1/keys", "keys.rotate", "trail.read"),
         Row("GET", "/v1/keys/lagging", "keys.rotate", "trail.read", status: 503),
         Row("POST", "/v1/keys", "keys.rotate", body: ["purpose": "index"], status: 409),
@@ -285,10 +291,10 @@ import Testing
     @Test func `the table has every route, and every grant opens something`() {
         let routes = Route.all.map { "\($0.description.method.rawValue) \($0.description.path)" }
         #expect(Set(Self.table.map(\.testDescription)) == Set(routes))
-        #expect(Set(routes).count == 43)
+        #expect(Set(routes).count == 44)
         let used = Self.table.reduce(into: Self.additional) { $0.formUnion($1.grants ?? []) }
         #expect(used == Set(Self.everyGrant))
-        #expect(used.count == 15)
+        #expect(used.count == 16)
     }
 
     @Test func `the reference that the gateway serves says what the table says`() async throws {
@@ -312,7 +318,7 @@ import Testing
                 described += 1
             }
         }
-        #expect(described == 43)
+        #expect(described == 44)
     }
 
     @Test func `HEAD asks for the grant that GET asks for, and shows no body`() async throws {

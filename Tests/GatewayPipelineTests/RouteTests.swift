@@ -42,6 +42,7 @@ import Testing
         ("POST", "/v1/recipients/u/permission-prompts", "addPermissionPrompt"),
         ("GET", "/v1/recipients/u/decisions?limit=1", "listDecisions"),
         ("POST", "/v1/receipts", "addReceipt"),
+        ("POST", "/v1/replies", "addReply"),
         ("GET", "/v1/keys", "listKeys"),
         ("GET", "/v1/keys/lagging", "listLaggingRows"),
         ("POST", "/v1/keys", "addKey"),

@@ -193,6 +193,15 @@ import Testing
                 try await gate.call("payments", "POST", "/v1/sends", processing("t-\(user)", user)).status
                     == 202)
         }
+        for id in ["r-1", "r-2"] {
+            let answer = try await gate.call(
+                "replies", "POST", "/v1/replies",
+                [
+                    "id": .string(id), "channel": "email", "from": "a@example.org", "text": "HELP",
+                    "received_at": .string(gate.clock.now().rfc3339),
+                ])
+            try #require(answer.status == 200, "\(answer.json)")
+        }
         // Some are handed over, so that there are events of sends.
         for delivery in try await gate.claim().prefix(3) {
             try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
@@ -387,7 +396,8 @@ import Testing
         for table in try Self.tables(of: base.folder) {
             let edits: [Edit]
             switch table.name {
-            case "device_key", "push_token", "outbox_counters": edits = Self.edits(of: table)
+            case "device_key", "push_token", "address_code", "outbox_counters":
+                edits = Self.edits(of: table)
             case "send":
                 edits = table.columns.filter { ["id_hash", "caller"].contains($0.name) }.map { .flip($0) }
             case "outbox": edits = table.columns.filter { $0.name == "rank" }.map { .flip($0) }

@@ -19,6 +19,7 @@ package struct StoreContents: Sendable {
     var dedupe: [EventKey: DedupeRecord] = [:]
     var duties: [EventKey: DutyRecord] = [:]
     var links: [Tag: UnsubscribeLink] = [:]
+    var replies: [RequestKey: ReplyRecord] = [:]
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
     /// Those that this process gave to its relay, and that wait for nothing else.
@@ -100,6 +101,10 @@ package struct StoreContents: Sendable {
         }
         for (key, record) in change.dedupe.pairs { dedupe[key] = record }
         for link in change.links where links[link.id] == nil { links[link.id] = link }
+        for var reply in change.replies {
+            reply.entryIndex += shift
+            replies[reply.key] = reply
+        }
         for write in change.duties { self.write(write) }
         for write in change.messages { self.write(write) }
         for var event in change.events {
@@ -201,7 +206,9 @@ package struct StoreContents: Sendable {
         for (subject, records) in forwards { forwards[subject] = kept(records, \.at) }
         let oldRecords = dedupe.filter { $0.value.at < moment }
         for key in oldRecords.keys { dedupe[key] = nil }
-        return count + oldRecords.count
+        let oldReplies = replies.filter { $0.value.at < moment }
+        for key in oldReplies.keys { replies[key] = nil }
+        return count + oldRecords.count + oldReplies.count
     }
 }
 
@@ -224,6 +231,12 @@ extension StoreContents: StoreReading {
         guard let (subject, tag) = deviceOfToken[identity] else { return nil }
         return states[subject]?.devices.first { $0.tag == tag }
     }
+
+    package func holders(of address: AddressKey) throws -> [SubjectID] {
+        states.values.filter { $0.addresses.contains { AddressKey($0) == address } }.map(\.subject)
+    }
+
+    package func reply(_ key: RequestKey) throws -> ReplyRecord? { replies[key] }
 
     package func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
         states.values.lazy.compactMap { $0.key(key) }.first

@@ -23,7 +23,8 @@ import Testing
     private static let table: [(grant: Grant, verdict: Verdict)] = [
         (.sendCritical, .refusedByProof), (.recipientsWrite, .refused), (.consentsWrite, .refused),
         (.consentsImport, .refused), (.preferencesWrite, .refused), (.preferencesStepUp, .refused),
-        (.devicesWrite, .refused), (.receiptsWrite, .refused), (.keysRotate, .refused),
+        (.devicesWrite, .refused), (.receiptsWrite, .refused), (.repliesWrite, .refused),
+        (.keysRotate, .refused),
         (.trailRead, .refused), (.subjectsRead, .refused), (.subjectsErase, .refused),
         (.policyActivate, .refused), (.metricsRead, .taken),
     ]

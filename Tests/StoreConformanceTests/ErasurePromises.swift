@@ -48,6 +48,7 @@ import Testing
             #expect(try store.duty(.sample(1), of: gone) == nil)
             #expect(try store.unsubscribeLink(.sample(1)) == nil)
             #expect(try store.unsubscribeLink(.sample(2)) == .sample(2, subject: .sample(2)))
+            #expect(try store.holders(of: AddressKey(.sample(gone))).contains(gone) == false)
             #expect(try store.dedupeRecord(.sample(1), to: gone) == nil)
             #expect(try store.overdueDuties(at: .sample(9), limit: 9).map(\.subject) == [.sample(2)])
             #expect(try store.outbox(MessageID.sample(1)) == nil)

@@ -31,7 +31,7 @@ struct BodyCase: CustomStringConvertible, Sendable {
         BodyCase(ConsentWithdrawBody.self, "ConsentWithdrawal"), BodyCase(PreferenceBody.self, "Preference"),
         BodyCase(PermissionPromptBody.self, "PermissionPrompt"), BodyCase(ReceiptBody.self, "Receipt"),
         BodyCase(KeyRevokeBody.self, "KeyRevocation"), BodyCase(PolicyActivateBody.self, "PolicyActivation"),
-        BodyCase(EmptyBody.self, "Empty"),
+        BodyCase(EmptyBody.self, "Empty"), BodyCase(ReplyBody.self, "Reply"),
     ]
 
     /// More bodies the reference must accept: the ends of ranges, and every branch of a variant.
@@ -50,6 +50,13 @@ struct BodyCase: CustomStringConvertible, Sendable {
             [
                 "send": "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "destination": "d_1",
                 "event": "accepted_by_provider", "at": "2026-11-21T05:00:00Z",
+            ]
+        ),
+        (
+            "Reply",
+            [
+                "id": "m", "channel": "email", "from": "a@b.no", "text": "",
+                "received_at": "2026-11-21T05:00:00Z",
             ]
         ),
         ("ConsentWithdrawal", ["reply": "STOP"]),

@@ -22,7 +22,7 @@ package struct GrantSet: OptionSet, Hashable, Sendable {
     /// own consent, silence a preference or change the policy defeats everything else.
     package static let separatedFromPromotion = GrantSet([
         .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-        .devicesWrite, .receiptsWrite, .keysRotate, .subjectsErase, .policyActivate,
+        .devicesWrite, .receiptsWrite, .repliesWrite, .keysRotate, .subjectsErase, .policyActivate,
         // Who was sent what, and what they chose, is no address list.
         .subjectsRead, .trailRead,
     ])
@@ -31,7 +31,7 @@ package struct GrantSet: OptionSet, Hashable, Sendable {
     package static let separations: [(held: GrantSet, apart: GrantSet, because: String)] = {
         let writes = GrantSet([
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .receiptsWrite, .subjectsErase,
+            .devicesWrite, .receiptsWrite, .repliesWrite, .subjectsErase,
         ])
         return [
             (

@@ -37,6 +37,9 @@ package struct RevocationRule: Hashable, Sendable {
     package var honouredWithinBusinessDays: Int
     package var confirmationWithinMinutes: Int
     package var words: [String]
+    /// The first day, in UTC, on which such a reply ends every text that the recipient can switch off; `nil` where it ends
+    /// what was consented to and what is marketing.
+    package var endsAllTextsFrom: CalendarDate?
     package var rationale: Rationale
 
     /// Whether a reply begins with one of the words, whatever follows: `Stop!`, `OPT-OUT`, `optout`, `"ＳＴＯＰ"` and
@@ -59,6 +62,8 @@ package struct RevocationRule: Hashable, Sendable {
     static func letters(of text: String) -> [String] {
         let scalars = text.unicodeScalars.lazy
             .filter { !$0.properties.isDefaultIgnorableCodePoint }.flatMap { TextFolding.folded($0) }
+            // What a phone set to Turkish makes of an I, small and capital; none of the words has either.
+            .map { $0 == "\u{131}" || $0 == "\u{130}" ? "i" : $0 }
         return String(String.UnicodeScalarView(scalars)).lowercased()
             .split { !$0.isLetter && !$0.isNumber }.map(String.init)
     }
@@ -157,6 +162,7 @@ extension RevocationRule {
         for word in words where Self.letters(of: word).isEmpty {
             reader.problem("has the word `\(word)`, in which there is no letter")
         }
+        endsAllTextsFrom = members.optional("ends_all_texts_from").map { $0.date() }
         rationale = members.rationale()
         members.refuseOthers()
     }

@@ -356,6 +356,64 @@ extension StepContext {
         return Recorded(trail, noEffect: Will(person) == before ? .alreadySo : nil)
     }
 
+    /// Ends what one person agreed to at a number or mailbox, because its owner answered so: every consent that counts
+    /// there, whatever it is to, and marketing, whether consented to or not. One who said so before changes and records
+    /// nothing, however often it is said again.
+    ///
+    /// What only a step-up switches off (security notices) goes on wherever the law asks no consent for it.
+    ///
+    /// - Parameter everyText: Whether every category that anyone may switch off ends there, consented to or not.
+    func stop(
+        _ address: AddressKey, of subject: SubjectID, everyText: Bool, by caller: CallerName, at now: Instant
+    ) throws {
+        guard let subject = try view.subject(subject),
+            var person = try RecipientWithLedger.load(subject, from: view),
+            let place = person.person.addresses.first(where: { AddressKey($0) == address })?.tag
+        else { return }
+        let before = Will(person)
+        let channel = address.channel
+        // Nobody speaks of a text by pressing a link, nor of an e-mail by a keyword to a number.
+        let (method, source): (ConsentMethod, PreferenceSource) =
+            channel == .sms ? (.smsKeyword, .inAppSettings) : (.webForm, .unsubscribeLink)
+        let ofMarketing = policy.purposes(endedWith: .marketing)
+        let purposes = Set(person.consents.map(\.purpose)).union(ofMarketing)
+        var ended = Set([Category.marketing])
+        for purpose in purposes.sorted(by: { $0.text < $1.text }) {
+            // A consent to the whole channel is one to this address.
+            let given = ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
+                .filter { $0.address == nil || $0.address == place }
+            for consent in given {
+                try appendLedger(
+                    withdrawal(
+                        of: consent, at: now, method: method, by: caller, person: person, receivedAt: now),
+                    at: now)
+                person = try reloaded(person)
+            }
+            if !given.isEmpty, let category = Category(rawValue: purpose.text) { ended.insert(category) }
+            let here = ConsentWords.Scope(purpose: purpose, channel: channel, address: place)
+            guard ofMarketing.contains(purpose) || !given.isEmpty,
+                ConsentLedger.newest(in: person.consents)[here]?.state != .withdrawn
+            else { continue }
+            try appendLedger(
+                withdrawal(
+                    to: purpose, on: channel, for: place, at: now, method: method, by: caller, person: person,
+                    receivedAt: now), at: now)
+            person = try reloaded(person)
+        }
+        for category in Category.allCases
+        where (everyText || ended.contains(category)) && policy.category(category).switchOff == .anyone {
+            guard !person.person.preference(category.rawValue, channel, at: place).isOff else { continue }
+            try appendPreference(
+                PreferenceRecord(
+                    subject: person.subject.id, scope: category.rawValue, channel: channel,
+                    destination: place, state: .userOff, source: source, at: now, caller: caller),
+                receivedAt: now)
+        }
+        person = try reloaded(person)
+        guard Will(person) != before else { return }
+        try reconsider(person.subject.id, as: person.person, because: .consentChanged, at: now)
+    }
+
     private func append(
         _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws -> Recorded {

@@ -15,6 +15,11 @@ package protocol StoreReading: RecordReading {
     /// What an unsubscribe link leads to; `nil` for one that no message carried, and once the person is erased.
     func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink?
 
+    /// Everybody who has a number or a mailbox registered; in any order.
+    func holders(of address: AddressKey) throws -> [SubjectID]
+    /// What was answered to a reply; `nil` for one that never came, or is past its retention.
+    func reply(_ key: RequestKey) throws -> ReplyRecord?
+
     // MARK: Sends
 
     func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
@@ -99,6 +104,11 @@ extension StoreReading {
         case .choices(let subject):
             state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
         case .unsubscribeLink(let id): state.links[id] = try outcome { try unsubscribeLink(id) }
+        case .holders(let address):
+            let holders = try outcome { try self.holders(of: address) }
+            state.holders[address] = holders
+            if case .success(let subjects) = holders { try answer(subjects.map { .state($0) }, into: state) }
+        case .reply(let key): state.replies[key] = try outcome { try reply(key) }
         case .forwards(let subject, let since):
             state.forwards[subject] = try outcome {
                 LoadedForwards(

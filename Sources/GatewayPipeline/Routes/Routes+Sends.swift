@@ -167,5 +167,28 @@ extension Route {
             // A receipt `unregistered` deactivates a device, and names no person.
             .record(.change(nil)) { try $0.addReceipt(request.body, by: request.caller, at: $1) }
         },
+        Route(
+            "addReply", .post, "/v1/replies", tag: "Consents", "Pass on what a recipient answered",
+            means:
+                "A text or an e-mail that begins with one of the bundle's revocation words ends every consent given for the number or mailbox, and marketing there, and takes what waits on the strength of it out of the outbox, in the same transaction. Anything else changes nothing; no reply gives consent. The answer follows from the text alone. The same `id` is answered the same way again for at least 31 days.",
+            grants: [.repliesWrite],
+            body: .json(
+                ReplyBody.self, "A text that says stop",
+                adding: (
+                    "An e-mail that says something else",
+                    [
+                        "id": "m-1", "channel": "email", "from": "customer@example.org",
+                        "text": "When does the branch open?", "received_at": "2026-11-21T05:00:00Z",
+                    ]
+                )),
+            answers: [.ok("Taken.", ReplyAnswer.shape, Samples.reply.json)],
+            problems: [.idConflict, .eventInFuture]
+        ) { request in
+            // It names an address and no person, and must not wait behind what a flood of sends asks for.
+            .edit(lane: .security, order: .change(nil)) { step, now in
+                let answer = try step.takeReply(request.body, by: request.caller, at: now)
+                return { Answer(json: answer($0).json) }
+            }
+        },
     ]
 }

@@ -227,6 +227,47 @@ package struct CancelAnswer: Hashable, Sendable {
         ])
 }
 
+/// `POST /v1/replies`: follows from the text alone, so that nobody learns from it whose an address is.
+package struct ReplyAnswer: Hashable, Sendable {
+    package enum NoEffect: String, CaseIterable, Sendable, Hashable {
+        case notAWithdrawal = "not_a_withdrawal"
+    }
+
+    package var trail: TrailReference
+    /// `nil` where consent is withdrawn.
+    package var noEffect: NoEffect?
+    package var isReplayed: Bool
+
+    package init(trail: TrailReference, noEffect: NoEffect?, isReplayed: Bool = false) {
+        self.trail = trail
+        self.noEffect = noEffect
+        self.isReplayed = isReplayed
+    }
+
+    package var json: JSONObject {
+        JSONObject(present: [
+            "trail": .object(trail.json), "replayed": isReplayed ? true : nil,
+            "effect": noEffect == nil ? "withdrawn" : "none",
+            "why": noEffect.map { .string($0.rawValue) },
+        ])
+    }
+
+    package static let shape = Shape.answer(
+        "ReplyTaken", "Taken, durably, and recorded.",
+        [
+            .required(
+                "effect", .choice(["withdrawn", "none"]),
+                "`withdrawn`: whoever has the address is written to on the strength of no earlier consent. The same whether anybody has it."
+            ),
+            .optional(
+                "why", .choice(["not_a_withdrawal"]),
+                "Why there is no effect: the text begins with none of the bundle's words. START is one of those; consent is given on the consent route alone."
+            ),
+            .optional("replayed", .boolean, "True when a reply of this id was taken before."),
+            .required("trail", TrailReference.shape, "The evidence."),
+        ])
+}
+
 /// `POST /v1/sends/acknowledge`
 package struct AcknowledgeAnswer: Hashable, Sendable {
     /// Sends that waited to tell it and are withdrawn.

@@ -88,6 +88,73 @@ package struct ReceiptBody: WireBody, Hashable {
     }
 }
 
+/// `POST /v1/replies`: what a recipient answered to a text or an e-mail.
+package struct ReplyBody: WireBody, Hashable {
+    /// The carrier's id of the message; the same is the same reply.
+    package var id: RequestID
+    /// `sms` or `email`.
+    package var channel: Channel
+    /// An E.164 number or an e-mail address, by ``channel``.
+    package var from: String
+    package var text: String
+    package var receivedAt: Instant
+
+    package static let shape = Shape.named(
+        "Reply",
+        .variants(
+            VariantShape(
+                "channel", "What was answered to.",
+                [
+                    (
+                        ["sms"],
+                        ObjectShape(
+                            "A text message to the number that texts came from.",
+                            [
+                                .required("from", .text(.phoneNumber), "Who answered, in E.164 form."),
+                                .required("text", .text(.replyText), "The text."),
+                            ] + members)
+                    ),
+                    (
+                        ["email"],
+                        ObjectShape(
+                            "An e-mail to the address that e-mails came from.",
+                            [
+                                .required("from", .text(.email), "Who answered."),
+                                .required(
+                                    "text", .text(.replyText),
+                                    "The first line that is no quotation; or the subject, where the body is empty."
+                                ),
+                            ] + members)
+                    ),
+                ])))
+
+    private static let members: [ObjectShape.Member] = [
+        .required("id", .identifier, "The carrier's id of the message. The same is answered the same way."),
+        .required("received_at", .instant, "When the carrier received it."),
+    ]
+
+    package static let example: JSONValue = [
+        "id": "SM5f1c2e", "channel": "sms", "from": "+4790000000", "text": "Stopp",
+        "received_at": "2026-11-21T05:00:00Z",
+    ]
+
+    package init(checked members: CheckedMembers) {
+        id = RequestID(members.requiredText("id"))
+        channel = members.required(members.name("channel"), "channel")
+        from = members.requiredText("from")
+        text = members.requiredText("text")
+        receivedAt = members.required(members.instant("received_at"), "received_at")
+    }
+
+    /// Everything but the id.
+    package var content: JSONObject {
+        [
+            "channel": .string(channel.rawValue), "from": .string(from), "text": .string(text),
+            "received_at": .integer(receivedAt.milliseconds),
+        ]
+    }
+}
+
 /// `POST /v1/sends/acknowledge`: one event of one person that need not be told any more.
 package struct AcknowledgeBody: WireBody, Hashable {
     package var type: TypeID

@@ -52,6 +52,7 @@ package enum Samples {
 
     package static let cancelled = CancelAnswer(sendID: sendID, withdrawn: ["d_1"], gone: [], trail: trail)
 
+    package static let reply = ReplyAnswer(trail: trail, noEffect: nil)
     package static let acknowledged = AcknowledgeAnswer(withdrawn: [sendID], trail: trail)
 
     package static let explanation = ExplainAnswer(

@@ -338,6 +338,16 @@ extension TextRule {
         bytes.count >= 1 && bytes.count <= WireLimits.tokenCharacterCountMax && bytes.all { $0.isVisible }
     }
 
+    /// What a recipient answered. Anything, an empty text included: what it says decides what becomes of it.
+    package static let replyText = TextRule(
+        "a text of at most \(WireLimits.replyCharacterCountMax) characters: a longer one is passed on cut short, because only its beginning counts",
+        schema: ["maxLength": .integer(Int64(WireLimits.replyCharacterCountMax))]
+    ) { bytes in
+        var characterCount = 0
+        for index in 0..<bytes.count where bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        return characterCount <= WireLimits.replyCharacterCountMax
+    }
+
     /// An international phone number: E.164 section 6, at most 15 digits.
     package static let phoneNumber = TextRule(
         "a phone number in E.164 form such as `+4790000000`: `+` and 7 to 15 digits, the first not 0",

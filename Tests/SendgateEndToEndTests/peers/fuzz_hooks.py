@@ -151,6 +151,10 @@ def before_call(context, case, kwargs):
         case.body = dict(consent(f"c_{CHANCE.randrange(8)}"), state=CHANCE.choice(["given", "refused"]))
     if case.path == "/v1/receipts" and isinstance(case.body, dict) and CHANCE.random() < 0.6:
         case.body = dict(case.body, send=CHANCE.choice(KNOWN["send_id"]), destination="d_fuzz")
+    if case.path == "/v1/replies" and isinstance(case.body, dict) and CHANCE.random() < 0.6:
+        case.body = {"id": f"reply-{CHANCE.randrange(40)}", "channel": "sms", "from": "+4790000000",
+                     "text": CHANCE.choice(["STOP", "Stopp!", "START", ""]),
+                     "received_at": "2026-11-21T05:00:00Z"}
     if case.path == "/v1/sends/stream" and isinstance(case.body, str) and CHANCE.random() < 0.6:
         case.body = "".join(
             json.dumps(dict(EXAMPLES[CHANCE.choice(KNOWN["type"])], id=f"line-{CHANCE.randrange(100)}",

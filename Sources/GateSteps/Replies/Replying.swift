@@ -1,0 +1,69 @@
+import AuditTrail
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import OpenSSLCrypto
+import RecipientModel
+package import WireProtocol
+
+/// What a recipient answers to a text or an e-mail can do: take consent back, and nothing else.
+extension StepContext {
+    /// People of one number or mailbox for whom one reply counts: the bound of a step and of its entry.
+    package static var replyHolderCountMax: Int { 100 }
+
+    /// Takes a reply. One that begins with a word of the bundle ends the consents of everybody who registered the number or
+    /// mailbox; any other changes nothing. Both are recorded.
+    ///
+    /// The answer follows from the text alone: it is the same whether anybody registered the address or not.
+    ///
+    /// - Throws: ``StepRefusal`` `eventInFuture`, and `idConflict` for an id that another reply had.
+    package func takeReply(
+        _ body: ReplyBody, by caller: CallerName, at now: Instant
+    ) throws -> Citing<ReplyAnswer> {
+        let key = RequestKey(caller: caller, idHash: settings.index.replyHash(body.id, of: caller))
+        let content = settings.index.contentMAC(CanonicalJSON.write(.object(body.content)))
+        if let earlier = try view.reply(key) {
+            guard HMACKey.constantTimeEqual(earlier.contentMAC, content) else {
+                throw StepRefusal(
+                    .idConflict,
+                    detail: "this id was used for a reply of other content; pass on the carrier's own id")
+            }
+            let trail = try reference(toEntry: earlier.entryIndex)
+            let why = earlier.isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
+            return { ReplyAnswer(trail: $0[trail], noEffect: why, isReplayed: true) }
+        }
+        guard body.receivedAt <= now else {
+            throw StepRefusal(.eventInFuture, detail: "`received_at` is in the future")
+        }
+        let rule = policy.bundle.channels.smsRevocation
+        let isWithdrawal = rule?.contains(body.text) == true
+        let holders =
+            isWithdrawal ? try view.holders(of: AddressKey(body.channel, body.from)) : []
+        if holders.count > Self.replyHolderCountMax {
+            alarm(
+                "a reply that takes consent back came from a number or mailbox of \(holders.count) people; it counts for \(Self.replyHolderCountMax) of them: withdraw for the others, and find out why so many have one address"
+            )
+        }
+        let stopped = Array(holders.prefix(Self.replyHolderCountMax))
+        let endsAllTexts = rule?.endsAllTextsFrom.map { $0.instant <= now } ?? false
+        for holder in stopped {
+            try stop(
+                AddressKey(body.channel, body.from), of: holder,
+                everyText: body.channel == .sms && endsAllTexts, by: caller, at: now)
+        }
+        let why = isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
+        var members: JSONObject = [
+            "caller": .string(caller.text), "channel": .string(body.channel.rawValue),
+            "id_tag": .string(Hexadecimal.encode(key.idHash)), "at": .integer(body.receivedAt.milliseconds),
+            "effect": .string(isWithdrawal ? "withdrawn" : "none"),
+            "subjects": .array(stopped.map { .string($0.hexadecimal) }),
+        ]
+        if let why { members["why"] = .string(why.rawValue) }
+        let trail = try record(.reply, at: now, members)
+        view.putReply(
+            ReplyRecord(
+                key: key, contentMAC: content, entryIndex: trail.index, isWithdrawal: isWithdrawal, at: now))
+        return { ReplyAnswer(trail: $0[trail], noEffect: why) }
+    }
+}

@@ -1,0 +1,333 @@
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+import Foundation
+import GateSteps
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import RecipientModel
+import SQLiteStore
+import Testing
+
+/// What a recipient answers takes consent back, and gives none.
+@Suite struct ReplyTests {
+    private static let number = "+4790000017"
+    private let gate: GatewayHarness
+
+    init() throws { gate = try GatewayHarness() }
+
+    private func put(_ path: String, _ body: JSONObject, of user: String = "u_1") async throws {
+        let method = path == "/consents" ? "POST" : "PUT"
+        let reply = try await gate.call("product", method, "/v1/recipients/\(user)\(path)", body)
+        try #require(reply.status == 200, "\(path): \(reply.json)")
+    }
+
+    private func address(_ id: String, _ kind: String, _ value: String, of user: String = "u_1") async throws
+    {
+        try await put(
+            "/addresses/\(id)",
+            [
+                "kind": .string(kind), "value": .string(value),
+                "verified_at": .string(gate.clock.now().rfc3339),
+            ], of: user)
+    }
+
+    private func agree(
+        _ id: String, to purpose: String = "marketing", under notice: String = "promo", on channel: String,
+        at place: String, of user: String = "u_1"
+    ) async throws {
+        let shown = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == notice && $0.key.language == "en" })
+        try await put(
+            "/consents",
+            [
+                "id": .string(id), "purpose": .string(purpose), "channel": .string(channel),
+                "address": .string(place), "method": "web_form", "jurisdiction": "DE",
+                "event_time": .string(gate.clock.now().rfc3339),
+                "notice": [
+                    "id": .string(notice), "version": .string(shown.key.version), "language": "en",
+                    "sha256": .string(shown.sha256),
+                ],
+            ], of: user)
+    }
+
+    /// Somebody who agreed to offers and to service messages at one number.
+    private func customer(_ user: String = "u_1") async throws {
+        try await gate.register(user)
+        try await address("n", "sms", Self.number, of: user)
+        try await agree("m", on: "sms", at: "n", of: user)
+        try await agree("s", to: "transactional", under: "sms_service", on: "sms", at: "n", of: user)
+    }
+
+    private func offer(_ id: String, on channel: String = "sms", to user: String = "u_1") async throws
+        -> GatewayHarness.Reply
+    {
+        var send = try await gate.promo(id, to: user)
+        send["channel"] = .string(channel)
+        return try await gate.call("marketing", "POST", "/v1/sends", send)
+    }
+
+    private func body(
+        _ text: String, id: String = "r1", from: String = number, channel: String = "sms"
+    ) -> JSONObject {
+        [
+            "id": .string(id), "channel": .string(channel), "from": .string(from), "text": .string(text),
+            "received_at": .string(gate.clock.now().rfc3339),
+        ]
+    }
+
+    private func reply(
+        _ text: String, id: String = "r1", from: String = number, channel: String = "sms"
+    ) async throws -> GatewayHarness.Reply {
+        try await gate.call(
+            "replies", "POST", "/v1/replies", body(text, id: id, from: from, channel: channel))
+    }
+
+    private func standing(_ user: String = "u_1") async throws -> [String: String] {
+        let answer = try await gate.call("product", "GET", "/v1/recipients/\(user)/consents")
+        return (answer.json["standing"]?.arrayValue ?? []).reduce(into: [:]) {
+            let scope = [$1["purpose"], $1["channel"], $1["address"]].compactMap { $0?.stringValue }
+            $0[scope.joined(separator: " ")] = $1["state"]?.stringValue
+        }
+    }
+
+    private func waiting() async throws -> Int {
+        try await gate.claim().count
+    }
+
+    private func entries(of kind: String) throws -> [JSONValue] {
+        try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map { try CanonicalJSON.read($0.bytes) }
+            .filter { $0["kind"]?.stringValue == kind }
+    }
+
+    @Test func `STOP ends every consent of the number at once, and what waits on the strength of it`()
+        async throws
+    {
+        try await customer()
+        #expect(try await offer("x1").status == 202)
+        let answer = try await reply("Stop!")
+        #expect(answer.status == 200 && answer["effect"] == "withdrawn", "\(answer.json)")
+        #expect(answer.json["why"] == nil && answer.json["replayed"] == nil)
+        // Offers of partners are asked for by marketing only, and end with it.
+        #expect(
+            try await standing() == [
+                "marketing sms n": "withdrawn", "partner_offers sms n": "withdrawn",
+                "transactional sms n": "withdrawn",
+            ])
+        #expect(try await waiting() == 0)
+        let refused = try await offer("x2")
+        #expect(refused.status == 403 && refused["detail"] == "withdrawn", "\(refused.json)")
+        let entry = try #require(try entries(of: "reply").first)
+        #expect(entry["effect"] == "withdrawn" && entry["caller"] == "replies")
+        #expect(entry["subjects"]?.arrayValue?.count == 1)
+        // The entries alone say all of it.
+        let stored = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }
+        let (fold, differences) = try EvidenceFoldTests.fold(stored.map(\.bytes), gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+        let subject = try #require(fold.people.keys.first)
+        let state = try gate.store.read { try $0.state(of: subject) }
+        #expect(fold.people[subject] == state?.evidence)
+    }
+
+    @Test func `what STOP ended begins again with a consent and with no reply`() async throws {
+        try await customer()
+        _ = try await reply("STOP")
+        for (index, word) in ["START", "UNSTOP", "YES", "HELP", "info", "JA", "", "thanks"].enumerated() {
+            let answer = try await reply(word, id: "w\(index)")
+            #expect(answer.status == 200 && answer["effect"] == "none", "\(word): \(answer.json)")
+            #expect(answer["why"] == "not_a_withdrawal")
+        }
+        #expect(try await offer("x1")["detail"] == "withdrawn")
+        gate.clock.advance(seconds: 1)
+        try await agree("again", on: "sms", at: "n")
+        #expect(try await offer("x2").status == 202)
+    }
+
+    @Test func `only what anyone may switch off is off, and other addresses keep what they had`() async throws
+    {
+        try await customer()
+        try await address("other", "sms", "+4790000018")
+        try await address("e", "email", "Somebody@Example.org")
+        try await agree("o", on: "sms", at: "other")
+        try await agree("e1", on: "email", at: "e")
+        try await agree("sec", to: "security", under: "sms_service", on: "sms", at: "n")
+        _ = try await reply("avslutt")
+        let after = try await standing()
+        #expect(after["security sms n"] == "withdrawn")
+        #expect(after["marketing sms other"] == "given" && after["marketing email e"] == "given")
+        let choices = try await gate.call("product", "GET", "/v1/recipients/u_1/preferences")
+        let off = "\(choices.json)"
+        #expect(off.contains("user_off"))
+        // Germany asks for no consent to a warning, and a plain no does not switch it off.
+        var warning = try await gate.example(
+            "security.new_login", "s1", to: "u_1", as: "security")
+        warning["channel"] = "sms"
+        let sent = try await gate.call("security", "POST", "/v1/sends", warning)
+        let reached = (sent.json["deliveries"]?.arrayValue ?? []).filter { $0["outcome"] == "forward" }
+        #expect(sent.status == 202 && reached.count == 2, "\(sent.json)")
+    }
+
+    @Test func `a mailbox is told apart from a number, and is the same in capitals`() async throws {
+        try await gate.register("u_1")
+        try await address("e", "email", "Somebody@Example.org")
+        try await agree("e1", on: "email", at: "e")
+        #expect(try await offer("x1", on: "email").status == 202)
+        let answer = try await reply(
+            "Unsubscribe, please", from: "SOMEBODY@example.ORG", channel: "email")
+        #expect(answer["effect"] == "withdrawn")
+        #expect(try await standing()["marketing email e"] == "withdrawn")
+        #expect(try await offer("x2", on: "email")["detail"] == "withdrawn")
+    }
+
+    @Test func `everybody who registered the number is heard, one registered just now as well`() async throws
+    {
+        try await customer("u_1")
+        try await customer("u_2")
+        _ = try await reply("STOP")
+        for user in ["u_1", "u_2"] { #expect(try await standing(user)["marketing sms n"] == "withdrawn") }
+        #expect(try #require(try entries(of: "reply").first)["subjects"]?.arrayValue?.count == 2)
+    }
+
+    @Test func `a number that was removed, replaced or forgotten leads to nobody`() async throws {
+        try await customer("u_1")
+        try await customer("u_2")
+        try await customer("u_3")
+        try await address("n", "sms", "+4790000099", of: "u_1")
+        try #require(
+            try await gate.call("product", "DELETE", "/v1/recipients/u_2/addresses/n").status == 200)
+        try #require(try await gate.call("product", "DELETE", "/v1/recipients/u_3").status == 200)
+        let answer = try await reply("STOP")
+        #expect(answer["effect"] == "withdrawn")
+        #expect(try #require(try entries(of: "reply").first)["subjects"] == [])
+    }
+
+    @Test func `the answer tells nobody whose a number is`() async throws {
+        try await customer()
+        func told(_ id: String, _ from: String) async throws -> JSONObject {
+            let answer = try await reply("STOP", id: id, from: from)
+            #expect(answer.status == 200)
+            var said = answer.json
+            said["trail"] = nil
+            return said
+        }
+        let known = try await told("a", Self.number)
+        #expect(try await told("b", "+4790009999") == known)
+        #expect(try await told("c", Self.number) == known)
+    }
+
+    @Test func `a carrier that tells it again gets the first answer, and nothing is recorded twice`()
+        async throws
+    {
+        try await customer()
+        let first = try await gate.call("replies", "POST", "/v1/replies", body("STOP"))
+        let count = try gate.entries().count
+        let moment = body("STOP")
+        for _ in 0..<3 {
+            let again = try await gate.call("replies", "POST", "/v1/replies", moment)
+            #expect(again.json["replayed"] == true && again["effect"] == "withdrawn", "\(again.json)")
+            #expect(again.json["trail"] == first.json["trail"])
+        }
+        #expect(try gate.entries().count == count)
+        for other in [body("STOPP"), body("STOP", from: "+4790000018"), body("hello")] {
+            let refused = try await gate.call("replies", "POST", "/v1/replies", other)
+            #expect(refused["type"] == "urn:sendgate:problem:id_conflict", "\(refused.json)")
+        }
+        // Said again under another id it is recorded, and the ledger stays as long as it is.
+        _ = try await reply("STOP", id: "r2")
+        #expect(try gate.entries().count == count + 1)
+        // Another caller's id is another id.
+        let stored = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }
+        #expect(!stored.contains { String(decoding: $0.bytes, as: UTF8.self).contains("4790000017") })
+    }
+
+    @Test func `a word that came late counts from when it is heard, and one from the future is refused`()
+        async throws
+    {
+        try await customer()
+        var late = body("STOP")
+        late["received_at"] = .string(gate.clock.now().advanced(bySeconds: -400 * 86_400).rfc3339)
+        #expect(try await gate.call("replies", "POST", "/v1/replies", late)["effect"] == "withdrawn")
+        #expect(try await standing()["marketing sms n"] == "withdrawn")
+        var early = body("STOP", id: "r2")
+        early["received_at"] = .string(gate.clock.now().advanced(byMilliseconds: 1).rfc3339)
+        let refused = try await gate.call("replies", "POST", "/v1/replies", early)
+        #expect(refused.status == 422 && refused["type"] == "urn:sendgate:problem:event_in_future")
+    }
+
+    @Test func `what is no reply is refused whole`() async throws {
+        let bodies: [(inout JSONObject) -> Void] = [
+            { $0["text"] = .string(String(repeating: "STOP ", count: 2_000)) }, { $0["from"] = "90000017" },
+            { $0["from"] = "somebody@example.org" }, { $0["channel"] = "push" }, { $0["to"] = "2000" },
+            { $0["id"] = .string(String(repeating: "r", count: 129)) }, { $0["received_at"] = "now" },
+        ]
+        for change in bodies {
+            var wrong = body("STOP")
+            change(&wrong)
+            #expect(try await gate.call("replies", "POST", "/v1/replies", wrong).status == 422, "\(wrong)")
+        }
+        #expect(try await gate.call("product", "POST", "/v1/replies", body("STOP")).status == 403)
+        #expect(try entries(of: "reply").isEmpty)
+    }
+
+    @Test func `from the bundle's day on it ends every text that anyone may switch off`() async throws {
+        for (time, state) in [("2027-01-30T23:59:59Z", "forward"), ("2027-01-31T00:00:00Z", "suppress")] {
+            let gate = try GatewayHarness(at: time)
+            try await gate.register("u_1")
+            try #require(
+                try await gate.call(
+                    "product", "PUT", "/v1/recipients/u_1/addresses/n",
+                    ["kind": "sms", "value": .string(Self.number), "verified_at": "2026-11-01T12:00:00Z"]
+                ).status == 200)
+            let answer = try await gate.call(
+                "replies", "POST", "/v1/replies",
+                [
+                    "id": "r", "channel": "sms", "from": .string(Self.number), "text": "STOP",
+                    "received_at": .string(time),
+                ])
+            #expect(answer["effect"] == "withdrawn", "\(answer.json)")
+            var text = try await gate.example("statement.available", "s", to: "u_1", as: "payments")
+            text["channel"] = "sms"
+            let sent = try await gate.call("payments", "POST", "/v1/sends", text)
+            #expect(sent["outcome"] == state, "\(time): \(sent.json)")
+        }
+    }
+
+    /// Every word of the bundle, as people write it.
+    @Test func `every word counts in any case, width and punctuation, and inside no other word`() throws {
+        let rule = try #require(try Repository.policy().bundle.channels.smsRevocation)
+        let title: (String) -> String = { $0.prefix(1).uppercased() + $0.dropFirst() }
+        let wide: (String) -> String = { text in
+            String(
+                String.UnicodeScalarView(
+                    text.unicodeScalars.map {
+                        (0x21...0x7E).contains($0.value) ? Unicode.Scalar($0.value + 0xFEE0)! : $0
+                    }))
+        }
+        let cases: [(String) -> String] = [{ $0 }, { $0.uppercased() }, title, wide]
+        let frames: [(String) -> String] = [
+            { $0 }, { "  \($0)" }, { "\"\($0)\"" }, { "\u{201C}\($0)\u{201D}" }, { "\u{AB}\($0)\u{BB}." },
+            { "\($0)!" }, { "...\($0)" }, { "\($0), thanks" }, { "\($0)\nSent from my phone" },
+            { "\t(\($0))" },
+            { "\u{FEFF}\($0)" },
+        ]
+        var count = 0
+        for word in rule.words {
+            for written in cases {
+                for framed in frames {
+                    #expect(rule.contains(framed(written(word))), "\(framed(written(word)))")
+                    count += 1
+                }
+            }
+            #expect(!rule.contains("x" + word) && !rule.contains("no " + word), "\(word)")
+        }
+        #expect(count == rule.words.count * cases.count * frames.count && rule.words.count >= 23)
+        // A phone set to Turkish writes another i, large and small.
+        for text in ["UNSUBSCR\u{130}BE", "unsubscr\u{131}be", "OTKA\u{17D}\u{130}"] {
+            #expect(rule.contains(text), "\(text)")
+        }
+        for text in [
+            "START", "UNSTOP", "YES", "HELP", "ja takk", "po", "da", "non-stop", "stopped", "weekend", "",
+        ] { #expect(!rule.contains(text), "\(text)") }
+    }
+}
