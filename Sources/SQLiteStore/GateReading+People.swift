@@ -34,6 +34,8 @@ extension GateReading {
         """
         SELECT k.key, k.person, p.subject FROM device_key AS k LEFT JOIN person AS p ON p.number = k.person WHERE k.key = ?
         """)
+    private static let laterKeys = StatementText(
+        "device_key", "SELECT key FROM device_key WHERE key > ? ORDER BY key LIMIT ?")
     private static let tokenPlace = StatementText(
         "push_token",
         """
@@ -46,6 +48,22 @@ extension GateReading {
         _ = row.byteArray()
         let person = row.integer()
         return try DamageLog.placing("person", row: "\(person)") { try row.id(SubjectID.self) }
+    }
+
+    final func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID] {
+        var keys: [KeyID] = []
+        try gate.scan(
+            Self.laterKeys,
+            {
+                // Before the first id there is the empty one.
+                if let key { $0.add(key) } else { $0.add([UInt8]()) }
+                $0.add(Int64(limit))
+            }
+        ) { row in
+            keys.append(try row.id(KeyID.self))
+            return true
+        }
+        return keys
     }
 
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {

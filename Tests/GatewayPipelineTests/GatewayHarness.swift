@@ -330,7 +330,8 @@ final class GatewayHarness: Sendable {
     /// Registers a person with one iPhone; `change` may alter the bodies.
     func register(
         _ user: String, region: String = "DE", zone: String = "Europe/Berlin", age: String = "adult",
-        quiet: JSONObject? = nil, device: String? = "d_1", osPermission: String = "granted"
+        quiet: JSONObject? = nil, device: String? = "d_1", osPermission: String = "granted",
+        app: String = "no.getdrop.app"
     ) async throws {
         var recipient: JSONObject = [
             "region": .string(region), "region_source": "kyc", "locale": "en", "time_zone": .string(zone),
@@ -343,7 +344,7 @@ final class GatewayHarness: Sendable {
         let registered = try await call(
             "product", "PUT", "/v1/recipients/\(user)/devices/\(device)",
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": .string("token-of-\(user)-\(device)"),
+                "platform": "ios", "app": .string(app), "token": .string("token-of-\(user)-\(device)"),
                 "region": .string(region),
                 "time_zone": .string(zone), "os_permission": .string(osPermission), "critical_alerts": true,
             ])
@@ -399,15 +400,17 @@ final class GatewayHarness: Sendable {
     }
 
     /// Registers and proves a device key, as a phone would.
-    func addKey(_ user: String, device: String = "d_1") async throws -> (DeviceKeyPair, keyID: String) {
-        let (pair, keyID, confirmed) = try #require(try await offerKey(user, device: device))
+    func addKey(
+        _ user: String, device: String = "d_1", app: String = "no.getdrop.app"
+    ) async throws -> (DeviceKeyPair, keyID: String) {
+        let (pair, keyID, confirmed) = try #require(try await offerKey(user, device: device, app: app))
         try #require(confirmed.status == 200, "\(confirmed.json)")
         return (pair, keyID)
     }
 
     /// The same where it may be refused: by a device that is not there, or for want of the earlier key's proof.
     func offerKey(
-        _ user: String, device: String
+        _ user: String, device: String, app: String = "no.getdrop.app"
     ) async throws -> (pair: DeviceKeyPair, keyID: String, confirmed: Reply)? {
         let pair = DeviceKeyPair()
         let added = try await call(
@@ -417,7 +420,7 @@ final class GatewayHarness: Sendable {
         let keyID = try #require(added["key_id"])
         let proof = try pair.proof(
             of: envelopeText(#require(added.json["challenge"]?.objectValue)), keyID: keyID,
-            app: "no.getdrop.app", device: device, origin: origin.publicKey.rawBytes, now: clock.now())
+            app: app, device: device, origin: origin.publicKey.rawBytes, now: clock.now())
         let confirmed = try await call(
             "product", "POST", "/v1/recipients/\(user)/devices/\(device)/keys/\(keyID)/confirm",
             ["proof": .string(proof)])

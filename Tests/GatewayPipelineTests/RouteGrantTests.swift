@@ -183,6 +183,9 @@ import Testing
         Row("POST", "/v1/keys/{key}/suspend", "keys.rotate", status: 404),
         Row("POST", "/v1/keys/{key}/revoke", "keys.rotate", body: ["cause": "compromised"], status: 404),
         Row("POST", "/v1/keys/{key}/destroy", "keys.rotate", status: 404),
+        Row(
+            "POST", "/v1/device-keys/revoke", "keys.rotate",
+            body: ["cause": "lost", "registered_before": "2026-11-21T12:00:00Z", "app": "nobody.uses.it"]),
         // Nothing is in force, and nobody signed this.
         .anyCaller("GET", "/v1/keyset", status: 404),
         Row("PUT", "/v1/keyset", "keys.rotate", body: ["note": "nothing\n"], status: 409),
@@ -291,7 +294,7 @@ import Testing
     @Test func `the table has every route, and every grant opens something`() {
         let routes = Route.all.map { "\($0.description.method.rawValue) \($0.description.path)" }
         #expect(Set(Self.table.map(\.testDescription)) == Set(routes))
-        #expect(Set(routes).count == 44)
+        #expect(Set(routes).count == 45)
         let used = Self.table.reduce(into: Self.additional) { $0.formUnion($1.grants ?? []) }
         #expect(used == Set(Self.everyGrant))
         #expect(used.count == 16)
@@ -318,7 +321,7 @@ import Testing
                 described += 1
             }
         }
-        #expect(described == 44)
+        #expect(described == 45)
     }
 
     @Test func `HEAD asks for the grant that GET asks for, and shows no body`() async throws {
@@ -472,7 +475,7 @@ import Testing
             #expect(Self.problem(reply) == "grant_missing", "\(row.method) \(row.target)")
             tried += 1
         }
-        #expect(tried == 23)
+        #expect(tried == 25)
         #expect(try await held() == before)
         #expect(try gate.store.read { try $0.entryCount() } == entryCount)
     }

@@ -51,6 +51,7 @@ import Testing
         ("POST", "/v1/keys/origin-2026/suspend", "suspendKey"),
         ("POST", "/v1/keys/\(key)/revoke", "revokeKey"),
         ("POST", "/v1/keys/origin-2026/destroy", "destroyKey"),
+        ("POST", "/v1/device-keys/revoke", "revokeDeviceKeys"),
         ("GET", "/v1/keyset", "getKeyset"),
         ("PUT", "/v1/keyset", "putKeyset"),
         ("POST", "/v1/policy/activate", "activatePolicy"),

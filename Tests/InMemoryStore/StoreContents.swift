@@ -238,6 +238,13 @@ extension StoreContents: StoreReading {
 
     package func reply(_ key: RequestKey) throws -> ReplyRecord? { replies[key] }
 
+    package func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID] {
+        let keys = states.values.flatMap { state in state.devices.flatMap { state.keys(of: $0.tag) } }
+        return Array(
+            keys.map(\.key).filter { $0.hexadecimal > key?.hexadecimal ?? "" }
+                .sorted { $0.hexadecimal < $1.hexadecimal }.prefix(limit))
+    }
+
     package func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
         states.values.lazy.compactMap { $0.key(key) }.first
     }

@@ -4,7 +4,7 @@ package import GateVocabulary
 package import KeyLifecycle
 import OpenSSLCrypto
 import PayloadSealing
-import RecipientModel
+package import RecipientModel
 import SealedFormat
 package import WireProtocol
 
@@ -156,6 +156,21 @@ extension StepContext {
         return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
     }
 
+    /// Has one thing happen to those of many keys that are meant still, each with an entry of its own.
+    ///
+    /// - Returns: How many changed their state.
+    package func revokeDeviceKeys(
+        _ keys: [KeyID], of selection: DeviceKeySelection, by caller: CallerName, at now: Instant
+    ) throws -> Int {
+        var count = 0
+        // One that is the same public key as another of the person's ends with it.
+        for key in keys where try selection.includes(view.deviceKey(key), in: view) {
+            _ = try changeDeviceKey(key, selection.event, by: caller, at: now)
+            count += 1
+        }
+        return count
+    }
+
     /// The same public key under other ids of the person's.
     private func revokeOthers(
         with mark: [UInt8], than key: KeyID, of person: RecipientSnapshot, by caller: CallerName,
@@ -257,4 +272,31 @@ extension DeviceKeyRecord {
 package enum KeyConfirmation {
     case right(Citing<KeyChangedAnswer>)
     case wrong(StepRefusal)
+}
+
+/// Which of everybody's device keys are meant, and what happens to them.
+package struct DeviceKeySelection: Sendable {
+    package var event: KeyEvent
+    package var registeredBefore: Instant
+    package var app: String?
+    package var suite: String?
+
+    /// Keys looked at in one piece: what one step may hold up others for.
+    package static let pieceCount = 64
+
+    package init(event: KeyEvent, registeredBefore: Instant, app: String?, suite: String?) {
+        self.event = event
+        self.registeredBefore = registeredBefore
+        self.app = app
+        self.suite = suite
+    }
+
+    /// Whether a key is meant, and in a state in which the event can happen to it.
+    package func includes(_ record: DeviceKeyRecord?, in people: any RecordReading) throws -> Bool {
+        guard let record, record.createdAt < registeredBefore, suite == nil || record.suite == suite,
+            let state = KeyState(rawValue: record.state), (try? state.after(event)) != nil
+        else { return false }
+        guard let app else { return true }
+        return try people.devices(of: record.subject).contains { $0.tag == record.device && $0.app == app }
+    }
 }

@@ -67,13 +67,19 @@ extension Gateway {
         if order.isDryRun {
             return read(for: caller, answer: answer) { try $0.deviceKeyAfter(order.event, of: device) }
         }
+        changeDeviceKeys(for: caller, answer: answer) { step, now in
+            let changed = try step.changeDeviceKey(device, order.event, by: caller, at: now)
+            return { Answer(json: changed($0).json) }
+        }
+    }
+
+    private func changeDeviceKeys(
+        for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
+        _ edit: @escaping @Sendable (StepContext, Instant) throws -> Citing<Answer>
+    ) {
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security, order: .change(nil),
-                edit: { step, now in
-                    let changed = try step.changeDeviceKey(device, order.event, by: caller, at: now)
-                    return { Answer(json: changed($0).json) }
-                }, reply: answer))
+                caller: caller, lane: .security, order: .change(nil), edit: edit, reply: answer))
     }
 
     private func changeGatewayKey(
@@ -158,6 +164,68 @@ extension GatewayReading {
             json: KeyLagAnswer(
                 key: active.id, rowCount: isDone ? 0 : try store.laggingRowCount(), isDone: isDone
             ).json)
+    }
+}
+
+extension Gateway {
+    /// Looks at one piece of the device keys of everybody, and has those that are meant revoked in one step.
+    func revokeDeviceKeys(
+        _ body: DeviceKeysRevokeBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
+    ) {
+        let selection = DeviceKeySelection(body)
+        let isTaken = readers.submit(for: caller, lane: .security) { [self] in
+            do {
+                guard selection.registeredBefore <= dependencies.clock.now() else {
+                    throw Problem(.eventInFuture, detail: "`registered_before` is in the future")
+                }
+                let piece = try store.read { try selection.piece(after: body.after, in: $0) }
+                let (keys, meant) = (piece.examined, piece.meant)
+                let next = keys.count < DeviceKeySelection.pieceCount ? nil : keys.last
+                @Sendable func told(_ revokedCount: Int) -> Answer {
+                    Answer(
+                        json: DeviceKeysRevokedAnswer(
+                            examinedCount: keys.count, revokedCount: revokedCount,
+                            unreadableCount: piece.unreadableCount, next: next,
+                            isDryRun: body.isDryRun
+                        ).json)
+                }
+                guard !body.isDryRun, !meant.isEmpty else { return answer(told(meant.count)) }
+                changeDeviceKeys(for: caller, answer: answer) { step, now in
+                    let count = try step.revokeDeviceKeys(meant, of: selection, by: caller, at: now)
+                    let answer = told(count)
+                    return { _ in answer }
+                }
+            } catch let problem as Problem {
+                answer(problem.answer)
+            } catch {
+                answer(Problem(looking: error).answer)
+            }
+        }
+        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
+    }
+}
+
+extension DeviceKeySelection {
+    /// The next keys of everybody, and those of them that are meant.
+    fileprivate func piece(
+        after key: KeyID?, in store: any StoreReading
+    ) throws -> (examined: [KeyID], meant: [KeyID], unreadableCount: Int) {
+        let examined = try store.deviceKeys(after: key, limit: Self.pieceCount)
+        var (meant, unreadableCount) = ([KeyID](), 0)
+        for key in examined {
+            do {
+                if try includes(store.deviceKey(key), in: store) { meant.append(key) }
+            } catch let error as StoreError where error.damage != nil {
+                unreadableCount += 1
+            }
+        }
+        return (examined, meant, unreadableCount)
+    }
+
+    init(_ body: DeviceKeysRevokeBody) {
+        self.init(
+            event: KeyCause(body.cause).ending, registeredBefore: body.registeredBefore, app: body.app,
+            suite: body.suite?.rawValue)
     }
 }
 

@@ -9,6 +9,8 @@ package protocol StoreReading: RecordReading {
     /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
     func device(withToken identity: String) throws -> DeviceRecord?
     func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
+    /// Ids of device keys in their own order, only those after one, at most `limit`: everybody's, in whatever state.
+    func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID]
     /// Every transition of a preference, oldest first.
     func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
 

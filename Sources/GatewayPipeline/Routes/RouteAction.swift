@@ -23,6 +23,8 @@ enum RouteAction: Sendable {
     case addKey(KeyAddBody)
     case changeKey(KeyChangeOrder)
     case laggingRows
+    /// One piece of the device keys of everybody, looked at and revoked.
+    case revokeDeviceKeys(DeviceKeysRevokeBody)
     /// A signed list of genuine keys, put in force.
     case adoptKeyset(KeysetBody)
     /// A published file of the trail.
@@ -63,6 +65,7 @@ extension Gateway {
         case .addKey(let body): addKey(body, for: caller, answer: answer)
         case .laggingRows:
             read(for: caller, answer: answer) { [keys = dependencies.keys] in try $0.dataKeyLag(keys) }
+        case .revokeDeviceKeys(let body): revokeDeviceKeys(body, for: caller, answer: answer)
         case .adoptKeyset(let body): adoptKeyset(body, for: caller, answer: answer)
         case .changeKey(let order): changeKey(order, for: caller, answer: answer)
         case .file(let path, let mediaType): file(path, mediaType, for: caller, answer: answer)

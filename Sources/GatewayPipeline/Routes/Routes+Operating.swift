@@ -81,6 +81,15 @@ extension Route {
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .destroy, $0.body) },
         Route(
+            "revokeDeviceKeys", .post, "/v1/device-keys/revoke", tag: "Keys",
+            "Stop using many device keys, a piece at a time",
+            means:
+                "Looks at the next \(DeviceKeySelection.pieceCount) device keys of everybody, and revokes those that were registered before a moment, of one app or of one suite. Asked again with `next` until the answer has none; asked from the beginning it finds what is left, so an interrupted revocation is simply begun again. Messages that wait for a revoked key are decided again at once.",
+            grants: [.keysRotate], body: .json(DeviceKeysRevokeBody.self, "Keys of one app"),
+            answers: [.ok("One piece.", DeviceKeysRevokedAnswer.shape, Samples.deviceKeysRevoked.json)],
+            problems: [.eventInFuture, .unavailable]
+        ) { .revokeDeviceKeys($0.body) },
+        Route(
             "getKeyset", .get, "/v1/keyset", tag: "Keys", "Which public keys are genuine",
             means:
                 "A C2SP signed note by the offline authority, which apps and auditors pin: the origin, trail and policy keys with their states, a version that only rises, and an expiry. 404 before the first is in force.",

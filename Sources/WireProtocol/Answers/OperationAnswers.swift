@@ -102,6 +102,48 @@ package struct KeyChangedAnswer: Hashable, Sendable {
         ])
 }
 
+/// `POST /v1/device-keys/revoke`
+package struct DeviceKeysRevokedAnswer: Hashable, Sendable {
+    /// Keys that were looked at in this piece.
+    package var examinedCount: Int
+    package var revokedCount: Int
+    /// Keys whose rows are not as they were written; nothing is sealed to them either.
+    package var unreadableCount: Int
+    /// Where the next piece begins; `nil` when this was the last.
+    package var next: KeyID?
+    package var isDryRun: Bool
+
+    package init(
+        examinedCount: Int, revokedCount: Int, unreadableCount: Int, next: KeyID?, isDryRun: Bool
+    ) {
+        self.examinedCount = examinedCount
+        self.unreadableCount = unreadableCount
+        self.revokedCount = revokedCount
+        self.next = next
+        self.isDryRun = isDryRun
+    }
+
+    package var json: JSONObject {
+        JSONObject(present: [
+            "examined": .integer(Int64(examinedCount)), "revoked": .integer(Int64(revokedCount)),
+            "unreadable": .integer(Int64(unreadableCount)), "next": next.map { .string($0.hexadecimal) },
+            "dry_run": isDryRun ? true : nil,
+        ])
+    }
+
+    package static let shape = Shape.answer(
+        "DeviceKeysRevoked", "What became of one piece; each revoked key has an entry of its own.",
+        [
+            .required("examined", .count, "Keys that were looked at."),
+            .required("revoked", .count, "Keys that are refused from the next decision on."),
+            .required(
+                "unreadable", .count,
+                "Keys whose rows are damaged: nothing is sealed to them, and `store check` names them."),
+            .optional("next", .keyID, "To be sent as `after`; absent when this was the last piece."),
+            .optional("dry_run", .boolean, "True when nothing was changed."),
+        ])
+}
+
 /// `PUT /v1/keyset`
 package struct KeysetChangedAnswer: Hashable, Sendable {
     package var version: UInt64

@@ -223,6 +223,50 @@ package struct KeyRevokeBody: WireBody, Hashable {
     }
 }
 
+/// `POST /v1/device-keys/revoke`: one piece of the revocation of many device keys.
+package struct DeviceKeysRevokeBody: WireBody, Hashable {
+    package var cause: KeyRevokeBody.Cause
+    /// Keys registered before this moment.
+    package var registeredBefore: Instant
+    /// Only keys of this app's devices.
+    package var app: String?
+    package var suite: DeviceKeyBody.Suite?
+    /// Where the piece before this one ended; `nil` for the first.
+    package var after: KeyID?
+    package var isDryRun: Bool
+
+    package static let shape = Shape.named(
+        "DeviceKeysRevocation",
+        .object(
+            ObjectShape(
+                "Which device keys are revoked, and why. Asked again with `next` until there is none.",
+                [
+                    .required(
+                        "cause", .choice(of: KeyRevokeBody.Cause.self),
+                        "`compromised`: never trusted again. `lost` and `retired` end its use."),
+                    .required(
+                        "registered_before", .instant,
+                        "Keys registered before this moment, which is not in the future: what is registered meanwhile stays."
+                    ),
+                    .optional("app", .text(.app), "Only keys of devices with this app."),
+                    .optional("suite", .choice(of: DeviceKeyBody.Suite.self), "Only keys of this suite."),
+                    .optional("after", .keyID, "`next` of the answer before."), .dryRun,
+                ])))
+
+    package static let example: JSONValue = [
+        "cause": "compromised", "registered_before": "2026-11-21T12:00:00Z", "app": "no.getdrop.app",
+    ]
+
+    package init(checked members: CheckedMembers) {
+        cause = members.required(members.name("cause"), "cause")
+        registeredBefore = members.required(members.instant("registered_before"), "registered_before")
+        app = members.text("app")
+        suite = members.name("suite")
+        after = members.text("after").flatMap { KeyID(hexadecimal: $0) }
+        isDryRun = members.flag("dry_run") ?? false
+    }
+}
+
 extension ObjectShape.Member {
     fileprivate static let dryRun = Self.optional(
         "dry_run", .boolean, "Says what would become of it, and changes nothing.")

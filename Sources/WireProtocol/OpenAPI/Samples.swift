@@ -181,6 +181,8 @@ package enum Samples {
         key: "origin-9f86d081884c7d65", state: "pre_activation", trail: trail)
     package static let keyProposed = KeyChangedAnswer(
         key: "origin-2026", state: "deactivated", trail: trail, secondCallerBy: moment)
+    package static let deviceKeysRevoked = DeviceKeysRevokedAnswer(
+        examinedCount: 64, revokedCount: 3, unreadableCount: 0, next: keyID, isDryRun: false)
     package static let keysetInForce = KeysetChangedAnswer(
         version: 7, expiresAt: moment, secondCallerBy: nil, trail: trail)
     package static let keysetProposed = KeysetChangedAnswer(

@@ -138,20 +138,87 @@ struct KeysRevoke: GateCommand {
         usage: """
             sendgate keys revoke KEY --cause CAUSE --socket PATH [--dry-run] [--json]
             sendgate keys revoke KEY --cause CAUSE --config FILE [--dry-run] [--json]
+            sendgate keys revoke --registered-before TIME [--app APP] [--suite SUITE] --cause CAUSE --socket PATH [--dry-run] [--json]
             """,
         discussion: """
             CAUSE is compromised (somebody else may hold it: it is trusted no more), lost or retired (it goes on \
             reading what it protected). It is refused from the next decision on.
+
+            With --registered-before many device keys are revoked, those of everybody that were registered before TIME (RFC \
+            3339): of one app, of one suite, or all. Each has an entry of its own. Interrupted, the same command goes on.
             """)
     static let example =
         "sendgate keys revoke origin-9f86d081884c7d65 --cause compromised --socket /tmp/gate/keys-team.sock"
 
-    @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String
+    @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String?
     @Option(help: ArgumentHelp("Why: compromised, lost or retired.", valueName: "cause")) var cause: Cause
+    @Option(help: ArgumentHelp("Device keys registered before this moment.", valueName: "time"))
+    var registeredBefore: String?
+    @Option(help: ArgumentHelp("Only device keys of this app.", valueName: "app")) var app: String?
+    @Option(help: ArgumentHelp("Only device keys of this suite.", valueName: "suite")) var suite: String?
     @OptionGroup var options: KeyChangeOptions
 
+    func validate() throws {
+        if (key == nil) == (registeredBefore == nil) {
+            throw ValidationError("give the id of a key, or `--registered-before` for many device keys")
+        }
+        if registeredBefore == nil, app != nil || suite != nil {
+            throw ValidationError("`--app` and `--suite` go with `--registered-before`")
+        }
+    }
+
     func run() async throws {
-        try await options.change(key, "revoke", ["cause": .string(cause.rawValue)])
+        if let key {
+            return try await options.change(key, "revoke", ["cause": .string(cause.rawValue)])
+        }
+        let connection = try await options.gateway.connection()
+        do {
+            try await revokeMany(over: connection)
+        } catch {
+            await connection.close()
+            throw error
+        }
+        await connection.close()
+    }
+
+    private func revokeMany(over connection: GatewayConnection) async throws {
+        var body: JSONObject = [
+            "cause": .string(cause.rawValue), "registered_before": .string(registeredBefore ?? ""),
+        ]
+        if let app { body["app"] = .string(app) }
+        if let suite { body["suite"] = .string(suite) }
+        if options.isDryRun { body["dry_run"] = true }
+        var (examined, revoked, unreadable) = (Int64(0), Int64(0), Int64(0))
+        var progress = Progress("revoking")
+        repeat {
+            let answer = try await connection.post("/v1/device-keys/revoke", body)
+            guard answer.status == 200, let object = answer.object else {
+                progress.end()
+                if revoked > 0 { Terminal.note("\(revoked) keys were revoked; the same command goes on") }
+                throw answer.reportProblem()
+            }
+            examined += object["examined"]?.integerValue ?? 0
+            revoked += object["revoked"]?.integerValue ?? 0
+            unreadable += object["unreadable"]?.integerValue ?? 0
+            body["after"] = object["next"]
+            // Ids are random, so their first byte says how far along they are.
+            if let next = object["next"]?.stringValue, let place = UInt64(next.prefix(2), radix: 16) {
+                progress.show(place, of: 256)
+            }
+        } while body["after"] != nil
+        progress.end()
+        if options.output.json {
+            return Terminal.print([
+                "examined": .integer(examined), "revoked": .integer(revoked),
+                "unreadable": .integer(unreadable), "dry_run": .boolean(options.isDryRun),
+            ])
+        }
+        let verb = options.isDryRun ? "would be revoked; nothing was changed" : "are revoked"
+        Terminal.print("\(revoked) of \(examined) device keys \(verb)")
+        if unreadable > 0 {
+            Terminal.warning(
+                "\(unreadable) could not be read, so nothing is sealed to them; run `sendgate store check`")
+        }
     }
 }
 
