@@ -304,7 +304,7 @@ import Testing
         #expect(left == never)
         // Each table that holds something of a person had it.
         let empty = never.filter { $0.value == "0" }.keys.sorted()
-        #expect(empty == ["gate.db damage", "gate.db erasure", "gate.db setting"])
+        #expect(empty == ["gate.db damage", "gate.db erasure", "gate.db reply", "gate.db setting"])
     }
 
     @Test func `an erasure that a crash interrupted is finished by the next start`() throws {

@@ -9,6 +9,8 @@ import Testing
         ["policy", "show"], ["policy", "diff"], ["policy", "sign"], ["policy", "activate"],
         ["consents", "show"],
         ["consents", "grant"], ["consents", "withdraw"], ["keys", "init"], ["keys", "list"],
+        ["keys", "revoke"], ["keys", "keyset", "show"], ["keys", "keyset", "install"],
+        ["keys", "authority", "init"], ["keys", "authority", "sign"],
         ["audit", "verify"], ["audit", "replay"], ["clock", "accept"],
         ["audit", "show"],
     ]

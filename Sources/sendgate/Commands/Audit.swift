@@ -26,7 +26,7 @@ struct AuditVerify: GateCommand {
         commandName: "verify",
         abstract: "Rehashes a trail and prints what is established.",
         usage: """
-            sendgate audit verify DIR --authority KEY|FILE [--keyset FILE] [--since-keyset FILE] [--since CHECKPOINT] [--no-schema]
+            sendgate audit verify DIR --authority KEY|FILE [--keyset FILE] [--since-keyset FILE] …
             sendgate audit verify DIR --key KEY|FILE [--since CHECKPOINT] [--no-schema]
             """,
         discussion: """

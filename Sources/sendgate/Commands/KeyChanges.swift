@@ -138,7 +138,7 @@ struct KeysRevoke: GateCommand {
         usage: """
             sendgate keys revoke KEY --cause CAUSE --socket PATH [--dry-run] [--json]
             sendgate keys revoke KEY --cause CAUSE --config FILE [--dry-run] [--json]
-            sendgate keys revoke --registered-before TIME [--app APP] [--suite SUITE] --cause CAUSE --socket PATH [--dry-run] [--json]
+            sendgate keys revoke --registered-before TIME [--app APP] [--suite SUITE] --cause CAUSE …
             """,
         discussion: """
             CAUSE is compromised (somebody else may hold it: it is trusted no more), lost or retired (it goes on \

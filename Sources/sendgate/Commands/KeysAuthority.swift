@@ -99,10 +99,7 @@ struct AuthorityInit: GateCommand {
 struct AuthoritySign: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign", abstract: "Signs which public keys of a gateway are genuine.",
-        usage: """
-            sendgate keys authority sign --directory DIR --gateway NAME --keys FILE [--keys FILE …] \
-            (--first | --after KEYSET) [--days N] --out FILE [--json]
-            """,
+        usage: "sendgate keys authority sign --directory DIR --gateway NAME --keys FILE … --out FILE",
         discussion: """
             FILE of --keys is what `sendgate keys list --socket PATH --json` printed, or a keyring.yaml; the origin, trail \
             and policy keys in it are listed with their states. NAME is the gateway's `origin`. --after names the keyset \
@@ -111,8 +108,8 @@ struct AuthoritySign: GateCommand {
             """)
     static let example = """
         sendgate keys list --socket /tmp/gate/keys-team.sock --json > /tmp/keys.json
-        sendgate keys authority sign --directory /tmp/authority --gateway gate.example.com/prod \
-        --keys /tmp/keys.json --first --out /tmp/keyset
+        sendgate keys authority sign --directory /tmp/authority --gateway gate.example.com/prod \\
+          --keys /tmp/keys.json --first --out /tmp/keyset
         """
 
     static let daysMax = 800

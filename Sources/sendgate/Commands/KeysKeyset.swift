@@ -22,9 +22,7 @@ struct KeysetShow: GateCommand {
             With --authority its signature is checked, and its expiry; else it says who claims to have signed it. With \
             --after the keys that are new or have another state are marked. `-` reads standard input.
             """)
-    static let example = """
-        curl -s --unix-socket /tmp/gate/gate.sock http://localhost/v1/keyset | sendgate keys keyset show -
-        """
+    static let example = "sendgate keys keyset show /tmp/keyset --authority /tmp/authority/authority.pub"
 
     @Argument(help: ArgumentHelp("The signed note.", valueName: "file")) var file: String
     @Option(help: ArgumentHelp("The authority's verifier key, or a file of them.", valueName: "key|file"))
