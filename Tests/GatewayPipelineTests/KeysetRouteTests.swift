@@ -111,7 +111,12 @@ import WireProtocol
             #expect(entry["digest"]?.stringValue == Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes))
             #expect(entry["version"] == 1)
         }
-        // What is in force cannot be proposed again as if it were new.
+        // What is in force is not recorded again, whoever asks.
+        for caller in ["keys-team", "keys-witness"] {
+            let again = try await scene.put(note, by: caller)
+            #expect(again.status == 200 && again.json["replayed"] == true && again.json["trail"] == nil)
+        }
+        #expect(try scene.entries().count == 2)
         #expect(try scene.gate.store.read { try $0.keyset() } == scene.keyset())
     }
 

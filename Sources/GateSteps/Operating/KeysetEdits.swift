@@ -42,7 +42,8 @@ extension StepContext {
         package var keyset: Keyset
         /// Until when another caller must bring the same; `nil` when it is in force.
         package var secondCallerBy: Instant?
-        package var trail: EntryReference
+        /// `nil` when this very note is in force already, and nothing was recorded.
+        package var trail: EntryReference?
     }
 
     /// Takes a keyset. The first caller proposes it, another one who brings the same within the hour puts it in force.
@@ -52,6 +53,8 @@ extension StepContext {
         _ note: String, trusting trust: KeysetTrust, by caller: CallerName, at now: Instant
     ) throws -> KeysetChange {
         let keyset = try checkedKeyset(note, trusting: trust, at: now)
+        // Whoever lost the answer asks again.
+        if try view.keysetNote() == note { return KeysetChange(keyset: keyset) }
         let digest = Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes)
         let proposal = try view.keysetProposal()
         let first = proposal.flatMap { $0.digest == digest && now <= $0.by.expiresAt ? $0.by : nil }

@@ -254,7 +254,8 @@ extension Gateway {
                             json: KeysetChangedAnswer(
                                 version: changed.keyset.version,
                                 expiresAt: Instant(milliseconds: Int64(changed.keyset.expiresAt) * 1000),
-                                secondCallerBy: changed.secondCallerBy, trail: places[changed.trail]
+                                secondCallerBy: changed.secondCallerBy,
+                                trail: changed.trail.map { places[$0] }
                             ).json)
                     }
                 }, reply: answer))

@@ -150,9 +150,10 @@ package struct KeysetChangedAnswer: Hashable, Sendable {
     package var expiresAt: Instant
     /// Until when another caller must bring the same note; `nil` when it is in force.
     package var secondCallerBy: Instant?
-    package var trail: TrailReference
+    /// `nil` when this very note was in force already, and nothing was recorded.
+    package var trail: TrailReference?
 
-    package init(version: UInt64, expiresAt: Instant, secondCallerBy: Instant?, trail: TrailReference) {
+    package init(version: UInt64, expiresAt: Instant, secondCallerBy: Instant?, trail: TrailReference?) {
         self.version = version
         self.expiresAt = expiresAt
         self.secondCallerBy = secondCallerBy
@@ -162,7 +163,7 @@ package struct KeysetChangedAnswer: Hashable, Sendable {
     package var json: JSONObject {
         JSONObject(present: [
             "version": .integer(Int64(version)), "expires_at": .string(expiresAt.rfc3339),
-            "trail": .object(trail.json),
+            "trail": trail.map { .object($0.json) }, "replayed": trail == nil ? true : nil,
             "second_caller_by": secondCallerBy.map { .string($0.rfc3339) },
         ])
     }
@@ -172,7 +173,8 @@ package struct KeysetChangedAnswer: Hashable, Sendable {
         [
             .required("version", .integer(1...Int64(1) << 53 - 1), "Rises with every keyset."),
             .required("expires_at", .anyText, "RFC 3339: from here on it says nothing."),
-            .required("trail", TrailReference.shape, "The evidence."),
+            .optional("trail", TrailReference.shape, "The evidence; absent when nothing was recorded."),
+            .optional("replayed", .boolean, "True when this very note was in force already."),
             .optional(
                 "second_caller_by", .anyText,
                 "RFC 3339: nothing has changed yet, and another caller must bring the same note by then."),
