@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+    /// A word that takes consent back, as a carrier reports it, through the binary.
+    @Suite struct ReplyTests {
+        @Test func `a word ends the texts to a number, and no file has the number`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try gate.registerSomebody()
+            var connection = try gate.connect()
+            let number = "+4793141592"
+            func time(_ secondsAgo: Double) -> String {
+                ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -secondsAgo))
+            }
+            let address = try connection.request(
+                "PUT", "/v1/recipients/u_1/addresses/n_1",
+                #"{"kind": "sms", "value": "\#(number)", "verified_at": "\#(time(30))"}"#)
+            try #require(address.status == 200, "\(address)")
+            let digest = try Finished.run(
+                ["sha256sum", "\(Machine.policies)/notices/promo.3.en.txt"], in: scratch, within: 30
+            ).output.prefix(64)
+            let consent = try connection.request(
+                "POST", "/v1/recipients/u_1/consents",
+                """
+                {"id": "c_1", "purpose": "marketing", "channel": "sms", "address": "n_1", "state": "given", \
+                "event_time": "\(time(20))", "method": "in_app_toggle", "jurisdiction": "DE", "notice": {"id": "promo", \
+                "version": "3", "language": "en", "sha256": "\(digest)"}}
+                """)
+            try #require(consent.status == 200, "\(consent)")
+            func send(_ id: String) throws -> (status: Int, text: String) {
+                let page = try connection.request("GET", "/v1/types/promo.offer").text
+                let read = try JSONSerialization.jsonObject(with: Data(page.utf8)) as? [String: Any]
+                var body = try #require(read?["example"] as? [String: Any])
+                body["id"] = id
+                body["channel"] = "sms"
+                body["recipient"] = ["user": "u_1"]
+                let bytes = try JSONSerialization.data(withJSONObject: body)
+                let answer = try connection.request(
+                    "POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+                return (answer.status, answer.text)
+            }
+            let receivedAt = time(1)
+            func reply(_ id: String, _ text: String) throws -> String {
+                let answer = try connection.request(
+                    "POST", "/v1/replies",
+                    """
+                    {"id": "\(id)", "channel": "sms", "from": "\(number)", "text": "\(text)", \
+                    "received_at": "\(receivedAt)"}
+                    """)
+                try #require(answer.status == 200, "\(answer)")
+                return answer.text
+            }
+            let first = try send("s_1")
+            // By night an offer is dropped, which is decided after permission.
+            try #require(first.status == 202 || first.text.contains("quiet_hours_dropped"), "\(first)")
+
+            let stopped = try reply("SM1", "Ｓｔｏｐ!")
+            #expect(stopped.contains(#""effect":"withdrawn""#) && !stopped.contains("replayed"), "\(stopped)")
+            let refused = try send("s_2")
+            #expect(refused.status == 403 && refused.text.contains("no_gdpr_consent"), "\(refused)")
+            #expect(try reply("SM2", "START").contains(#""why":"not_a_withdrawal""#))
+            #expect(try send("s_3").text.contains("no_gdpr_consent"))
+            try gate.stop()
+
+            // A carrier that tries again after a restart is told the same, and nothing is recorded again.
+            try gate.start()
+            connection = try gate.connect()
+            let again = try reply("SM1", "Ｓｔｏｐ!")
+            #expect(
+                again.contains(#""effect":"withdrawn""#) && again.contains(#""replayed":true"#), "\(again)")
+            #expect(try send("s_4").text.contains("no_gdpr_consent"))
+            try gate.stop()
+
+            let entries = try TrailText(gate.trail)
+            #expect(entries.count(of: #""kind":"reply""#) == 2)
+            // A number is nowhere as it is spelled: the text to it was handed over by then, which is the next hop's.
+            let clear = try Finished.run(
+                [
+                    "grep", "--recursive", "--binary-files=text", "--fixed-strings", "--files-with-matches",
+                    String(number.dropFirst()), "\(gate.folder)/state", gate.trail,
+                ], in: scratch, within: 30)
+            #expect(clear.ending == .exit(1) && clear.output.isEmpty, "\(clear.output)\(clear.errors)")
+            try expectVerifies(gate, in: scratch)
+            let replayed = try Finished.run(
+                [Machine.sendgate, "audit", "replay", "--from-genesis", try gate.copyOfTrail("replayed")],
+                in: scratch, within: 120)
+            #expect(replayed.ending == .exit(0), "\(replayed.output.suffix(2000))\(replayed.errors)")
+        }
+    }
+}
