@@ -18,7 +18,7 @@ extension EndToEnd {
                 "`\(program)` is missing: `make test` installs it, as `apt-get install \(package)` does")
         }
 
-        @Test(arguments: ["FirstSend", "ForApps", "MovingHere"])
+        @Test(arguments: ["FirstSend", "ForApps", "MovingHere", "Runbook"])
         func `a page's commands run as written and print what it says`(name: String) throws {
             let page = try HandbookPage(name)
             let (steps, printed, finished) = try page.run(in: Scratch())
