@@ -128,6 +128,8 @@ package struct StepEffects {
     package var due: [DeliveryLane: Instant] = [:]
     /// What somebody must look at; told once everything is durable.
     package var alarms: [String] = []
+    /// What is counted once everything is durable.
+    package var observations = Observations()
     /// Whether there is something for the publisher or the relay to do. A step that only looked, or only marked how
     /// far others are, must wake nobody, or an idle gateway would turn round and round.
     package var hasNews = false

@@ -42,6 +42,9 @@ package final class StepContext {
 
     package func provedTheWay() { view.affect { $0.provesTheWay = true } }
 
+    /// What is counted once the step is durable.
+    func observe(_ observation: Observation) { view.affect { $0.observations.append(observation) } }
+
     /// What somebody must look at; told once the step is durable.
     func alarm(_ text: String) { view.affect { $0.alarms.append(text) } }
 

@@ -13,8 +13,8 @@ package struct GatewayOperations: Sendable {
     package var privateKeys: any PrivateKeys
     /// Things only the outer layers know: lag, hop, sockets.
     package var checks: @Sendable () -> [ReadinessAnswer.Check]
-    /// More lines for `/metrics`, in the Prometheus text format.
-    package var moreMetrics: @Sendable () -> String
+    /// Adds to `/metrics` what only the outer layers know.
+    package var addMetrics: @Sendable (inout Exposition) -> Void
     package var policySource: PolicySource
     /// Whose keysets are taken; none where no authority is pinned.
     package var authorities: [NoteVerifierKey]
@@ -22,13 +22,13 @@ package struct GatewayOperations: Sendable {
     package init(
         privateKeys: any PrivateKeys, authorities: [NoteVerifierKey] = [],
         checks: @escaping @Sendable () -> [ReadinessAnswer.Check],
-        moreMetrics: @escaping @Sendable () -> String,
+        addMetrics: @escaping @Sendable (inout Exposition) -> Void,
         policySource: PolicySource
     ) {
         self.privateKeys = privateKeys
         self.authorities = authorities
         self.checks = checks
-        self.moreMetrics = moreMetrics
+        self.addMetrics = addMetrics
         self.policySource = policySource
     }
 
@@ -39,30 +39,37 @@ package struct GatewayOperations: Sendable {
                 + checks())
     }
 
+    /// What `/metrics` answers.
     func metrics(of gateway: Gateway) -> String {
-        let load = gateway.engine.load
-        var text = ""
-        func add(_ name: String, _ kind: String, _ help: String, _ value: some Numeric) {
-            text +=
-                "# HELP sendgate_\(name) \(help)\n# TYPE sendgate_\(name) \(kind)\nsendgate_\(name) \(value)\n"
+        var page = Exposition()
+        let engine = gateway.engine
+        let mandatory = gateway.policy.current.bundle.types.values.filter { $0.mandatory != nil }
+        engine.observed.write(to: &page, mandatory: mandatory.map(\.id).sorted())
+        let load = engine.load
+        page.add(.batches, [], load.batchCount)
+        page.add(.operationCount, [], load.operationCount)
+        page.add(.failedBatches, [], load.failedBatchCount)
+        page.add(.queued, [], load.queuedCount)
+        page.add(
+            .publishLag, [], .milliseconds(max(0, gateway.dependencies.publishLagMilliseconds())))
+        let (inFlight, now) = (engine.inFlight.all, gateway.dependencies.clock.now())
+        // What cannot be read is left out: a store that answers nothing fails readiness, which says why.
+        try? gateway.store.read { store in
+            let depth = try store.outboxDepth()
+            page.add(.outboxRows, [], depth.rowCount)
+            page.add(.outboxBytes, [], .integer(depth.byteCount))
+            let offered = min(inFlight.count, depth.rowCount)
+            page.add(.outboxStates, ["offered"], offered)
+            page.add(.outboxStates, ["stored"], depth.rowCount - offered)
+            for lane in DeliveryLane.allCases {
+                let due = try store.nextOutboxDue(lane: lane, excluding: inFlight)
+                let late = due.map { max(0, now.milliseconds - $0.milliseconds) } ?? 0
+                page.add(.outboxDueAge, [lane.rawValue], .milliseconds(late))
+            }
+            page.add(.trailEntries, [], try store.entryCount())
         }
-        add("batches_total", "counter", "Transactions committed.", load.batchCount)
-        add("operations_total", "counter", "Operations committed, sends among them.", load.operationCount)
-        add(
-            "failed_batches_total", "counter", "Transactions that could not be committed.",
-            load.failedBatchCount)
-        add("queued_operations", "gauge", "Operations waiting for the engine.", load.queuedCount)
-        add(
-            "publish_lag_seconds", "gauge", "Age of the oldest unpublished entry.",
-            Double(gateway.dependencies.publishLagMilliseconds()) / 1000)
-        if let depth = try? gateway.store.read({ try $0.outboxDepth() }) {
-            add("outbox_rows", "gauge", "Messages waiting to be handed over.", depth.rowCount)
-            add("outbox_bytes", "gauge", "Bytes of bodies waiting.", depth.byteCount)
-        }
-        if let count = try? gateway.store.read({ try $0.entryCount() }) {
-            add("trail_entries", "gauge", "Entries of the trail.", count)
-        }
-        return text + moreMetrics()
+        addMetrics(&page)
+        return page.text
     }
 }
 

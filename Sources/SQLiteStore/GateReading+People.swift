@@ -109,6 +109,17 @@ extension GateReading {
         return try gate.every(Self.addressPlaces, { $0.add(code) }, read: Self.subject)
     }
 
+    private static let peopleAfter = StatementText(
+        "person", "SELECT subject FROM person WHERE subject > ? ORDER BY subject LIMIT ?")
+
+    /// On the index alone.
+    final func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
+        try gate.everyReadable(Self.peopleAfter) {
+            $0.add(subject?.bytes ?? [])
+            $0.add(Int64(limit))
+        } read: { try $0.id(SubjectID.self) }
+    }
+
     // MARK: Ledgers
 
     private static let ledger = StatementText(

@@ -159,10 +159,12 @@ struct Wiring {
         let endpointBox = Late<UnixSocketEndpoint>()
         let health = RelayHealth()
         let ledger = ReloadLedger(clock: clock, logger: logger)
+        let persons = PersonCount(store: store, policy: policy, clock: clock)
         let healthChecks = HealthChecks(
             store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
             keys: gateKeys,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
+            persons: persons,
             endpoint: { endpointBox.value?.metrics() })
         self.healthChecks = healthChecks
         let keyHolder = try KeyHolder(
@@ -177,7 +179,7 @@ struct Wiring {
             operations: GatewayOperations(
                 privateKeys: keyHolder, authorities: configuration.authorities,
                 checks: { healthChecks.checks() },
-                moreMetrics: { healthChecks.metrics() },
+                addMetrics: { healthChecks.addMetrics(to: &$0) },
                 policySource: PolicySource(
                     load: load, versionsOnlyRise: configuration.policySigning != nil,
                     refused: { ledger.refused($0) }, accepted: { ledger.accepted($0) })), work: work)
@@ -196,7 +198,8 @@ struct Wiring {
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
-            checkRows: { try store.checkRows(countMax: $0) }, logger: logger)
+            checkRows: { try store.checkRows(countMax: $0) }, countPersons: { try persons.advance() },
+            logger: logger)
         reload = PolicyReload(gateway: gateway)
     }
 

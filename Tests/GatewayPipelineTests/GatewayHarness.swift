@@ -243,7 +243,7 @@ final class GatewayHarness: Sendable {
             engine: engine, store: used, library: library, policy: inForce, attestation: attestation,
             dependencies: dependencies,
             operations: GatewayOperations(
-                privateKeys: privateKeys, authorities: authorities, checks: { [] }, moreMetrics: { "" },
+                privateKeys: privateKeys, authorities: authorities, checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
                     load: {
                         let policy = configured.policy.withLock { $0 }

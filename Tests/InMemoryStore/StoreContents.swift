@@ -221,6 +221,9 @@ extension StoreContents: StoreReading {
     package func subject(_ id: SubjectID) throws -> Subject? { unlessErased(subjects[id]) }
     package func state(of subject: SubjectID) throws -> RecipientState? { states[subject] }
     package func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] { consents[subject] ?? [] }
+    package func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
+        Array(states.keys.filter { subject == nil || $0 > subject! }.sorted().prefix(limit))
+    }
     package func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
         choices[subject] ?? []
     }

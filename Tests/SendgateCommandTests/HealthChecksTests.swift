@@ -49,7 +49,7 @@ import WireProtocol
         let healthChecks = HealthChecks(
             store: real.store, publisher: publisher, policy: real.policy, clock: clock, health: real.health,
             reloads: real.reloads, keys: real.keys, limits: real.limits, stateDirectory: real.stateDirectory,
-            endpoint: { nil })
+            persons: real.persons, endpoint: { nil })
         func trail() -> ReadinessAnswer.Check? { healthChecks.checks().first { $0.name == "trail" } }
         #expect(trail()?.isPassed == true && trail()?.detail == nil)
         // Nobody runs it: what is committed now is never published.
@@ -230,4 +230,13 @@ private final class Counter: Sendable {
     private let value = Mutex(0)
     var count: Int { value.withLock { $0 } }
     func add() { value.withLock { $0 += 1 } }
+}
+
+extension HealthChecks {
+    /// What the outer layers add to `/metrics`.
+    var metricsText: String {
+        var page = Exposition()
+        addMetrics(to: &page)
+        return page.text
+    }
 }

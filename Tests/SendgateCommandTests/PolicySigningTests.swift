@@ -476,7 +476,7 @@ import TrailDirectory
         func told(by gate: GatewayFixture) async throws -> (detail: String?, metrics: String) {
             let ready = try await gate.ask("GET", "/readyz")
             let check = ready.object["checks"]?.arrayValue?.first { $0["name"]?.stringValue == "policy" }
-            return (check?["detail"]?.stringValue, gate.wiring.healthChecks.metrics())
+            return (check?["detail"]?.stringValue, gate.wiring.healthChecks.metricsText)
         }
         do {
             let gate = try await GatewayFixture(in: folder.root, policies: policies)
@@ -519,7 +519,7 @@ import TrailDirectory
         let ready = try await gate.ask("GET", "/readyz")
         let check = ready.object["checks"]?.arrayValue?.first { $0["name"]?.stringValue == "policy" }
         #expect(check?["detail"]?.stringValue?.contains("1 reviews are due, the first: \(told)") == true)
-        #expect(gate.wiring.healthChecks.metrics().contains("sendgate_policy_reviews_lapsed 1\n"))
+        #expect(gate.wiring.healthChecks.metricsText.contains("sendgate_policy_reviews_lapsed 1\n"))
         #expect(gate.wiring.core.lapsedReviews().map(\.file) == ["types/card.blocked.yaml"])
         // Another bundle that says the same does not replace it.
         try setVersion(2, from: 1)

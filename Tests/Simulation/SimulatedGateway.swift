@@ -130,7 +130,7 @@ final class SimulatedGateway {
             engine: engine, store: store, library: library, policy: inForce, attestation: parts.attestation,
             dependencies: dependencies,
             operations: GatewayOperations(
-                privateKeys: NoPrivateKeys(), checks: { [] }, moreMetrics: { "" },
+                privateKeys: NoPrivateKeys(), checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
                     versionsOnlyRise: false)), work: WorkSignal())

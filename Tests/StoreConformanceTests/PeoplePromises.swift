@@ -27,6 +27,32 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `people are gone through in order, a bounded number at a time, without those erased`(
+        _ kind: StoreUnderTest
+    ) throws {
+        let opened = try OpenStore(kind)
+        #expect(try opened.read { try $0.people(after: nil, limit: 10) }.isEmpty)
+        var all: [SubjectID] = []
+        for number in 1...5 { all.append(try opened.write { try $0.register("u_\(number)", number) }) }
+        all.sort()
+        func listed(by limit: Int) throws -> [SubjectID] {
+            var found: [SubjectID] = []
+            while true {
+                let piece = try opened.read { try $0.people(after: found.last, limit: limit) }
+                if piece.isEmpty { break }
+                #expect(piece.count <= limit)
+                found += piece
+            }
+            return found
+        }
+        for limit in [1, 2, 5, 100] { #expect(try listed(by: limit) == all) }
+        let gone = all.remove(at: 2)
+        try opened.write { try $0.eraseSubject(gone) }
+        #expect(try listed(by: 2) == all)
+        #expect(try opened.read { try $0.people(after: gone, limit: 1) } == [all[2]])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `every record of a person comes back as it was put`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         let subject: SubjectID = try opened.write { try $0.register("u_1") }

@@ -53,6 +53,9 @@ extension StepContext {
             request: row.request, facts: facts, decision: decision, policy: policy.digest,
             cause: cause.rawValue)
         try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+        observe(
+            .decidedAgain(
+                reason: decision.reason, category: row.category, tier: row.tier, cause: cause))
     }
 
     /// Decides again everything that waits for a person, because something about them changed.
@@ -107,6 +110,7 @@ extension StepContext {
                 "subject": .string(row.subject.hexadecimal),
                 "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
             ])
+        observe(.withdrawn(cause, category: row.category))
         try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
         if cause.settlesDedupe { return }
         // Who cancels may ask again, and has nothing to be alarmed of.

@@ -38,6 +38,9 @@ extension StepContext {
         if let retryAt, retryAt < row.expiresAt, !row.isDamaged {
             // The relay's alarm has to be set anew.
             announce()
+            if let obstacle = result.obstacle {
+                observe(.retried(obstacle, channel: row.request.channel, tier: row.tier))
+            }
             row.notBefore = retryAt
             switch result {
             case .notWritten where row.mayHaveArrived, .busy where row.mayHaveArrived:
@@ -87,6 +90,10 @@ extension StepContext {
             }
             return entry.finish()
         }
+        observe(
+            .ended(
+                result, channel: row.request.channel, tier: row.tier,
+                waitedMilliseconds: result == .handedOver ? row.waitedMilliseconds(until: now) : nil))
         try view.appendEvent(EventRecord(result.fate, of: row, at: now))
         if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
     }

@@ -131,6 +131,10 @@ extension StepContext {
                 category: type.category, channel: channel, receivedAt: now, entryIndex: trail.index,
                 requestID: "summary-\(send.uuidText)",
                 destinationNames: drafts.destinationNames))
+        observe(
+            .decided(
+                reason: entry.overall.reason, type: TypeAxes(category: type.category, tier: type.tier),
+                channel: channel, caller: .gateway))
         // Many messages end in this one, so none of them comes back should its seal fail: its step throws, and the turn
         // of the first is put off.
         for draft in drafts { try enqueue(draft, of: person, at: now) }

@@ -106,7 +106,9 @@ extension StepContext {
             notice: shown, expiresAt: ends, withdraws: nil,
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
-        return try append(event, of: person, by: caller, at: now)
+        let recorded = try append(event, of: person, by: caller, at: now)
+        try observeDisabling(event, recorded, at: now)
+        return recorded
     }
 
     /// When a consent ends: as the record says, and not after the days its purpose lasts at most. A record that says
@@ -191,6 +193,7 @@ extension StepContext {
             of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
             receivedAt: now)
         let recorded = try append(withdrawal, of: person, by: caller, at: now)
+        try observeDisabling(withdrawal, recorded, at: now)
         guard body.isForEveryChannel else { return recorded }
         var after = try reloaded(person)
         let category = Category(rawValue: given.purpose.text)
@@ -353,7 +356,13 @@ extension StepContext {
         guard let trail else { preconditionFailure("a preference was set on no channel") }
         person = try reloaded(person)
         try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
-        return Recorded(trail, noEffect: Will(person) == before ? .alreadySo : nil)
+        let isNews = Will(person) != before
+        if isNews, choice.state.isOff,
+            let category = category ?? policy.type(TypeID(choice.scope))?.category
+        {
+            try observeDisabling(by: .preference, of: category, subject: choice.subject, at: now)
+        }
+        return Recorded(trail, noEffect: isNews ? nil : .alreadySo)
     }
 
     /// Ends what one person agreed to at a number or mailbox, because its owner answered so: every consent that counts

@@ -229,6 +229,7 @@ extension StepContext {
             EventRecord(
                 caller: caller, send: send, subject: subject, event: .mandatoryUnreached,
                 destination: nil, at: now, reason: mustGoBy))
+        observe(.unreached(type))
         alarm(
             "mandatory_unreached: `\(type)` of send \(send) is not done and must go by \(mustGoBy) within: \(within)"
         )

@@ -30,6 +30,9 @@ extension StepContext {
             by: caller,
             at: now)
         if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
+        if earlier?.pushEnabled == true, !body.pushEnabled {
+            try observeDisabling(by: .pushSwitch, subject: subject.id, at: now)
+        }
         return Recorded(trail)
     }
 
@@ -85,6 +88,9 @@ extension StepContext {
             .device(device, action: earlier == nil ? .registered : .updated), of: person.subject.id,
             by: caller, at: now)
         try reconsider(person.subject, because: .recipientChanged, at: now)
+        if earlier?.osPermission == .granted, body.osPermission == .denied {
+            try observeDisabling(by: .osPermission, subject: person.subject.id, at: now)
+        }
         return Recorded(trail)
     }
 

@@ -62,6 +62,7 @@ extension StepContext {
         ]
         if let subject = send.subject { members["subject"] = .string(subject.hexadecimal) }
         let trail = try record(.receipt, at: now, members)
+        try observe(body, of: send, at: tag)
         try view.appendEvent(
             EventRecord(
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.fate,

@@ -114,6 +114,10 @@ package struct SendStep: Sendable {
             channel: request.channel, receivedAt: now, entryIndex: trail.index, requestID: request.id.text,
             destinationNames: drafts.destinationNames)
         try step.view.insertSend(record)
+        step.observe(
+            .decided(
+                reason: overall.reason, type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
+                channel: request.channel, caller: attested.caller))
         if let person, let event = considered.events[request.channel], overall.outcome.isPromise {
             try step.view.putDedupe(
                 DedupeRecord(event: event, send: material.send, at: now), to: person.subject.id)

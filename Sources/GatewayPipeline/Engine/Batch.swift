@@ -220,6 +220,10 @@ package final class Batch {
     var hasNews: Bool { changes.contains { $0.change.effects.hasNews } }
     var provesTheWay: Bool { changes.contains { $0.change.effects.provesTheWay } }
     var alarms: [String] { changes.flatMap(\.change.effects.alarms) }
+    /// What each kept step told, in their order.
+    var observations: some Sequence<Observations> {
+        changes.lazy.map(\.change.effects.observations)
+    }
 
     /// Waits for the envelopes and puts them into their rows.
     ///

@@ -27,6 +27,8 @@ package final class Engine: Sendable {
     let dependencies: EngineDependencies
     let health = CommitHealth()
     let inFlight = MessagesInFlight()
+    /// What was decided and became of it, since the process started.
+    package let observed = GatewayCounters()
     private let stopped = DispatchSemaphore(value: 0)
     private let counters = Mutex(EngineCounters())
     /// Recorded in front of everything else; `nil` once it is durable.
@@ -109,6 +111,7 @@ package final class Engine: Sendable {
                 }
                 opening.withLock { $0 = nil }
                 batch.release()
+                observed.count(batch.observations)
                 // Durable from here on. A crash now loses answers, never what they say.
                 if batch.provesTheWay { health.committed(at: dependencies.clock.reading().uptime) }
                 answer(operations, outcomes, EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))

@@ -11,6 +11,9 @@ package protocol StoreReading: RecordReading {
     func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
     /// Ids of device keys in their own order, only those after one, at most `limit`: everybody's, in whatever state.
     func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID]
+    /// Pseudonyms of people that something is held of, in rising order, at most `limit`, and only those after one; damaged
+    /// rows are left out.
+    func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID]
     /// Every transition of a preference, oldest first.
     func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
 

@@ -28,6 +28,8 @@ struct EngineService: Service {
     let lapsedReviews: @Sendable () -> [PolicyProblem]
     /// Checks the next of all stored rows, so many at most; gives whether that was the last.
     let checkRows: @Sendable (_ countMax: Int) throws -> Bool
+    /// Counts the next of all recipients; gives whether that was the last.
+    let countPersons: @Sendable () throws -> Bool
     let logger: Logger
 
     /// How often overdue duties are looked for, and counts whose minute is over are recorded.
@@ -65,6 +67,7 @@ struct EngineService: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             async let checked: Void = checkAllRows()
+            async let counted: Void = countAllPersons()
             async let resealed: Void = resealRows()
             var interval = 0
             while !Task.isCancelled {
@@ -81,6 +84,7 @@ struct EngineService: Service {
                 recordCounts(false)
             }
             await checked
+            await counted
             await resealed
         }
         recordCounts(true)
@@ -105,6 +109,23 @@ struct EngineService: Service {
                         continuation.resume(returning: try checkRows(Self.checkedRowCountPerSecond))
                     } catch {
                         logger.error("stored rows cannot be checked: \(error)")
+                        continuation.resume(returning: true)
+                    }
+                }
+            }
+            try? await Task.sleep(for: isWhole ? Self.housekeepingInterval : .seconds(1))
+        }
+    }
+
+    /// Counts one recipient after the other, on a thread of its own, beside everything that reads and writes.
+    private func countAllPersons() async {
+        while !Task.isCancelled {
+            let isWhole = await withCheckedContinuation { continuation in
+                DispatchQueue.global(qos: .utility).async {
+                    do {
+                        continuation.resume(returning: try countPersons())
+                    } catch {
+                        logger.error("recipients cannot be counted: \(error)")
                         continuation.resume(returning: true)
                     }
                 }

@@ -30,6 +30,7 @@ struct HealthChecks: Sendable {
     let keys: GateKeys
     var limits: EngineLimits
     let stateDirectory: String
+    let persons: PersonCount
     let endpoint: @Sendable () -> EndpointMetrics?
 
     /// Lag of the published trail at which the gateway calls itself unready, in milliseconds.
@@ -147,61 +148,62 @@ struct HealthChecks: Sendable {
             name: "policy", isPassed: true, detail: details.isEmpty ? nil : details.joined(separator: "; "))
     }
 
-    /// More lines for `/metrics`, in the Prometheus text format.
-    func metrics() -> String {
-        var text = ""
-        func add(_ name: String, _ kind: String, _ help: String, _ value: some BinaryInteger) {
-            text +=
-                "# HELP sendgate_\(name) \(help)\n# TYPE sendgate_\(name) \(kind)\nsendgate_\(name) \(value)\n"
-        }
-        add(
-            "trail_published_entries", "gauge", "Entries under the newest checkpoint.",
-            publisher.publishedSize)
-        add("hop_reachable", "gauge", "Whether the next hop answers.", health.isHopReachable ? 1 : 0)
-        add(
-            "policy_refused", "gauge", "Whether the last reload was refused.",
-            reloads.lastRefusal == nil ? 0 : 1)
-        text += "# HELP sendgate_policy_info The bundle in force.\n# TYPE sendgate_policy_info gauge\n"
-        let policy = policy.current
-        let bundle = policy.bundle
-        let roles = Set(policy.approvals.map(\.role.rawValue)).sorted().joined(separator: ",")
-        text +=
-            "sendgate_policy_info{digest=\"\(bundle.digest)\",reviewed=\"\(bundle.reviewedDigest)\",approved=\"\(roles)\"} 1\n"
-        add(
-            "policy_reviews_lapsed", "gauge", "Mandatory types whose review is due.",
-            bundle.lapsedReviews(at: clock.now()).count)
-        add("damaged_rows", "gauge", "Stored rows found unreadable since the start.", store.damagedRows.count)
-        add("data_key_seals", "gauge", "Rows the current data key has sealed.", store.dataKeyUse.sealCount)
-        add(
-            "keys_waiting", "gauge", "Keys of the gateway's own that wait to be promoted.",
-            keys.keyring.keys.count { $0.state == .preActivation })
-        add(
-            "keys_locked", "gauge", "Whether the memory of keys is locked.",
-            SecretMemory.protection.isLocked ? 1 : 0)
-        add(
-            "secrets_outside", "gauge", "Secrets that found no room in the protected memory.",
-            SecretMemory.outsideCount)
+    /// How long before its day a review is told of: 60 days, in seconds.
+    static let reviewNoticeSeconds: Int64 = 60 * 86_400
+
+    /// Adds to `/metrics` what the parts around the engine know.
+    func addMetrics(to page: inout Exposition) {
+        persons.write(to: &page)
+        page.add(.publishedEntries, [], publisher.publishedSize)
+        page.add(.hopReachable, [], isTrue: health.isHopReachable)
+        addPolicy(to: &page)
+        addKeys(to: &page)
+        page.add(.damagedRows, [], store.damagedRows.count)
         if let free = try? DiskSpace.freeByteCount(at: stateDirectory) {
-            add("disk_free_bytes", "gauge", "Bytes free where the store lives.", free)
+            page.add(.freeDisk, [], .integer(free))
         }
-        guard let endpoint = endpoint() else { return text }
-        add("connections_total", "counter", "Connections accepted.", endpoint.connectionsAccepted)
-        add("connections_refused_total", "counter", "Connections over a bound.", endpoint.connectionsRefused)
-        add("requests_total", "counter", "Complete requests.", endpoint.requests)
-        add("streams_total", "counter", "Streams opened.", endpoint.streams)
-        add("stream_lines_total", "counter", "Lines of streams.", endpoint.streamLines)
-        add("endpoint_problems_total", "counter", "Answers the endpoint gave itself.", endpoint.problems)
-        add("bytes_read_total", "counter", "Bytes read from sockets.", endpoint.bytesRead)
-        add("bytes_written_total", "counter", "Bytes handed to sockets.", endpoint.bytesWritten)
-        add("idle_timeouts_total", "counter", "Connections closed for being idle.", endpoint.idleTimeouts)
-        add("read_timeouts_total", "counter", "Requests that came too slowly.", endpoint.readTimeouts)
-        add("write_stalls_total", "counter", "Clients that did not read.", endpoint.writeStalls)
-        add(
-            "answers_missing_total", "counter", "Requests without an answer in time.", endpoint.answersMissing
-        )
-        add("connections_open", "gauge", "Connections open.", endpoint.connectionsOpen)
-        add("requests_in_flight", "gauge", "Requests under way.", endpoint.requestsInFlight)
-        add("buffered_bytes", "gauge", "Bytes of bodies held.", endpoint.bufferedByteCount)
-        return text
+        guard let endpoint = endpoint() else { return }
+        page.add(.connections, [], endpoint.connectionsAccepted)
+        page.add(.refusedConnections, [], endpoint.connectionsRefused)
+        page.add(.requests, [], endpoint.requests)
+        page.add(.streams, [], endpoint.streams)
+        page.add(.streamLines, [], endpoint.streamLines)
+        page.add(.endpointProblems, [], endpoint.problems)
+        page.add(.bytesRead, [], endpoint.bytesRead)
+        page.add(.bytesWritten, [], endpoint.bytesWritten)
+        page.add(.idleTimeouts, [], endpoint.idleTimeouts)
+        page.add(.readTimeouts, [], endpoint.readTimeouts)
+        page.add(.writeStalls, [], endpoint.writeStalls)
+        page.add(.missingAnswers, [], endpoint.answersMissing)
+        page.add(.openConnections, [], endpoint.connectionsOpen)
+        page.add(.requestsInFlight, [], endpoint.requestsInFlight)
+        page.add(.bufferedBytes, [], endpoint.bufferedByteCount)
+    }
+
+    private func addPolicy(to page: inout Exposition) {
+        let policy = policy.current
+        let (bundle, now) = (policy.bundle, clock.now())
+        let roles = Set(policy.approvals.map(\.role.rawValue)).sorted().joined(separator: ",")
+        page.add(.policyRefused, [], isTrue: reloads.lastRefusal != nil)
+        page.add(.policyInfo, [bundle.digest.text, bundle.reviewedDigest.text, roles], 1)
+        let lapsed = bundle.lapsedReviews(at: now).count
+        let soon = bundle.lapsedReviews(at: now.advanced(bySeconds: Self.reviewNoticeSeconds)).count
+        page.add(.lapsedReviews, [], lapsed)
+        page.add(.reviewsDueSoon, [], soon - lapsed)
+    }
+
+    private func addKeys(to page: inout Exposition) {
+        let (keyring, use, now) = (keys.keyring, store.dataKeyUse, clock.now())
+        page.add(.dataKeySeals, [], use.sealCount)
+        page.add(.keysWaiting, [], keyring.keys.count { $0.state == .preActivation })
+        for purpose in KeyAge.watched {
+            let age = KeyAge.seconds(of: purpose, in: keyring, at: now)
+            let isDue = age.map { $0 > KeyAge.secondsMax } ?? false
+            page.add(
+                .keysToRotate, [purpose.rawValue], isTrue: isDue || purpose == .data && use.mustRotate)
+            if let age { page.add(.keyAge, [purpose.rawValue], .integer(age)) }
+        }
+        page.add(.keysLocked, [], isTrue: SecretMemory.protection.isLocked)
+        page.add(.secretsOutside, [], SecretMemory.outsideCount)
     }
 }

@@ -81,7 +81,7 @@ final class Sends: Sendable {
                 boundListeners: [:], acceptsRoot: false),
             dependencies: dependencies,
             operations: GatewayOperations(
-                privateKeys: NoPrivateKeys(), checks: { [] }, moreMetrics: { "" },
+                privateKeys: NoPrivateKeys(), checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
                     versionsOnlyRise: false)),

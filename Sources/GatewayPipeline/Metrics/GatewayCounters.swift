@@ -1,0 +1,243 @@
+package import GateSteps
+package import GateVocabulary
+import Synchronization
+
+/// Counts what committed steps told, since the process started (decision SG-0026).
+///
+/// Tables of fixed size, by the places of closed values: a send that is decided costs a search along a dozen callers and one
+/// addition, and allocates nothing but at a caller's first send. The number of series is bounded whatever is sent: callers
+/// and types past their bound count as `other`.
+package final class GatewayCounters: Sendable {
+    private let tables = Mutex(CounterTables())
+
+    package init() {}
+
+    /// Counts what one commit made durable. Call it on the engine's thread, once for each commit.
+    package func count(_ steps: some Sequence<Observations>) {
+        tables.withLock { tables in
+            for step in steps {
+                guard let first = step.first else { continue }
+                tables.count(first)
+                for observation in step.more { tables.count(observation) }
+            }
+        }
+    }
+
+    /// - Parameter mandatory: Types whose alarm counts from 0: a series that began with its first alarm would show no rise.
+    package func write(to page: inout Exposition, mandatory: [TypeID] = []) {
+        var tables = tables.withLock { $0 }
+        for type in mandatory { tables.know(type) }
+        tables.write(to: &page)
+    }
+}
+
+/// Counts by the places of the values of several labels.
+struct CountTable: Sendable {
+    private let sizes: [Int]
+    private var counts: [UInt64]
+
+    init(_ sizes: Int...) {
+        self.sizes = sizes
+        counts = [UInt64](repeating: 0, count: sizes.reduce(1, *))
+    }
+
+    mutating func add(_ first: Int, _ second: Int, _ third: Int = 0, _ fourth: Int = 0) {
+        var place = first * sizes[1] + second
+        if sizes.count > 2 { place = place * sizes[2] + third }
+        if sizes.count > 3 { place = place * sizes[3] + fourth }
+        counts[place] += 1
+    }
+
+    /// Of a table with two axes.
+    subscript(_ first: Int, _ second: Int) -> UInt64 { counts[first * sizes[1] + second] }
+
+    /// Every count that is not 0, with the places of its values.
+    ///
+    /// - Parameter zeros: Gives those that are, too: of a small table whose rises an alert watches.
+    func forEach(withZeros zeros: Bool = false, _ body: (_ places: [Int], _ count: UInt64) -> Void) {
+        for (index, count) in counts.enumerated() where count > 0 || zeros {
+            var places = [Int](repeating: 0, count: sizes.count)
+            var rest = index
+            for axis in sizes.indices.reversed() {
+                places[axis] = rest % sizes[axis]
+                rest /= sizes[axis]
+            }
+            body(places, count)
+        }
+    }
+}
+
+/// Names that are given places as they come, so many at most.
+struct NamePlaces<Name: Hashable & Sendable>: Sendable {
+    private(set) var names: [Name] = []
+    private let countMax: Int
+    private var newest = 0
+
+    init(countMax: Int) { self.countMax = countMax }
+
+    /// - Returns: The name's place; ``otherPlace`` for one that there is no room for.
+    mutating func place(of name: Name) -> Int {
+        // Sends of one caller come together.
+        if newest < names.count, names[newest] == name { return newest }
+        if let known = names.firstIndex(of: name) {
+            newest = known
+            return known
+        }
+        guard names.count < countMax else { return countMax }
+        names.append(name)
+        newest = names.count - 1
+        return newest
+    }
+
+    var otherPlace: Int { countMax }
+}
+
+private struct CounterTables: Sendable {
+    private static let reasons = Reason.allCases
+    private static let categories = Category.allCases
+    private static let tiers = Tier.allCases
+    private static let channels = Channel.allCases
+    private static let causes = WithdrawalCause.allCases
+    private static let results = HandOver.allCases
+    private static let obstacles = HandOverObstacle.allCases
+    private static let events = SendEventKind.allCases
+    private static let means = DisabledBy.allCases
+    /// Where a type that is in no bundle is counted.
+    private static let unregistered = categories.count
+
+    private var callers = NamePlaces<CallerName>(countMax: MetricLabel.callerCountMax)
+    /// By caller: reason, category or none, tier or none, channel. The last is of those past the bound.
+    private var decisions: [CountTable?] = Array(repeating: nil, count: MetricLabel.callerCountMax + 1)
+    private var redecisions = CountTable(reasons.count, categories.count, tiers.count, causes.count)
+    private var withdrawals = CountTable(causes.count, categories.count)
+    private var types = NamePlaces<TypeID>(countMax: MetricLabel.typeCountMax)
+    private var unreached = [UInt64](repeating: 0, count: MetricLabel.typeCountMax + 1)
+    private var handOvers = CountTable(results.count, channels.count, tiers.count)
+    private var retries = CountTable(obstacles.count, channels.count, tiers.count)
+    private var timeToAccept = tiers.map { _ in TimeHistogram(of: .timeToAccept) }
+    private var receipts = CountTable(events.count, categories.count + 1, channels.count)
+    private var taps = CountTable(categories.count + 1, channels.count)
+    private var timeToOpen = (0...categories.count).map { _ in TimeHistogram(of: .timeToOpen) }
+    private var disables = CountTable(means.count, categories.count + 1)
+    private var disablesAfterSend = CountTable(means.count, categories.count)
+
+    private static func place<Value: Equatable>(of value: Value, in values: [Value]) -> Int {
+        // The last of the reasons is `allowed`, which most are.
+        values.lastIndex(of: value)!
+    }
+
+    private static func place(_ category: Category?) -> Int {
+        category.map { place(of: $0, in: categories) } ?? unregistered
+    }
+    private static func place(_ tier: Tier) -> Int { place(of: tier, in: tiers) }
+    private static func place(_ channel: Channel) -> Int { place(of: channel, in: channels) }
+
+    mutating func know(_ type: TypeID) { _ = types.place(of: type) }
+
+    mutating func count(_ observation: Observation) {
+        switch observation {
+        case .decided(let reason, let type, let channel, let caller):
+            let place = callers.place(of: caller)
+            if decisions[place] == nil {
+                decisions[place] = CountTable(
+                    Self.reasons.count, Self.categories.count + 1, Self.tiers.count + 1, Self.channels.count)
+            }
+            decisions[place]!.add(
+                Self.place(of: reason, in: Self.reasons), Self.place(type?.category),
+                type.map { Self.place($0.tier) } ?? Self.tiers.count, Self.place(channel))
+        case .decidedAgain(let reason, let category, let tier, let cause):
+            redecisions.add(
+                Self.place(of: reason, in: Self.reasons), Self.place(category), Self.place(tier),
+                Self.place(of: cause, in: Self.causes))
+        case .withdrawn(let cause, let category):
+            withdrawals.add(Self.place(of: cause, in: Self.causes), Self.place(category))
+        case .unreached(let type): unreached[types.place(of: type)] += 1
+        case .ended(let result, let channel, let tier, let waited):
+            handOvers.add(
+                Self.place(of: result, in: Self.results), Self.place(channel), Self.place(tier))
+            if let waited { timeToAccept[Self.place(tier)].add(waited) }
+        case .retried(let obstacle, let channel, let tier):
+            retries.add(
+                Self.place(of: obstacle, in: Self.obstacles), Self.place(channel), Self.place(tier))
+        case .receipt(let event, let category, let channel):
+            receipts.add(
+                Self.place(of: event, in: Self.events), Self.place(category), Self.place(channel))
+        case .opened(let category, _, let after): timeToOpen[Self.place(category)].add(after)
+        case .tapped(let category, let channel): taps.add(Self.place(category), Self.place(channel))
+        case .disabled(let means, let category, let isAfterSend):
+            let place = Self.place(of: means, in: Self.means)
+            disables.add(place, Self.place(category))
+            if isAfterSend, let category { disablesAfterSend.add(place, Self.place(category)) }
+        }
+    }
+
+    func write(to page: inout Exposition) {
+        let categories = Self.categories.map(\.rawValue)
+        let anyCategory = categories + [MetricLabel.unregistered]
+        let tiers = Self.tiers.map(\.rawValue)
+        let channels = Self.channels.map(\.rawValue)
+        for (place, table) in decisions.enumerated() {
+            guard let table else { continue }
+            let caller = place < callers.names.count ? callers.names[place].text : MetricLabel.other
+            table.forEach { places, count in
+                let reason = Self.reasons[places[0]]
+                page.add(
+                    .decisions,
+                    [
+                        reason.outcome.name, reason.rawValue, anyCategory[places[1]],
+                        places[2] < tiers.count ? tiers[places[2]] : MetricLabel.unregistered,
+                        channels[places[3]], caller,
+                    ], count)
+            }
+        }
+        redecisions.forEach { places, count in
+            let reason = Self.reasons[places[0]]
+            page.add(
+                .redecisions,
+                [
+                    reason.outcome.name, reason.rawValue, categories[places[1]], tiers[places[2]],
+                    Self.causes[places[3]].rawValue,
+                ], count)
+        }
+        withdrawals.forEach { places, count in
+            page.add(.withdrawals, [Self.causes[places[0]].rawValue, categories[places[1]]], count)
+        }
+        for (place, count) in unreached.enumerated() where count > 0 || place < types.names.count {
+            page.add(
+                .unreached, [place < types.names.count ? types.names[place].text : MetricLabel.other], count)
+        }
+        handOvers.forEach(withZeros: true) { places, count in
+            page.add(
+                .handOvers, [Self.results[places[0]].rawValue, channels[places[1]], tiers[places[2]]], count)
+        }
+        retries.forEach { places, count in
+            page.add(
+                .retries, [Self.obstacles[places[0]].rawValue, channels[places[1]], tiers[places[2]]], count)
+        }
+        for (tier, histogram) in zip(tiers, timeToAccept) where !histogram.isEmpty {
+            page.add(.timeToAccept, [tier], histogram)
+        }
+        receipts.forEach { places, count in
+            page.add(
+                .receipts, [Self.events[places[0]].rawValue, anyCategory[places[1]], channels[places[2]]],
+                count)
+        }
+        taps.forEach { places, count in
+            page.add(.taps, [anyCategory[places[0]], channels[places[1]]], count)
+        }
+        for (category, histogram) in zip(anyCategory, timeToOpen) where !histogram.isEmpty {
+            page.add(.timeToOpen, [category], histogram)
+        }
+        disables.forEach { places, count in
+            page.add(
+                .disables,
+                [
+                    Self.means[places[0]].rawValue,
+                    places[1] < categories.count ? categories[places[1]] : "none",
+                ], count)
+        }
+        disablesAfterSend.forEach(withZeros: true) { places, count in
+            page.add(.disablesAfterSend, [Self.means[places[0]].rawValue, categories[places[1]]], count)
+        }
+    }
+}

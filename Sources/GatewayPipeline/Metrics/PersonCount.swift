@@ -1,0 +1,103 @@
+import CompliancePolicy
+import GateSteps
+import GateVocabulary
+import RecipientModel
+import Synchronization
+
+/// How many recipients there are, and how many of them would get what a category sends: counted by going over all of them
+/// a bounded number at a time, beside everything else, again and again.
+///
+/// A count is of the moments at which it came by each person, not of one moment; its age is shown. With ten million people
+/// and 500 in a second a pass takes five and a half hours.
+package final class PersonCount: Sendable {
+    /// People looked at in a second.
+    package static let countPerSecond = 500
+
+    private struct Counts {
+        var persons: UInt64 = 0
+        var reachable = CountTable(1, Channel.allCases.count)
+        var optedIn = CountTable(Category.allCases.count, Channel.allCases.count)
+    }
+    private struct Pass {
+        var counts = Counts()
+        /// Whom the pass came by last; `nil` before the first.
+        var newest: SubjectID?
+        var whole: (counts: Counts, at: Instant)?
+    }
+    private let pass = Mutex(Pass())
+    private let store: any GateStore
+    private let policy: PolicyInForce
+    private let clock: any Clock
+
+    package init(store: any GateStore, policy: PolicyInForce, clock: any Clock) {
+        self.store = store
+        self.policy = policy
+        self.clock = clock
+    }
+
+    /// Looks at the next people, at most `countMax`. Blocks its thread; not to be called by two at once.
+    ///
+    /// - Returns: Whether a pass over all of them has ended.
+    /// - Throws: What the store does; the pass goes on with the same people.
+    package func advance(countMax: Int = countPerSecond) throws -> Bool {
+        var (counts, newest) = pass.withLock { ($0.counts, $0.newest) }
+        let (policy, now) = (policy.current, clock.now())
+        let isOver = try store.read { store in
+            let people = try store.people(after: newest, limit: countMax)
+            let loading = FactsLoading(store: store, policy: policy, now: now)
+            for subject in people {
+                newest = subject
+                do {
+                    guard let known = try store.subject(subject),
+                        let person = try RecipientSnapshot.load(known, from: store)
+                    else { continue }
+                    Self.count(person, loading, into: &counts)
+                } catch let error as StoreError where error.damage != nil {
+                    // Whose row cannot be read is in the store's own list, and no part of a rate.
+                    continue
+                }
+            }
+            return people.isEmpty
+        }
+        pass.withLock { pass in
+            pass.counts = isOver ? Counts() : counts
+            pass.newest = isOver ? nil : newest
+            if isOver { pass.whole = (counts, now) }
+        }
+        return isOver
+    }
+
+    private static func count(
+        _ person: RecipientSnapshot, _ loading: FactsLoading, into counts: inout Counts
+    ) {
+        counts.persons += 1
+        for (place, channel) in Channel.allCases.enumerated()
+        where !person.destinations(on: channel).isEmpty {
+            counts.reachable.add(0, place)
+            for (row, category) in Category.allCases.enumerated() {
+                let effect = PreferenceEffect(
+                    scope: category.rawValue, channel: channel, destination: nil, person: person,
+                    facts: loading)
+                if effect.isOn { counts.optedIn.add(row, place) }
+            }
+        }
+    }
+
+    /// Writes the newest whole count; nothing before there is one.
+    package func write(to page: inout Exposition) {
+        guard let (counts, at) = pass.withLock({ $0.whole }) else { return }
+        page.add(.persons, [], counts.persons)
+        for (place, channel) in Channel.allCases.enumerated() {
+            page.add(.reachablePersons, [channel.rawValue], counts.reachable[0, place])
+        }
+        for (row, category) in Category.allCases.enumerated() {
+            for (place, channel) in Channel.allCases.enumerated() {
+                page.add(
+                    .optedInPersons, [category.rawValue, channel.rawValue], counts.optedIn[row, place])
+            }
+        }
+        page.add(
+            .personsCountAge, [],
+            .milliseconds(max(0, clock.now().milliseconds - at.milliseconds)))
+    }
+}
