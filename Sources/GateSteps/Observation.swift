@@ -28,7 +28,7 @@ package enum Observation: Hashable, Sendable {
     case tapped(category: Category?, channel: Channel)
     /// Somebody switched notifications off.
     ///
-    /// - category: What they switched off; for a switch of all push, each category they were sent in the 24 hours before,
+    /// - category: What they switched off; for a switch of everything, each category they were sent in the 24 hours before,
     ///   and `nil` when there was none.
     /// - isAfterSend: Whether a send of this category was forwarded to them in the 24 hours before.
     case disabled(DisabledBy, category: Category?, isAfterSend: Bool)
@@ -65,6 +65,8 @@ package enum DisabledBy: String, CaseIterable, Sendable, Hashable {
     case osPermission = "os_permission"
     /// The account's switch for push.
     case pushSwitch = "push_switch"
+    /// An answer to a text or an e-mail that takes consent back; counted each time somebody says it.
+    case reply
 }
 
 /// What one step tells; most tell one thing, for which nothing is allocated.
