@@ -20,10 +20,11 @@ import Testing
                 "sendgate_policy_info{digest=\"\(written)\",reviewed=\"b\",approved=\"c\"} 1\n"))
     }
 
-    @Test(arguments: [
-        (0, "0"), (1, "0.001"), (10, "0.01"), (250, "0.25"), (1_000, "1"), (1_500, "1.5"),
-        (12_345, "12.345"), (-1, "-0.001"), (-2_000, "-2"), (Int64.max, "9223372036854775.807"),
-    ] as [(Int64, String)])
+    @Test(
+        arguments: [
+            (0, "0"), (1, "0.001"), (10, "0.01"), (250, "0.25"), (1_000, "1"), (1_500, "1.5"),
+            (12_345, "12.345"), (-1, "-0.001"), (-2_000, "-2"), (Int64.max, "9223372036854775.807"),
+        ] as [(Int64, String)])
     func `milliseconds are seconds, exactly`(milliseconds: Int64, text: String) {
         #expect(MetricValue.milliseconds(milliseconds).text == text)
     }
@@ -53,7 +54,9 @@ import Testing
 
     @Test func `a histogram's buckets hold all that took no longer`() {
         var histogram = TimeHistogram(of: .timeToAccept)
-        for milliseconds in [0, 100, 101, 10_000, 10_001, 3_600_001] as [Int64] { histogram.add(milliseconds) }
+        for milliseconds in [0, 100, 101, 10_000, 10_001, 3_600_001] as [Int64] {
+            histogram.add(milliseconds)
+        }
         var page = Exposition()
         page.add(.timeToAccept, ["critical"], histogram)
         let samples = page.text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init)
