@@ -117,7 +117,9 @@ extension GateReading {
         try gate.everyReadable(Self.peopleAfter) {
             $0.add(subject?.bytes ?? [])
             $0.add(Int64(limit))
-        } read: { try $0.id(SubjectID.self) }
+        } read: {
+            try $0.id(SubjectID.self)
+        }
     }
 
     // MARK: Ledgers

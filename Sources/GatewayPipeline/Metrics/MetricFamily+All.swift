@@ -30,7 +30,8 @@ extension MetricFamily {
     // MARK: Decisions
 
     package static let decisions = MetricFamily(
-        .counter, "decisions_total", "Sends decided and recorded, each once, by the outcome of the whole send.",
+        .counter, "decisions_total",
+        "Sends decided and recorded, each once, by the outcome of the whole send.",
         by: [.outcome, .reason, .anyCategory, .anyTier, .channel, .caller])
     package static let redecisions = MetricFamily(
         .counter, "redecisions_total", "Waiting messages decided again.",
