@@ -108,12 +108,12 @@ extension EntrySchema {
         .receipt: EntryMembers(
             required: [
                 "at": moment, "caller": .name, "destination": tag, "event": code, "send_id": .uuid,
-            ], optional: ["subject": tag]),
+            ], optional: ["act": code, "opened_after": count, "subject": tag]),
         .reply: EntryMembers(
             required: [
                 "at": moment, "caller": .name, "channel": code, "effect": code, "id_tag": tag,
                 "subjects": .array(of: tag, countMax: 100),
-            ], optional: ["why": code]),
+            ], optional: ["confirmation": .text(byteCountMax: 35), "why": code]),
         .recipient: EntryMembers(
             required: [
                 "action": code, "caller": .name, "privacy": code, "push_enabled": .boolean, "subject": tag,

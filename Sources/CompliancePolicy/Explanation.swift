@@ -84,9 +84,10 @@ package enum Explanation {
                 "it had reached nobody; a law obliges us to tell it, and it must go\(reason.map { " by \($0)" } ?? " another way")"
             case .acceptedByProvider: "the provider took it\(at)"
             case .failed: "the provider refused it\(at)\(reason.map { " (\($0))" } ?? "")"
-            case .unregistered: "the provider no longer knew `\(place ?? "the device")`"
+            case .tokenGone: "the provider no longer knew `\(place ?? "the device")`"
+            case .expired: "the provider gave it up when its time was over\(at)"
             case .userObserved:
-                "the recipient saw it\(place.map { " on `\($0)`" } ?? "")\(reason.map { " (\($0))" } ?? "")"
+                "the recipient \(observation(reason))\(place.map { " on `\($0)`" } ?? "")\(reason.map { " (\($0))" } ?? "")"
             }
         return "On \(words(moment)) \(what)."
     }
@@ -95,6 +96,15 @@ package enum Explanation {
     private static func withdrawal(_ reason: String) -> String {
         WithdrawalCause(rawValue: reason).flatMap(withdrawal)
             ?? Reason(rawValue: reason)?.declaration.withdrawal ?? reason
+    }
+
+    private static func observation(_ action: String?) -> String {
+        switch ObservedAct(action: action) {
+        case .seen: "saw it"
+        case .tap: "opened it or acted on it"
+        case .dismissed: "put it away"
+        case .badgeCleared: "opened the app, which cleared it"
+        }
     }
 
     /// - Returns: `nil` for what only has a message decided again: the event then names the decision's reason.

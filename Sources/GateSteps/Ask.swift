@@ -22,6 +22,8 @@ package enum Ask: Hashable, Sendable {
     case holders(AddressKey)
     /// What was answered to a reply of this id.
     case reply(RequestKey)
+    /// When a withdrawal from a number was confirmed last, by ``ReplyConfirmation/addressHash``.
+    case confirmed([UInt8])
     /// Forwards to a person since a moment.
     case forwards(SubjectID, since: Instant)
     case request(RequestKey)

@@ -31,6 +31,7 @@ package final class BatchState {
     @exclusivity(unchecked) package var keys: [KeyID: Known<SubjectID?>] = [:]
     @exclusivity(unchecked) package var holders: [AddressKey: Known<[SubjectID]>] = [:]
     @exclusivity(unchecked) package var replies: [RequestKey: Known<ReplyRecord?>] = [:]
+    @exclusivity(unchecked) package var confirmed: [[UInt8]: Known<Instant?>] = [:]
     @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentEvent]>] = [:]
     @exclusivity(unchecked) package var choices: [SubjectID: Known<[PreferenceRecord]>] = [:]
     @exclusivity(unchecked) package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
@@ -131,7 +132,12 @@ package final class BatchState {
         for event in change.consents { addedConsents[event.subject, default: []].append(event) }
         for (record, _) in change.choices { addedChoices[record.subject, default: []].append(record) }
         for link in change.links { links[link.id] = .success(link) }
-        for reply in change.replies { replies[reply.key] = .success(reply) }
+        for reply in change.replies {
+            replies[reply.key] = .success(reply)
+            if let confirmation = reply.confirmation {
+                confirmed[confirmation.addressHash] = .success(reply.at)
+            }
+        }
         for send in change.sends {
             sends[send.id] = .success(send)
             requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(send)
@@ -309,6 +315,7 @@ extension BatchState {
         case .unsubscribeLink(let id): links.index(forKey: id) != nil
         case .holders(let address): holders.index(forKey: address) != nil
         case .reply(let key): replies.index(forKey: key) != nil
+        case .confirmed(let address): confirmed.index(forKey: address) != nil
         case .forwards(let subject, let since):
             switch forwards[subject] {
             case .success(let loaded): loaded.since <= since

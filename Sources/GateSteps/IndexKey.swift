@@ -32,6 +32,15 @@ package struct IndexKey: Sendable {
             ).prefix(16))
     }
 
+    /// What two replies from one number share: 16 bytes, whoever has the number.
+    package func addressHash(_ address: AddressKey) -> [UInt8] {
+        Array(
+            key.authenticate(
+                Array("sendgate/reply-address/v1\0".utf8) + Array(address.channel.rawValue.utf8) + [0]
+                    + Array(address.value.utf8)
+            ).prefix(16))
+    }
+
     /// What two equal contents share: 32 bytes.
     package func contentMAC(_ canonicalContent: [UInt8]) -> [UInt8] {
         key.authenticate("sendgate/content/v1\0".utf8 + canonicalContent)

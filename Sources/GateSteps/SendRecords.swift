@@ -213,10 +213,12 @@ package struct EventRecord: Hashable, Sendable {
     package var destination: Tag?
     package var at: Instant
     package var reason: String?
+    /// The entry of a receipt, which is cited when the same is reported again; `nil` for what the gateway did itself.
+    package var entryIndex: UInt64?
 
     package init(
         cursor: Int64 = 0, caller: CallerName, send: SendID, subject: SubjectID?, event: SendEventKind,
-        destination: Tag?, at: Instant, reason: String?
+        destination: Tag?, at: Instant, reason: String?, entryIndex: UInt64? = nil
     ) {
         self.cursor = cursor
         self.caller = caller
@@ -226,6 +228,7 @@ package struct EventRecord: Hashable, Sendable {
         self.destination = destination
         self.at = at
         self.reason = reason
+        self.entryIndex = entryIndex
     }
 }
 

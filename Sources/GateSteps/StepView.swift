@@ -112,6 +112,12 @@ package final class StepView: RecordReading {
         return try known(state.replies[key], .reply(key))
     }
 
+    /// When a withdrawal from a number was confirmed last; `nil` where none was within the retention.
+    package func confirmed(_ addressHash: [UInt8]) throws -> Instant? {
+        let own = change.replies.last { $0.confirmation?.addressHash == addressHash }?.at
+        return try own ?? known(state.confirmed[addressHash], .confirmed(addressHash))
+    }
+
     package func putReply(_ reply: ReplyRecord) { change.replies.append(reply) }
 
     /// Makes a pseudonym and a key for a user who has none.

@@ -23,7 +23,9 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     /// A receipt: the provider refused it for good. The event's reason is the provider's.
     case failed
     /// A receipt: the provider says that the token is no longer registered.
-    case unregistered
+    case tokenGone = "token_gone"
+    /// A receipt: the provider had it, and gave it up when its time was over. The event's reason is the provider's.
+    case expired
     /// A receipt: the person saw it or acted on it.
     case userObserved = "user_observed"
 
@@ -32,7 +34,31 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     package var mayHaveArrived: Bool {
         switch self {
         case .handedOver, .ambiguous, .summarised, .acceptedByProvider, .userObserved: true
-        case .refusedByHop, .expiredUnsent, .withdrawn, .mandatoryUnreached, .failed, .unregistered: false
+        case .refusedByHop, .expiredUnsent, .withdrawn, .mandatoryUnreached, .failed, .tokenGone, .expired:
+            false
+        }
+    }
+}
+
+/// What somebody was seen to do with a message, by the word that the app reports it in.
+package enum ObservedAct: String, CaseIterable, Sendable, Hashable {
+    /// It was on the screen, or nothing more is known.
+    case seen
+    /// It was opened, or one of its buttons was pressed.
+    case tap
+    /// It was put away unopened.
+    case dismissed
+    /// The app was opened by itself, and with it the number on its icon went.
+    case badgeCleared = "badge_cleared"
+
+    /// - Parameter action: What the app reported. Four words mean what they say, and so do the ones that Apple's and Google's
+    ///   own interfaces suggest for them; any other is a tap, as the name of a button is.
+    package init(action: String?) {
+        switch action?.lowercased() {
+        case nil, "seen", "shown", "displayed", "viewed": self = .seen
+        case "dismissed", "dismiss", "swiped": self = .dismissed
+        case "badge_cleared": self = .badgeCleared
+        default: self = .tap
         }
     }
 }

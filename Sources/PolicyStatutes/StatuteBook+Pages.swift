@@ -267,6 +267,16 @@ extension StatuteBook {
                     law: "47 CFR 64.1200(a)(10) and (a)(12): 10 business days, one confirmation in 5 minutes")
             )
         }
+        for (locale, text) in bundle.channels.smsRevocation?.confirmations.sorted(by: { $0.key < $1.key })
+            ?? []
+        where text.contains("://") || text.lowercased().contains("www.") {
+            found.append(
+                flaw(
+                    "channels.yaml", ["sms", "revocation", "confirmation", locale],
+                    "leads somewhere, and a confirmation only confirms",
+                    law: "47 CFR 64.1200(a)(12): it does not include any marketing or promotional information"
+                ))
+        }
         return found
     }
 

@@ -32,7 +32,7 @@ package enum PersonChange: Hashable, Sendable {
 
     package enum Deactivation: String, CaseIterable, Sendable, Hashable {
         case tokenTaken = "token_taken"
-        case unregistered
+        case tokenGone = "token_gone"
     }
 
     package enum PromptAction: String, CaseIterable, Sendable, Hashable {

@@ -188,7 +188,7 @@ extension GateReading {
     // MARK: Events
 
     private static let eventColumns =
-        "cursor, \(Schema.event.isAltered), caller, send, subject, event, destination, at, sealed"
+        "cursor, \(Schema.event.isAltered), caller, send, subject, event, destination, at, entry, sealed"
     private static let eventsAfter = StatementText(
         "event", "SELECT \(eventColumns) FROM event WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?")
     private static let eventsOfSend = StatementText(
@@ -239,7 +239,8 @@ extension GateReading {
         let caller = CallerName(try strings.text(of: row.integer(), in: gate))
         var record = EventRecord(
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
-            event: try row.name(), destination: try row.optionalID(), at: try row.instant(), reason: nil)
+            event: try row.name(), destination: try row.optionalID(), at: try row.instant(), reason: nil,
+            entryIndex: row.optionalInteger().map(UInt64.init(bitPattern:)))
         if let sealed = row.optionalByteArray() {
             let plain = try open(
                 sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })

@@ -6,7 +6,7 @@ extension GateReading {
     private static let reply = StatementText(
         "reply", key: 2,
         """
-        SELECT caller, id_hash, content_mac, entry, is_withdrawal, at FROM reply WHERE caller = ? AND id_hash = ?
+        SELECT caller, id_hash, content_mac, entry, is_withdrawal, at, address_hash, locale FROM reply WHERE caller = ? AND id_hash = ?
         """)
 
     final func reply(_ key: RequestKey) throws -> ReplyRecord? {
@@ -17,18 +17,36 @@ extension GateReading {
         } read: { row in
             _ = row.integer()
             _ = row.byteArray()
-            return ReplyRecord(
+            var record = ReplyRecord(
                 key: key, contentMAC: row.byteArray(), entryIndex: UInt64(bitPattern: row.integer()),
                 isWithdrawal: row.integer() == 1, at: try row.instant())
+            if let address = row.optionalByteArray() {
+                record.confirmation = ReplyConfirmation(addressHash: address, locale: row.text())
+            }
+            return record
         }
         if reply == nil { try damages.refuseMiss(in: "reply") }
         return reply
+    }
+
+    private static let confirmed = StatementText(
+        "reply", key: 2,
+        "SELECT caller, id_hash, at FROM reply WHERE address_hash = ? ORDER BY at DESC LIMIT 1")
+
+    final func confirmed(_ addressHash: [UInt8]) throws -> Instant? {
+        let moment = try gate.first(Self.confirmed, { $0.add(addressHash) }) { row in
+            _ = row.integer()
+            _ = row.byteArray()
+            return try row.instant()
+        }
+        if moment == nil { try damages.refuseMiss(in: "reply") }
+        return moment
     }
 }
 
 extension GateTransaction {
     private static let insertReply = StatementText(
-        "reply", "INSERT INTO reply VALUES (?, ?, ?, ?, ?, ?)")
+        "reply", "INSERT INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
 
     func insertReply(_ reply: ReplyRecord) throws {
         let caller = try strings.makeNumber(of: reply.key.caller.text, in: gate)
@@ -39,6 +57,8 @@ extension GateTransaction {
             $0.add(Int64(bitPattern: reply.entryIndex))
             $0.add(Int64(reply.isWithdrawal ? 1 : 0))
             $0.add(reply.at)
+            $0.add(reply.confirmation?.addressHash)
+            $0.add(reply.confirmation?.locale)
         }
     }
 }

@@ -113,7 +113,7 @@ extension GateTransaction {
     // MARK: Events
 
     private static let insertEvent = StatementText(
-        "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 
     func appendEvent(_ event: EventRecord) throws {
         let cursor = sequences.eventCursor + 1
@@ -134,6 +134,7 @@ extension GateTransaction {
             $0.add(event.event.rawValue)
             $0.add(event.destination)
             $0.add(event.at)
+            $0.add(event.entryIndex.map { Int64(bitPattern: $0) })
             $0.add(reason)
         }
         sequences.eventCursor = cursor

@@ -180,7 +180,7 @@ extension Schema {
             "cursor": "INTEGER PRIMARY KEY", "caller": "INTEGER NOT NULL",
             "send": "BLOB NOT NULL", "send_number": "INTEGER", "subject": "BLOB",
             "event": "TEXT NOT NULL", "destination": "BLOB", "at": "INTEGER NOT NULL",
-            "sealed": "BLOB",
+            "entry": "INTEGER", "sealed": "BLOB",
         ])
 
     static let outbox = AuthenticatedTable(
@@ -281,9 +281,10 @@ extension Schema {
                         "caller": "INTEGER NOT NULL", "id_hash": "BLOB NOT NULL",
                         "content_mac": "BLOB NOT NULL", "entry": "INTEGER NOT NULL",
                         "is_withdrawal": "INTEGER NOT NULL CHECK (is_withdrawal IN (0, 1))",
-                        "at": "INTEGER NOT NULL",
+                        "at": "INTEGER NOT NULL", "address_hash": "BLOB", "locale": "TEXT",
                     ], key: "caller, id_hash"),
                 "CREATE INDEX reply_by_time ON reply (at);\n",
+                "CREATE INDEX reply_by_address ON reply (address_hash, at) WHERE address_hash IS NOT NULL;\n",
                 // Pseudonyms whose mapping in subjects.db is still to be destroyed.
                 erasure.text,
 

@@ -247,7 +247,7 @@ extension TestBundle {
                 ]),
                 "revocation": rule([
                     "honoured_within_business_days": 10, "confirmation_within_minutes": 5,
-                    "words": ["stop", "quit"],
+                    "words": ["en": ["stop", "quit"]],
                 ]),
             ]),
             "email": rule(["payload_bytes_max": 32_768]),

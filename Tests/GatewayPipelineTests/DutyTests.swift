@@ -204,7 +204,7 @@ import WireProtocol
         #expect(await alarms(afterHours: 48) == [])
     }
 
-    @Test(arguments: ["failed", "unregistered"])
+    @Test(arguments: ["failed", "token_gone", "expired"])
     func `a receipt that the provider refused it raises the alarm once, unless somebody saw it elsewhere`(
         event: String
     ) async throws {

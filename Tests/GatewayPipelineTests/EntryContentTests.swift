@@ -164,6 +164,7 @@ import Testing
             "proposed_by": .bundle { $0.bundle.callers[CallerName($1)] != nil },
             "type": .bundle { $0.type(TypeID($1)) != nil },
             "scope": .bundle { $0.type(TypeID($1)) != nil || Category(rawValue: $1) != nil },
+            "confirmation": .bundle { $0.bundle.channels.smsRevocation?.confirmations[$1] != nil },
             "locale": .bundle { $0.bundle.messages[$1] != nil },
             "code": .bundle { policy, text in
                 RegionCode(text).map { $0 == .unknown || policy.bundle.regions.regions[$0] != nil } ?? false
@@ -194,7 +195,8 @@ import Testing
             },
         ]
         for name in [
-            "account_preference", "account_type_preference", "action", "age", "answer", "cause", "channel",
+            "account_preference", "account_type_preference", "act", "action", "age", "answer", "cause",
+            "channel",
             "destination",
             "destination_preference", "destination_type_preference", "detail", "device_key", "effect",
             "event",

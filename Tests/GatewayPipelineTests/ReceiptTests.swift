@@ -74,7 +74,9 @@ import Testing
         }
         #expect(told == [["handed_over", nil], ["user_observed", "opened"], ["failed", "BadDeviceToken"]])
         let history = try await gate.call("product", "GET", "/v1/recipients/u_1/decisions")
-        #expect("\(history.json)".contains("the recipient saw it on `d_1` (opened)"), "\(history.json)")
+        #expect(
+            "\(history.json)".contains("the recipient opened it or acted on it on `d_1` (opened)"),
+            "\(history.json)")
         // What would not be told is refused.
         #expect(try await report("failed", ["action": "opened"]) == 422)
         #expect(try await report("user_observed", ["reason": "x"]) == 422)
@@ -111,7 +113,7 @@ import Testing
         let gate = try GatewayHarness()
         let send = try await handOver(gate, .accepted(status: 200))
         gate.clock.advance(seconds: 60)
-        #expect(try await receipt(gate, send, "unregistered").status == 200)
+        #expect(try await receipt(gate, send, "token_gone").status == 200)
         for named in [false, true] {
             var next = GatewayHarness.remittance("r2-\(named)", to: "u_1")
             if named { next["recipient"] = ["user": "u_1", "device": "d_1"] }
@@ -135,10 +137,152 @@ import Testing
         let seen = gate.clock.now()
         gate.clock.advance(seconds: 60)
         try await gate.register("u_1")
-        #expect(try await receipt(gate, send, "unregistered", at: seen).status == 200)
+        #expect(try await receipt(gate, send, "token_gone", at: seen).status == 200)
         let promo = try await gate.call(
             "security", "POST", "/v1/sends",
             gate.example("security.new_login", "s1", to: "u_1", as: "security"))
         #expect(promo.status == 202, "\(promo.json)")
+    }
+
+    // MARK: What comes twice, late, or about nothing
+
+    private func receipts(_ gate: GatewayHarness) throws -> [JSONObject] {
+        try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map {
+            try CanonicalJSON.read($0.bytes)
+        }
+        .compactMap(\.objectValue).filter { $0["kind"] == "receipt" }
+    }
+
+    private func observe(
+        _ gate: GatewayHarness, _ send: String, _ action: String?, after seconds: Int64,
+        event: String = "user_observed"
+    ) async throws -> GatewayHarness.Reply {
+        var body: JSONObject = [
+            "send": .string(send), "destination": "d_1", "event": .string(event),
+            "at": .string(gate.clock.now().advanced(bySeconds: seconds).rfc3339),
+        ]
+        body["action"] = action.map { .string($0) }
+        return try await gate.call("product", "POST", "/v1/receipts", body)
+    }
+
+    @Test func `what a person did is one of four, and the time to open is that of the first look`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        gate.clock.advance(seconds: 100)
+        let reports: [(action: String?, secondsAgo: Int64, act: String, openedAfter: Int64?)] = [
+            ("badge_cleared", 95, "badge_cleared", nil), (nil, 90, "seen", 10_000),
+            ("DISMISSED", 80, "dismissed", nil), ("view_transfer", 70, "tap", nil),
+            ("opened", 60, "tap", nil),
+        ]
+        for report in reports {
+            let reply = try await observe(gate, send, report.action, after: -report.secondsAgo)
+            #expect(reply.status == 200, "\(reply.json)")
+        }
+        let entries = try receipts(gate)
+        #expect(entries.map { $0["act"]?.stringValue } == reports.map(\.act))
+        #expect(entries.map { $0["opened_after"]?.integerValue } == reports.map(\.openedAfter))
+        let history = try await gate.call("product", "GET", "/v1/recipients/u_1/decisions")
+        for sentence in [
+            "the recipient saw it on `d_1`", "the recipient put it away on `d_1` (DISMISSED)",
+            "the recipient opened it or acted on it on `d_1` (view_transfer)",
+            "the recipient opened the app, which cleared it on `d_1`",
+        ] { #expect("\(history.json)".contains(sentence), "\(sentence)") }
+    }
+
+    @Test func `the same receipt again is the first one, at any time, and another is another`() async throws {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        gate.clock.advance(seconds: 60)
+        let first = try await observe(gate, send, "opened", after: -30)
+        #expect(first.status == 200 && first.json["replayed"] == nil, "\(first.json)")
+        // The provider's word comes after the person's.
+        #expect(try await observe(gate, send, nil, after: -40, event: "accepted_by_provider").status == 200)
+        for _ in 0..<2 {
+            let again = try await observe(gate, send, "opened", after: -30)
+            #expect(
+                again.json["replayed"] == true && again.json["trail"] == first.json["trail"], "\(again.json)")
+        }
+        #expect(try await events(gate, send) == ["handed_over", "user_observed", "accepted_by_provider"])
+        // Another time, another word and another event are no repetition.
+        #expect(try await observe(gate, send, "opened", after: -29).json["replayed"] == nil)
+        #expect(try await observe(gate, send, "closed", after: -30).json["replayed"] == nil)
+        #expect(try await observe(gate, send, nil, after: -30, event: "failed").json["replayed"] == nil)
+        #expect(try receipts(gate).count == 5)
+    }
+
+    @Test func `a thousand receipts of one message are thirty-two`() async throws {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        gate.clock.advance(seconds: 2_000)
+        var statuses: [Int: Int] = [:]
+        for number in 0..<1_000 as Range<Int64> {
+            let reply = try await observe(gate, send, "opened", after: -number)
+            statuses[reply.status, default: 0] += 1
+        }
+        #expect(statuses == [200: 32, 409: 968])
+        #expect(try receipts(gate).count == 32)
+        // What was taken is still answered.
+        #expect(try await observe(gate, send, "opened", after: -31).json["replayed"] == true)
+    }
+
+    @Test func `a provider that gave it up is as one that refused it`() async throws {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        let reply = try await gate.call(
+            "product", "POST", "/v1/receipts",
+            [
+                "send": .string(send), "destination": "d_1", "event": "expired",
+                "reason": "MessageTTLExceeded",
+                "at": .string(gate.clock.now().rfc3339),
+            ])
+        #expect(reply.status == 200, "\(reply.json)")
+        #expect(try await events(gate, send) == ["handed_over", "expired"])
+        let history = try await gate.call("product", "GET", "/v1/recipients/u_1/decisions")
+        #expect("\(history.json)".contains("the provider gave it up when its time was over for `d_1`"))
+    }
+
+    @Test func `nobody has seen what waits here or was taken back`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        _ = try await gate.addKey("u_1")
+        // Kept for five minutes, for the acknowledgement that makes it needless.
+        let waiting = try await gate.call(
+            "payments", "POST", "/v1/sends",
+            [
+                "id": "w1", "type": "alert.payment_processing", "recipient": ["user": "u_1"],
+                "params": [
+                    "alertId": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
+                    "paymentId": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a11",
+                ],
+            ])
+        let send = try #require(waiting["send_id"], "\(waiting.json)")
+        #expect(waiting["outcome"] == "defer")
+        for event in ["accepted_by_provider", "failed", "token_gone", "expired", "user_observed"] {
+            let reply = try await receipt(gate, send, event)
+            #expect(reply.status == 409 && "\(reply.json)".contains("still waits here"), "\(reply.json)")
+        }
+        let cancelled = try await gate.call("payments", "POST", "/v1/sends/\(send)/cancel")
+        #expect(cancelled.status == 200, "\(cancelled.json)")
+        let reply = try await receipt(gate, send, "token_gone")
+        #expect(reply.status == 409 && "\(reply.json)".contains("taken back"), "\(reply.json)")
+        #expect(try receipts(gate).isEmpty)
+        let held = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
+        #expect(held.json["devices"]?.arrayValue?.first?.objectValue?["active"] == true, "\(held.json)")
+    }
+
+    /// What the relay has in its hands may be with the provider, whose word can come before the hop's.
+    @Test func `a receipt may come before the hop's own answer`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        _ = try await gate.addKey("u_1")
+        let reply = try await gate.call(
+            "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
+        let send = try #require(reply["send_id"])
+        let delivery = try #require(try await gate.claim().first)
+        #expect(try await receipt(gate, send, "accepted_by_provider").status == 200)
+        try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        #expect(try await events(gate, send) == ["accepted_by_provider", "handed_over"])
     }
 }

@@ -213,7 +213,11 @@ import Testing
         }
         let known = try await told("a", Self.number)
         #expect(try await told("b", "+4790009999") == known)
-        #expect(try await told("c", Self.number) == known)
+        // What it has said before makes the same difference to both: it is confirmed no second time.
+        #expect(known["confirmation"] != nil)
+        let again = try await told("c", Self.number)
+        #expect(try await told("d", "+4790009999") == again)
+        #expect(again["confirmation"] == nil && again["effect"] == known["effect"])
     }
 
     @Test func `a carrier that tells it again gets the first answer, and nothing is recorded twice`()
@@ -312,7 +316,7 @@ import Testing
             { "\u{FEFF}\($0)" },
         ]
         var count = 0
-        for word in rule.words {
+        for word in rule.allWords {
             for written in cases {
                 for framed in frames {
                     #expect(rule.contains(framed(written(word))), "\(framed(written(word)))")
@@ -321,7 +325,7 @@ import Testing
             }
             #expect(!rule.contains("x" + word) && !rule.contains("no " + word), "\(word)")
         }
-        #expect(count == rule.words.count * cases.count * frames.count && rule.words.count >= 23)
+        #expect(count == rule.allWords.count * cases.count * frames.count && rule.allWords.count >= 23)
         // A phone set to Turkish writes another i, large and small.
         for text in ["UNSUBSCR\u{130}BE", "unsubscr\u{131}be", "OTKA\u{17D}\u{130}"] {
             #expect(rule.contains(text), "\(text)")
@@ -329,5 +333,98 @@ import Testing
         for text in [
             "START", "UNSTOP", "YES", "HELP", "ja takk", "po", "da", "non-stop", "stopped", "weekend", "",
         ] { #expect(!rule.contains(text), "\(text)") }
+    }
+
+    // MARK: The confirmation
+
+    private func confirmation(_ reply: GatewayHarness.Reply) -> [String: String]? {
+        guard let said = reply.json["confirmation"]?.objectValue else { return nil }
+        return ["language", "text", "until"].reduce(into: [:]) { $0[$1] = said[$1]?.stringValue }
+    }
+
+    @Test(arguments: [
+        ("STOP", "en", "unsubscribed"), ("please stop, now", "en", "unsubscribed"),
+        ("Stopp!", "nb", "avmeldt"),
+        ("meld av", "nb", "avmeldt"), ("Otkaži", "bs", "Odjavljeni"), ("ndalo", "sq", "\u{E7}regjistruat"),
+    ])
+    func `a withdrawal is confirmed in the language of its word, to whoever said it`(
+        text: String, language: String, word: String
+    ) async throws {
+        // Nobody has registered the number.
+        let reply = try await gate.call("replies", "POST", "/v1/replies", body(text, from: "+4790000099"))
+        let said = try #require(confirmation(reply), "\(reply.json)")
+        #expect(said["language"] == language && said["text"]?.contains(word) == true, "\(said)")
+        #expect(said["text"]?.hasPrefix("\(gate.policy.bundle.brand): ") == true, "\(said)")
+        #expect(said["until"] == gate.clock.now().advanced(bySeconds: 300).rfc3339)
+    }
+
+    @Test func `a number is sent one confirmation a day, whatever it says, and the same id the same one`()
+        async throws
+    {
+        try await customer()
+        func say(_ text: String, _ id: String, from: String = Self.number) async throws -> [String: String]? {
+            let reply = try await gate.call("replies", "POST", "/v1/replies", body(text, id: id, from: from))
+            #expect(reply.status == 200, "\(reply.json)")
+            return confirmation(reply)
+        }
+        let first = body("stop", id: "r1")
+        let told = confirmation(try await gate.call("replies", "POST", "/v1/replies", first))
+        #expect(told?["language"] == "en")
+        gate.clock.advance(seconds: 60)
+        #expect(try await say("stopp", "r2") == nil)
+        #expect(try await say("START", "r3") == nil)
+        // The carrier tells it again, when it is too late to send: `until` is the first one's.
+        gate.clock.advance(seconds: 3_600)
+        let again = try await gate.call("replies", "POST", "/v1/replies", first)
+        #expect(again.json["replayed"] == true && confirmation(again) == told, "\(again.json)")
+        // Another number is another one.
+        #expect(try await say("stop", "r4", from: "+4790000018")?["language"] == "en")
+        gate.clock.advance(seconds: 86_400 - 3_660 - 1)
+        #expect(try await say("stop", "r5") == nil)
+        gate.clock.advance(seconds: 1)
+        #expect(try await say("stopp", "r6")?["language"] == "nb")
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
+            .map { try CanonicalJSON.read($0.bytes) }.compactMap(\.objectValue).filter {
+                $0["kind"] == "reply"
+            }
+        #expect(
+            entries.map { $0["confirmation"]?.stringValue } == ["en", nil, nil, "en", nil, "nb"], "\(entries)"
+        )
+    }
+
+    @Test func `what comes late is not confirmed, and neither is an e-mail`() async throws {
+        for (secondsAgo, isConfirmed) in [(300, true), (301, false)] as [(Int64, Bool)] {
+            var late = body("stop", id: "l\(secondsAgo)", from: "+47900001\(secondsAgo)")
+            late["received_at"] = .string(gate.clock.now().advanced(bySeconds: -secondsAgo).rfc3339)
+            let reply = try await gate.call("replies", "POST", "/v1/replies", late)
+            #expect(reply["effect"] == "withdrawn")
+            #expect((confirmation(reply) != nil) == isConfirmed, "\(reply.json)")
+        }
+        let mail = try await gate.call(
+            "replies", "POST", "/v1/replies",
+            body("stop", id: "m", from: "kari@example.org", channel: "email"))
+        #expect(mail["effect"] == "withdrawn" && confirmation(mail) == nil, "\(mail.json)")
+    }
+
+    @Test func `a bundle's confirmation goes with its words`() throws {
+        func problems(_ words: JSONValue, _ confirmation: JSONValue?) throws -> String {
+            var bundle = TestBundle.minimal.setting("channels.yaml", "sms", "revocation", "words", to: words)
+            if let confirmation {
+                bundle = bundle.setting(
+                    "channels.yaml", "sms", "revocation", "confirmation", to: confirmation)
+            }
+            return bundle.problems.map(\.description).joined(separator: "\n")
+        }
+        let words: JSONValue = ["en": ["stop", "quit"]]
+        #expect(try problems(words, nil) == "")
+        #expect(try problems(words, ["en": "You are out."]) == "")
+        #expect(
+            try problems(words, ["en": "You are out.", "nb": "Du er ute."])
+                .contains("in which no word takes consent back"))
+        #expect(
+            try problems(["en": ["stop"], "nb": ["stopp"]], ["en": "You are out."])
+                .contains("confirms nothing that was said in `nb`"))
+        #expect(try problems(["en": ["stop"], "nb": ["STOP!"]], nil).contains("has as well"))
+        #expect(try problems(["stop"], nil).contains("must be a mapping"))
     }
 }

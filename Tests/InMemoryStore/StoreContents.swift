@@ -110,6 +110,7 @@ package struct StoreContents: Sendable {
         for var event in change.events {
             newestCursor += 1
             event.cursor = newestCursor
+            event.entryIndex = event.entryIndex.map { $0 + shift }
             eventRecords.append(event)
             eventsOfSend[event.send, default: []].append(event)
         }
@@ -240,6 +241,10 @@ extension StoreContents: StoreReading {
     }
 
     package func reply(_ key: RequestKey) throws -> ReplyRecord? { replies[key] }
+
+    package func confirmed(_ addressHash: [UInt8]) throws -> Instant? {
+        replies.values.filter { $0.confirmation?.addressHash == addressHash }.map(\.at).max()
+    }
 
     package func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID] {
         let keys = states.values.flatMap { state in state.devices.flatMap { state.keys(of: $0.tag) } }

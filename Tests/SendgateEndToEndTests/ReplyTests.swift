@@ -57,6 +57,7 @@ extension EndToEnd {
             try #require(first.status == 202 || first.text.contains("quiet_hours_dropped"), "\(first)")
 
             let stopped = try reply("SM1", "Ｓｔｏｐ!")
+            #expect(stopped.contains(#""confirmation":{"language":"en","text":"Drop: "#), "\(stopped)")
             #expect(stopped.contains(#""effect":"withdrawn""#) && !stopped.contains("replayed"), "\(stopped)")
             let refused = try send("s_2")
             #expect(refused.status == 403 && refused.text.contains("no_gdpr_consent"), "\(refused)")

@@ -39,6 +39,28 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `a number's newest confirmation is found, and another number's is not`(_ kind: StoreUnderTest) throws
+    {
+        let opened = try OpenStore(kind)
+        func confirmed(_ number: UInt8) throws -> Instant? {
+            try opened.read { try $0.confirmed([UInt8](repeating: number, count: 16)) }
+        }
+        #expect(try confirmed(7) == nil)
+        for (id, number, seconds) in [(1, 7, 0), (2, 7, 90), (3, 7, 60), (4, 8, 120)]
+            as [(UInt8, UInt8, Int64)]
+        {
+            var reply = record(id, at: .sample(seconds))
+            reply.confirmation = ReplyConfirmation(
+                addressHash: [UInt8](repeating: number, count: 16), locale: "nb")
+            try opened.write { $0.putReply(reply) }
+            #expect(try opened.read { try $0.reply(reply.key) } == reply)
+        }
+        #expect(try confirmed(7) == .sample(90))
+        #expect(try confirmed(8) == .sample(120))
+        #expect(try confirmed(9) == nil)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `a reply is kept as it was put, for its time`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         #expect(try opened.read { try $0.reply(record(1).key) } == nil)

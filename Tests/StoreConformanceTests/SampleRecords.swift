@@ -130,7 +130,7 @@ extension EventRecord {
     ) -> EventRecord {
         EventRecord(
             caller: CallerName(caller), send: .sample(number), subject: subject, event: .failed,
-            destination: .sample(1), at: at, reason: "Unregistered")
+            destination: .sample(1), at: at, reason: "Unregistered", entryIndex: 0)
     }
 }
 

@@ -35,8 +35,12 @@ package struct SendingHours: Hashable, Sendable {
 /// How a recipient takes consent back by answering a text message.
 package struct RevocationRule: Hashable, Sendable {
     package var honouredWithinBusinessDays: Int
+    /// How long after a reply its confirmation may be sent.
     package var confirmationWithinMinutes: Int
-    package var words: [String]
+    /// By locale.
+    package var words: [String: [String]]
+    /// What confirms a withdrawal, by the locale of the word it was said in; empty where nothing does.
+    package var confirmations: [String: String]
     /// The first day, in UTC, on which such a reply ends every text that the recipient can switch off; `nil` where it ends
     /// what was consented to and what is marketing.
     package var endsAllTextsFrom: CalendarDate?
@@ -46,15 +50,25 @@ package struct RevocationRule: Hashable, Sendable {
     /// `stop please` do, `non-stop` and `stopped` do not.
     ///
     /// Letters and digits are compared (``TextFolding``), without case; where the blanks are does not matter.
-    package func contains(_ reply: String) -> Bool {
+    package func contains(_ reply: String) -> Bool { locale(of: reply) != nil }
+
+    /// The locale of the word that a reply begins with, the longest one where there are several; `nil` for one that is no
+    /// withdrawal.
+    package func locale(of reply: String) -> String? {
         var beginnings: Set<String> = []
         var said = ""
         for word in Self.letters(of: reply).prefix(Self.wordCountMax) {
             said += word
             beginnings.insert(said)
         }
-        return words.contains { beginnings.contains(Self.letters(of: $0).joined()) }
+        return words.flatMap { locale, words in
+            words.map { (locale: locale, letters: Self.letters(of: $0).joined()) }
+        }.filter { beginnings.contains($0.letters) }
+            .max { ($0.letters.count, $1.locale) < ($1.letters.count, $0.locale) }?.locale
     }
+
+    /// Every word, in the order of their locales.
+    package var allWords: [String] { words.sorted { $0.key < $1.key }.flatMap(\.value) }
 
     /// Words of a reply that are read: none of the list's is spelled in more, even letter by letter.
     private static let wordCountMax = 64
@@ -154,13 +168,40 @@ extension SendingHours {
 }
 
 extension RevocationRule {
+    /// Two joined messages of the alphabet that all of these languages can be written in (UTF-16, 67 units each, in UTF-8).
+    private static let confirmationByteCountMax = 200
+
     init(_ reader: NodeReader) {
         let members = reader.members()
         honouredWithinBusinessDays = members.integer("honoured_within_business_days", 0...365)
         confirmationWithinMinutes = members.integer("confirmation_within_minutes", 0...1440)
-        words = members.texts("words")
-        for word in words where Self.letters(of: word).isEmpty {
-            reader.problem("has the word `\(word)`, in which there is no letter")
+        words = [:]
+        var localeOfWord: [String: String] = [:]
+        for (locale, list) in members.required("words")?.members().others() ?? [] {
+            words[locale] = list.texts()
+            for word in list.texts() {
+                let letters = Self.letters(of: word).joined()
+                if letters.isEmpty { list.problem("has the word `\(word)`, in which there is no letter") }
+                if let other = localeOfWord.updateValue(locale, forKey: letters), other != locale {
+                    list.problem(
+                        "has the word `\(word)`, which `\(other)` has as well",
+                        hint: "a word is said in one language; keep one")
+                }
+            }
+        }
+        confirmations = [:]
+        for (locale, text) in members.optional("confirmation")?.members().others() ?? [] {
+            confirmations[locale] = text.text(byteCountMax: Self.confirmationByteCountMax)
+            if words[locale] == nil {
+                text.problem(
+                    "confirms in `\(locale)`, in which no word takes consent back",
+                    hint: "the locales of `words`: \(words.keys.sorted().joined(separator: ", "))")
+            }
+        }
+        let confirmed = Set(confirmations.keys)
+        if !confirmed.isEmpty, let missing = Set(words.keys).subtracting(confirmed).min() {
+            reader.problem(
+                "confirms nothing that was said in `\(missing)`", hint: "give `confirmation` a text for it")
         }
         endsAllTextsFrom = members.optional("ends_all_texts_from").map { $0.date() }
         rationale = members.rationale()

@@ -175,7 +175,7 @@ extension StepContext {
             let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
         else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
         if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
-            let words = policy.bundle.channels.smsRevocation?.words ?? []
+            let words = policy.bundle.channels.smsRevocation?.allWords ?? []
             throw StepRefusal(
                 .invalid,
                 violations: [

@@ -24,16 +24,33 @@ package struct ReplyRecord: Hashable, Sendable {
     package var contentMAC: [UInt8]
     package var entryIndex: UInt64
     package var isWithdrawal: Bool
+    /// `nil` where nothing confirmed it.
+    package var confirmation: ReplyConfirmation?
     /// When it was taken.
     package var at: Instant
 
     package init(
-        key: RequestKey, contentMAC: [UInt8], entryIndex: UInt64, isWithdrawal: Bool, at: Instant
+        key: RequestKey, contentMAC: [UInt8], entryIndex: UInt64, isWithdrawal: Bool,
+        confirmation: ReplyConfirmation? = nil, at: Instant
     ) {
         self.key = key
         self.contentMAC = contentMAC
         self.entryIndex = entryIndex
         self.isWithdrawal = isWithdrawal
+        self.confirmation = confirmation
         self.at = at
+    }
+}
+
+/// That a withdrawal was confirmed, so that the same number is not sent a second text for saying it twice.
+package struct ReplyConfirmation: Hashable, Sendable {
+    /// The number's, under the index key; 16 bytes. See ``IndexKey/addressHash(_:)``.
+    package var addressHash: [UInt8]
+    /// The language it was confirmed in.
+    package var locale: String
+
+    package init(addressHash: [UInt8], locale: String) {
+        self.addressHash = addressHash
+        self.locale = locale
     }
 }

@@ -11,11 +11,13 @@ package import WireProtocol
 extension StepContext {
     /// People of one number or mailbox for whom one reply counts: the bound of a step and of its entry.
     package static var replyHolderCountMax: Int { 100 }
+    /// How long one confirmation stands for all that a number says again, in milliseconds.
+    static var confirmationIntervalMilliseconds: Int64 { 86_400_000 }
 
     /// Takes a reply. One that begins with a word of the bundle ends the consents of everybody who registered the number or
     /// mailbox; any other changes nothing. Both are recorded.
     ///
-    /// The answer follows from the text alone: it is the same whether anybody registered the address or not.
+    /// The answer follows from what came from the address: it is the same whether anybody registered the address or not.
     ///
     /// - Throws: ``StepRefusal`` `eventInFuture`, and `idConflict` for an id that another reply had.
     package func takeReply(
@@ -31,13 +33,17 @@ extension StepContext {
             }
             let trail = try reference(toEntry: earlier.entryIndex)
             let why = earlier.isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
-            return { ReplyAnswer(trail: $0[trail], noEffect: why, isReplayed: true) }
+            let confirmation = earlier.confirmation.flatMap { self.confirmation(in: $0.locale, of: body) }
+            return {
+                ReplyAnswer(trail: $0[trail], noEffect: why, confirmation: confirmation, isReplayed: true)
+            }
         }
         guard body.receivedAt <= now else {
             throw StepRefusal(.eventInFuture, detail: "`received_at` is in the future")
         }
         let rule = policy.bundle.channels.smsRevocation
-        let isWithdrawal = rule?.contains(body.text) == true
+        let locale = rule?.locale(of: body.text)
+        let isWithdrawal = locale != nil
         let holders =
             isWithdrawal ? try view.holders(of: AddressKey(body.channel, body.from)) : []
         if holders.count > Self.replyHolderCountMax {
@@ -61,10 +67,39 @@ extension StepContext {
             "subjects": .array(stopped.map { .string($0.hexadecimal) }),
         ]
         if let why { members["why"] = .string(why.rawValue) }
+        let confirmation = try locale.flatMap { try newConfirmation(in: $0, of: body, at: now) }
+        if let confirmation { members["confirmation"] = .string(confirmation.answer.language) }
         let trail = try record(.reply, at: now, members)
         view.putReply(
             ReplyRecord(
-                key: key, contentMAC: content, entryIndex: trail.index, isWithdrawal: isWithdrawal, at: now))
-        return { ReplyAnswer(trail: $0[trail], noEffect: why) }
+                key: key, contentMAC: content, entryIndex: trail.index, isWithdrawal: isWithdrawal,
+                confirmation: confirmation?.record, at: now))
+        return { ReplyAnswer(trail: $0[trail], noEffect: why, confirmation: confirmation?.answer) }
+    }
+
+    /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.
+    private func newConfirmation(
+        in locale: String, of body: ReplyBody, at now: Instant
+    ) throws -> (answer: ReplyAnswer.Confirmation, record: ReplyConfirmation)? {
+        guard body.channel == .sms, let answer = confirmation(in: locale, of: body), now <= answer.until
+        else {
+            return nil
+        }
+        let address = settings.index.addressHash(AddressKey(body.channel, body.from))
+        if let last = try view.confirmed(address),
+            now.milliseconds - last.milliseconds < Self.confirmationIntervalMilliseconds
+        {
+            return nil
+        }
+        return (answer, ReplyConfirmation(addressHash: address, locale: locale))
+    }
+
+    private func confirmation(in locale: String, of body: ReplyBody) -> ReplyAnswer.Confirmation? {
+        guard let rule = policy.bundle.channels.smsRevocation, let text = rule.confirmations[locale] else {
+            return nil
+        }
+        return ReplyAnswer.Confirmation(
+            language: locale, text: "\(policy.bundle.brand): \(text)",
+            until: body.receivedAt.advanced(bySeconds: Int64(rule.confirmationWithinMinutes) * 60))
     }
 }

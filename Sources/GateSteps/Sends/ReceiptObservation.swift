@@ -1,30 +1,42 @@
 import GateVocabulary
 import WireProtocol
 
-extension StepContext {
-    /// Counts what was reported of one message, before its event is on record.
-    ///
-    /// A person who sees a message twice opened it once, and who acts on it twice tapped it once: only the first report of a
-    /// destination counts as either.
-    func observe(_ body: ReceiptBody, of send: SendRecord, at destination: Tag) throws {
-        observe(.receipt(body.event.fate, category: send.category, channel: send.channel))
+/// What one receipt tells of the person, beside what is on record already.
+struct Observed {
+    /// `nil` for what a provider reports.
+    var act: ObservedAct?
+    /// From the hand-over to the first time that somebody had the message before them; `nil` for any later one, and where
+    /// nobody need have looked at it.
+    var openedAfterMilliseconds: Int64?
+    /// Whether it is the first tap at this destination: who acts on a message twice has tapped it once.
+    var isFirstTap = false
+
+    /// - Parameter known: The events of the send at this destination so far.
+    init(_ body: ReceiptBody, of send: SendRecord, among known: [EventRecord]) {
         guard body.event == .userObserved else { return }
-        let events = try view.events(of: send.id).filter { $0.destination == destination }
-        let seen = events.filter { $0.event == .userObserved }
-        if seen.isEmpty {
-            let handedOverAt = events.first { $0.event == .handedOver }?.at ?? send.receivedAt
-            observe(
-                .opened(
-                    category: send.category, channel: send.channel,
-                    afterMilliseconds: max(0, body.at.milliseconds - handedOverAt.milliseconds)))
+        let act = ObservedAct(action: body.action)
+        let earlier = known.filter { $0.event == .userObserved }.map { ObservedAct(action: $0.reason) }
+        self.act = act
+        isFirstTap = act == .tap && !earlier.contains(.tap)
+        if Self.isLook(act), !earlier.contains(where: Self.isLook) {
+            let handedOverAt = known.first { $0.event == .handedOver }?.at ?? send.receivedAt
+            openedAfterMilliseconds = max(0, body.at.milliseconds - handedOverAt.milliseconds)
         }
-        guard Self.isTap(body.action), !seen.contains(where: { Self.isTap($0.reason) }) else { return }
-        observe(.tapped(category: send.category, channel: send.channel))
     }
 
-    /// Whether an app's word says that the person acted on a message, and did not only see it or put it away.
-    private static func isTap(_ action: String?) -> Bool {
-        guard let action = action?.lowercased() else { return false }
-        return !["seen", "shown", "displayed", "viewed", "dismissed", "dismiss", "swiped"].contains(action)
+    /// Whether somebody had the message before them: a number that goes from an icon tells of the app alone.
+    static func isLook(_ act: ObservedAct) -> Bool { act != .badgeCleared }
+}
+
+extension StepContext {
+    /// Receipts of one destination of a send: the provider's word, and what a person can do with one message several times over.
+    package static var receiptCountMax: Int { 32 }
+
+    func count(_ observed: Observed, as event: ReceiptBody.Event, of send: SendRecord) {
+        observe(.receipt(event.fate, category: send.category, channel: send.channel))
+        if let delay = observed.openedAfterMilliseconds {
+            observe(.opened(category: send.category, channel: send.channel, afterMilliseconds: delay))
+        }
+        if observed.isFirstTap { observe(.tapped(category: send.category, channel: send.channel)) }
     }
 }

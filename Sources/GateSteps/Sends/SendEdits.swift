@@ -42,6 +42,12 @@ extension StepContext {
     }
 
     /// What the delivery layer or the app observed. There is no "delivered": receipts lie (S1).
+    ///
+    /// Receipts come late, twice and in any order, so each stands for itself; the same one again is answered with the entry of
+    /// the first.
+    ///
+    /// - Throws: ``StepRefusal`` `notFound` for a destination that the send did not go to, `eventInFuture`, `invalid` for a time
+    ///   before the send's, and `wrongState` where the message never left or has ``receiptCountMax`` receipts.
     package func addReceipt(_ body: ReceiptBody, by caller: CallerName, at now: Instant) throws -> Recorded {
         guard let send = try view.send(body.send),
             let (tag, _) = send.destinationNames.first(where: { $0.value == body.destination.text })
@@ -55,29 +61,67 @@ extension StepContext {
                     Violation(.body(JSONPointer(["at"])), "expected a time at or after the send's own")
                 ])
         }
+        let word = body.event == .userObserved ? body.action : body.reason
+        let known = try view.events(of: send.id).filter { $0.destination == tag }
+        let told = known.filter { $0.entryIndex != nil }
+        if let same = told.first(where: {
+            $0.event == body.event.fate && $0.at == body.at && $0.reason == word
+        }), let index = same.entryIndex {
+            return Recorded(try reference(toEntry: index), isReplayed: true)
+        }
+        try refuseReceipt(of: send, at: tag, known: known)
+        guard told.count < Self.receiptCountMax else {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "this destination of the send has \(Self.receiptCountMax) receipts; report what changes, not every look"
+            )
+        }
+        let observed = Observed(body, of: send, among: known)
         var members: JSONObject = [
             "send_id": .string(body.send.uuidText), "destination": .string(tag.hexadecimal),
             "event": .string(body.event.rawValue), "at": .integer(body.at.milliseconds),
             "caller": .string(caller.text),
         ]
         if let subject = send.subject { members["subject"] = .string(subject.hexadecimal) }
+        if let act = observed.act { members["act"] = .string(act.rawValue) }
+        if let delay = observed.openedAfterMilliseconds { members["opened_after"] = .integer(delay) }
         let trail = try record(.receipt, at: now, members)
-        try observe(body, of: send, at: tag)
+        count(observed, as: body.event, of: send)
         try view.appendEvent(
             EventRecord(
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.fate,
-                destination: tag, at: body.at, reason: body.event == .userObserved ? body.action : body.reason
-            ))
-        if body.event == .unregistered, let subject = send.subject {
+                destination: tag, at: body.at, reason: word, entryIndex: trail.index))
+        if body.event == .tokenGone, let subject = send.subject {
             // The provider speaks of what it saw at its own time, and the report may be late: a token that the app has
             // registered since stays.
             let device = try view.devices(of: subject).first { $0.tag == tag }
             if let device, device.isActive, device.seenAt <= body.at {
-                try deactivate(device, because: .unregistered, by: caller, at: now)
+                try deactivate(device, because: .tokenGone, by: caller, at: now)
             }
         }
         if !body.event.fate.mayHaveArrived { try failedEverywhere(send, at: now) }
         return Recorded(trail)
+    }
+
+    /// Nobody can have observed what never left: a message that waits here untried, went into a summary, or was taken back.
+    private func refuseReceipt(of send: SendRecord, at tag: Tag, known: [EventRecord]) throws {
+        if let end = known.first(where: { $0.event == .withdrawn || $0.event == .summarised }) {
+            throw StepRefusal(
+                .wrongState,
+                detail: end.event == .withdrawn
+                    ? "this message was taken back before it left, so nothing was observed of it; look for the `send_id` of another"
+                    : "this message went into a summary; report on the summary's `send_id`, which `GET /v1/sends/{id}` names"
+            )
+        }
+        let row = try view.outbox(of: send.id).first { $0.destination == tag }
+        if let row, row.attemptedAt == nil, !row.mayHaveArrived {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "this message still waits here, so nothing was observed of it; look for the `send_id` of another"
+            )
+        }
     }
 
     /// A duty is not done by what a provider refused: once nothing of a mandatory send waits, and at no destination
@@ -88,9 +132,11 @@ extension StepContext {
         let events = try view.events(of: send.id)
         guard !events.contains(where: { $0.event == .mandatoryUnreached }) else { return }
         let refused = Set(
-            events.filter { $0.event == .failed || $0.event == .unregistered }.map(\.destination))
+            events.filter { [.failed, .tokenGone, .expired].contains($0.event) }.map(\.destination))
         let isHopeLeft = events.contains { event in
-            event.event == .userObserved || event.event.mayHaveArrived && !refused.contains(event.destination)
+            event.event == .userObserved
+                ? Observed.isLook(ObservedAct(action: event.reason))
+                : event.event.mayHaveArrived && !refused.contains(event.destination)
         }
         if !isHopeLeft {
             try raiseUnreached(type, of: send.id, by: send.caller, to: send.subject, at: now)

@@ -24,6 +24,9 @@ package protocol StoreReading: RecordReading {
     func holders(of address: AddressKey) throws -> [SubjectID]
     /// What was answered to a reply; `nil` for one that never came, or is past its retention.
     func reply(_ key: RequestKey) throws -> ReplyRecord?
+    /// When a withdrawal from a number was confirmed last, by ``ReplyConfirmation/addressHash``; `nil` where none was within
+    /// the retention.
+    func confirmed(_ addressHash: [UInt8]) throws -> Instant?
 
     // MARK: Sends
 
@@ -114,6 +117,7 @@ extension StoreReading {
             state.holders[address] = holders
             if case .success(let subjects) = holders { try answer(subjects.map { .state($0) }, into: state) }
         case .reply(let key): state.replies[key] = try outcome { try reply(key) }
+        case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
         case .forwards(let subject, let since):
             state.forwards[subject] = try outcome {
                 LoadedForwards(

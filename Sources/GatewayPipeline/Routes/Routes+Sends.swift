@@ -161,10 +161,12 @@ extension Route {
         ) { request in .read { try $0.events(of: request.caller, request.query) } },
         Route(
             "addReceipt", .post, "/v1/receipts", tag: "Sends", "Report what was observed of a message",
+            means:
+                "In any order, and late: each stands for itself, and the same one again is answered with the entry of the first and `replayed`. 409 where nothing can have been observed, because the message waits here, was taken back or went into a summary, and beyond \(StepContext.receiptCountMax) of one destination.",
             grants: [.receiptsWrite], body: .json(ReceiptBody.self, "The person opened it"),
-            answers: [.recorded], problems: [.notFound]
+            answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture]
         ) { request in
-            // A receipt `unregistered` deactivates a device, and names no person.
+            // A receipt `token_gone` deactivates a device, and names no person.
             .record(.change(nil)) { try $0.addReceipt(request.body, by: request.caller, at: $1) }
         },
         Route(

@@ -227,7 +227,7 @@ package struct CancelAnswer: Hashable, Sendable {
         ])
 }
 
-/// `POST /v1/replies`: follows from the text alone, so that nobody learns from it whose an address is.
+/// `POST /v1/replies`: follows from what came from the address, so that nobody learns from it whose the address is.
 package struct ReplyAnswer: Hashable, Sendable {
     package enum NoEffect: String, CaseIterable, Sendable, Hashable {
         case notAWithdrawal = "not_a_withdrawal"
@@ -236,11 +236,44 @@ package struct ReplyAnswer: Hashable, Sendable {
     package var trail: TrailReference
     /// `nil` where consent is withdrawn.
     package var noEffect: NoEffect?
+    /// What to send back to the number; `nil` where nothing is to be sent.
+    package var confirmation: Confirmation?
     package var isReplayed: Bool
 
-    package init(trail: TrailReference, noEffect: NoEffect?, isReplayed: Bool = false) {
+    /// The one text that confirms a withdrawal (47 CFR 64.1200(a)(12)).
+    package struct Confirmation: Hashable, Sendable {
+        /// The locale of the word that was said.
+        package var language: String
+        package var text: String
+        /// When it is too late to send it.
+        package var until: Instant
+
+        package init(language: String, text: String, until: Instant) {
+            self.language = language
+            self.text = text
+            self.until = until
+        }
+
+        var json: JSONObject {
+            ["language": .string(language), "text": .string(text), "until": .string(until.rfc3339)]
+        }
+
+        static let shape = Shape.answer(
+            "ReplyConfirmation", "The one text that confirms a withdrawal.",
+            [
+                .required("language", .anyText, "The language of the word that was said."),
+                .required("text", .anyText, "The text, whole; nothing is added to it."),
+                .required("until", .instant, "It is not sent later than this."),
+            ])
+    }
+
+    package init(
+        trail: TrailReference, noEffect: NoEffect?, confirmation: Confirmation? = nil,
+        isReplayed: Bool = false
+    ) {
         self.trail = trail
         self.noEffect = noEffect
+        self.confirmation = confirmation
         self.isReplayed = isReplayed
     }
 
@@ -249,6 +282,7 @@ package struct ReplyAnswer: Hashable, Sendable {
             "trail": .object(trail.json), "replayed": isReplayed ? true : nil,
             "effect": noEffect == nil ? "withdrawn" : "none",
             "why": noEffect.map { .string($0.rawValue) },
+            "confirmation": confirmation.map { .object($0.json) },
         ])
     }
 
@@ -262,6 +296,10 @@ package struct ReplyAnswer: Hashable, Sendable {
             .optional(
                 "why", .choice(["not_a_withdrawal"]),
                 "Why there is no effect: the text begins with none of the bundle's words. START is one of those; consent is given on the consent route alone."
+            ),
+            .optional(
+                "confirmation", Confirmation.shape,
+                "What to text back, once: a withdrawal by text that came in time, of a number that was sent none in the day before."
             ),
             .optional("replayed", .boolean, "True when a reply of this id was taken before."),
             .required("trail", TrailReference.shape, "The evidence."),

@@ -10,7 +10,9 @@ package struct ReceiptBody: WireBody, Hashable {
         /// The provider refused it for good.
         case failed
         /// The provider says the token is no longer registered.
-        case unregistered
+        case tokenGone = "token_gone"
+        /// The provider gave it up when its time was over.
+        case expired
         /// The person saw it or acted on it.
         case userObserved = "user_observed"
 
@@ -18,7 +20,8 @@ package struct ReceiptBody: WireBody, Hashable {
             switch self {
             case .acceptedByProvider: .acceptedByProvider
             case .failed: .failed
-            case .unregistered: .unregistered
+            case .tokenGone: .tokenGone
+            case .expired: .expired
             case .userObserved: .userObserved
             }
         }
@@ -29,9 +32,9 @@ package struct ReceiptBody: WireBody, Hashable {
     package var event: Event
     /// What the person did, in the app's words, e.g. `opened`; only of ``Event/userObserved``.
     package var action: String?
-    /// The provider's name for the error; only of ``Event/failed`` and ``Event/unregistered``.
+    /// The provider's name for the error; only of ``Event/failed``, ``Event/tokenGone`` and ``Event/expired``.
     package var reason: String?
-    /// When it was observed; for `unregistered`, the provider's own timestamp, which decides whether a
+    /// When it was observed; for `token_gone`, the provider's own timestamp, which decides whether a
     /// token registered since is kept.
     package var at: Instant
 
@@ -46,9 +49,9 @@ package struct ReceiptBody: WireBody, Hashable {
                         ObjectShape("The provider took it, which says nothing of the person.", members)
                     ),
                     (
-                        [Event.failed.rawValue, Event.unregistered.rawValue],
+                        [Event.failed.rawValue, Event.tokenGone.rawValue, Event.expired.rawValue],
                         ObjectShape(
-                            "The provider refused it for good, or does not know the token any more.",
+                            "The provider refused it for good, does not know the token any more, or gave it up when its time was over.",
                             members + [
                                 .optional(
                                     "reason", .text(.providerReason),
@@ -62,7 +65,8 @@ package struct ReceiptBody: WireBody, Hashable {
                             members + [
                                 .optional(
                                     "action", .identifier,
-                                    "What the person did, in the app's words; told with the event.")
+                                    "What the person did, in the app's words; told with the event. `seen`, `dismissed` and `badge_cleared` mean what they say; any other word, as the name of a button, is a tap."
+                                )
                             ])
                     ),
                 ])))

@@ -52,7 +52,11 @@ package enum Samples {
 
     package static let cancelled = CancelAnswer(sendID: sendID, withdrawn: ["d_1"], gone: [], trail: trail)
 
-    package static let reply = ReplyAnswer(trail: trail, noEffect: nil)
+    package static let reply = ReplyAnswer(
+        trail: trail, noEffect: nil,
+        confirmation: .init(
+            language: "en", text: "Drop: You are unsubscribed at this number.",
+            until: moment.advanced(bySeconds: 300)))
     package static let acknowledged = AcknowledgeAnswer(withdrawn: [sendID], trail: trail)
 
     package static let explanation = ExplainAnswer(

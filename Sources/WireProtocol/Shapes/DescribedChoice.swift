@@ -54,7 +54,8 @@ extension SendEventKind: DescribedChoice {
         - `mandatory_unreached`: a notice the law demands reached nobody, and must go another way
         - `accepted_by_provider`: a receipt; the provider took it
         - `failed`: a receipt; the provider refused it for good
-        - `unregistered`: a receipt; the provider no longer knows the token
+        - `token_gone`: a receipt; the provider no longer knows the token
+        - `expired`: a receipt; the provider gave it up when its time was over
         - `user_observed`: a receipt; the person saw it or acted on it
         """
     }

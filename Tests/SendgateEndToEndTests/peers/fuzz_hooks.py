@@ -36,7 +36,10 @@ BEYOND_THE_SCHEMA = {
 }
 POLICIES = pathlib.Path(__file__).resolve().parents[3] / "Policies"
 
-WORDS = re.findall(r"^      - (.+)$", (POLICIES / "channels.yaml").read_text().split("\n    words:\n")[1].split("because:")[0], re.M)
+# `      nb: [stopp, avslutt]`, a line for each language, told in the order of the languages.
+WORDS = [word for _, words in sorted(re.findall(
+    r"^      ([a-z]{2}): \[(.+)\]$", (POLICIES / "channels.yaml").read_text().split("\n    words:\n")[1].split("ends_all")[0], re.M))
+         for word in words.split(", ")]
 LATER_THAN = {
     ("/at", "expected a time at or after the send's own"),
     ("/expires_at", "expected a time after `event_time`"),
