@@ -31,6 +31,10 @@ extension EntryKind {
     package static let consent = EntryKind("consent")
     package static let preference = EntryKind("preference")
     package static let erasure = EntryKind("erasure")
+    /// A recipient switched notifications off; follows what they did, or stands before it where they answered a text.
+    package static let switchOff = EntryKind("switch_off")
+    /// The gateway found something that a person has to look at.
+    package static let review = EntryKind("review")
     /// A bundle came into force.
     package static let policy = EntryKind("policy")
     /// Somebody asked for a bundle that has problems; the one in force stayed.
@@ -107,8 +111,12 @@ extension EntrySchema {
         ]),
         .receipt: EntryMembers(
             required: [
-                "at": moment, "caller": .name, "destination": tag, "event": code, "send_id": .uuid,
-            ], optional: ["act": code, "opened_after": count, "subject": tag]),
+                "at": moment, "caller": .name, "channel": code, "destination": tag, "event": code,
+                "send_id": .uuid,
+            ],
+            optional: [
+                "act": code, "category": code, "opened_after": count, "subject": tag, "tapped": .boolean,
+            ]),
         .reply: EntryMembers(
             required: [
                 "at": moment, "caller": .name, "channel": code, "effect": code, "id_tag": tag,
@@ -163,6 +171,10 @@ extension EntrySchema {
                 "subject": tag,
             ], optional: ["destination": tag, "event_time": moment]),
         .erasure: EntryMembers(required: ["caller": .name, "subject": tag]),
+        .switchOff: EntryMembers(
+            required: ["means": code, "subject": tag], optional: ["category": code, "send_id": .uuid]),
+        .review: EntryMembers(
+            required: ["category": code, "cause": code, "count": count, "since": moment, "usual": count]),
         .policy: EntryMembers(
             required: ["approvals": approvals, "policy": digest],
             optional: ["caller": .name, "version": count]),

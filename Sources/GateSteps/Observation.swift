@@ -15,7 +15,8 @@ package enum Observation: Hashable, Sendable {
     /// The hand-over of a message ended.
     ///
     /// - waitedMilliseconds: From the moment it could go; `nil` where that is not known.
-    case ended(HandOver, channel: Channel, tier: Tier, waitedMilliseconds: Int64?)
+    case ended(
+        HandOver, channel: Channel, category: Category, tier: Tier, waitedMilliseconds: Int64?)
     /// A hand-over failed and is tried again.
     case retried(HandOverObstacle, channel: Channel, tier: Tier)
     /// The delivery layer or the app reported.
@@ -34,6 +35,8 @@ package enum Observation: Hashable, Sendable {
     case disabled(DisabledBy, category: Category?, isAfterSend: Bool)
     /// A notice that a law obliges us to send reached nobody.
     case unreached(TypeID)
+    /// The gateway found something that a person has to look at.
+    case review(ReviewCause, category: Category)
 }
 
 /// The two axes of a type that sends are counted by.

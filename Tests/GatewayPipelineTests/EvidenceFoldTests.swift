@@ -15,7 +15,7 @@ import Testing
     private static let people = ["u_1", "u_2", "u_3"]
 
     /// Registers, changes, sends and forgets at random, in every way that changes what is known of somebody.
-    private func live(_ gate: GatewayHarness, acts: Int, _ random: inout SeededNumbers) async throws {
+    func live(_ gate: GatewayHarness, acts: Int, _ random: inout SeededNumbers) async throws {
         var keys: [String] = []
         for number in 0..<acts {
             gate.clock.advance(seconds: Int64.random(in: 1...4_000, using: &random))

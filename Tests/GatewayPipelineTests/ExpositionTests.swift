@@ -32,15 +32,15 @@ import Testing
     @Test func `families come once each, in the declared order, and only with samples`() {
         var page = Exposition()
         page.add(.queued, [], 3)
-        page.add(.handOvers, ["handed_over", "push", "critical"], UInt64(2))
-        page.add(.handOvers, ["ambiguous", "sms", "important"], UInt64.max)
+        page.add(.handOvers, ["handed_over", "push", "security", "critical"], UInt64(2))
+        page.add(.handOvers, ["ambiguous", "sms", "transactional", "important"], UInt64.max)
         page.add(.hopReachable, [], isTrue: true)
         #expect(
             page.text == """
                 # HELP sendgate_hand_overs_total Messages whose hand-over to the next hop ended.
                 # TYPE sendgate_hand_overs_total counter
-                sendgate_hand_overs_total{result="handed_over",channel="push",tier="critical"} 2
-                sendgate_hand_overs_total{result="ambiguous",channel="sms",tier="important"} 18446744073709551615
+                sendgate_hand_overs_total{result="handed_over",channel="push",category="security",tier="critical"} 2
+                sendgate_hand_overs_total{result="ambiguous",channel="sms",category="transactional",tier="important"} 18446744073709551615
                 # HELP sendgate_queued_operations Operations waiting for the engine.
                 # TYPE sendgate_queued_operations gauge
                 sendgate_queued_operations 3

@@ -12,7 +12,7 @@ import Testing
         ["keys", "revoke"], ["keys", "keyset", "show"], ["keys", "keyset", "install"],
         ["keys", "authority", "init"], ["keys", "authority", "sign"],
         ["audit", "verify"], ["audit", "replay"], ["clock", "accept"],
-        ["audit", "show"],
+        ["audit", "show"], ["report"],
     ]
 
     @Test(arguments: commands)

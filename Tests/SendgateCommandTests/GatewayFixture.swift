@@ -58,6 +58,15 @@ final class GatewayFixture: Sendable {
         _ = await serving.result
     }
 
+    /// The samples of `/metrics`, labels kept as part of the name.
+    func metrics() async -> [String: String] {
+        let request = WireRequest(
+            kind: .single, method: "GET", target: "/metrics", headers: [], body: [])
+        let reply = await reply(to: request)
+        #expect(reply.status == 200, "\(String(decoding: reply.body, as: UTF8.self))")
+        return Status.samples(String(decoding: reply.body, as: UTF8.self))
+    }
+
     /// One request as the caller `dev`.
     func ask(_ method: String, _ target: String, _ body: JSONObject? = nil) async throws -> (
         status: Int, object: JSONObject
@@ -66,15 +75,19 @@ final class GatewayFixture: Sendable {
             kind: .single, method: method, target: target,
             headers: body == nil ? [] : [("content-type", "application/json")],
             body: body.map { CanonicalJSON.write($0) } ?? [])
+        let reply = await reply(to: request)
+        let value = try CanonicalJSON.read(reply.body, limits: .document)
+        return (reply.status, try #require(value.objectValue))
+    }
+
+    private func reply(to request: WireRequest) async -> Answer {
         let peer = Peer(
             credentials: PeerCredentials(
                 userID: geteuid(), groupID: getegid(), processID: getpid(), supplementaryGroups: []),
             boundCaller: DevelopmentGateway.caller, listener: 0)
-        let reply = await withCheckedContinuation { continuation in
+        return await withCheckedContinuation { continuation in
             wiring.gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
         }
-        let value = try CanonicalJSON.read(reply.body, limits: .document)
-        return (reply.status, try #require(value.objectValue))
     }
 
     func registerSomebody() async throws {

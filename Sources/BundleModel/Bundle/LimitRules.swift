@@ -12,10 +12,20 @@ package struct Cap: Hashable, Sendable {
     package var windowSeconds: Int64 { Int64(windowHours) * 3600 }
 }
 
+/// When so many switch a category off within 24 hours of a send of it that somebody has to look at what was sent.
+package struct DisableSpikeRule: Hashable, Sendable {
+    /// In a UTC day, at least 1.
+    package var count: Int
+    /// More than so many times the mean of the seven days before, at least 1.
+    package var times: Int
+}
+
 /// The caps (`limits.yaml`). The type's and its category's both apply.
 package struct LimitRules: Hashable, Sendable {
     package var categories: [GateVocabulary.Category: Cap]
     package var types: [TypeID: Cap]
+    /// `nil`: no day is ever looked at.
+    package var disableSpike: DisableSpikeRule?
 }
 
 extension LimitRules {
@@ -31,6 +41,15 @@ extension LimitRules {
         }
         for (key, value) in members.optional("types")?.members().others() ?? [] {
             types[TypeID(key)] = Self.cap(value)
+        }
+        if let row = members.optional("disables_after_send")?.members() {
+            disableSpike = DisableSpikeRule(
+                count: row.integer("count", 1...1_000_000, hint: "a review of every single one is count: 1"),
+                times: row.integer(
+                    "times", 1...1_000, hint: "how many times the mean of the seven days before"))
+            _ = row.text("source")
+            row.ignoreRationale()
+            row.refuseOthers()
         }
         members.ignoreRationale()
         members.refuseOthers()

@@ -92,7 +92,7 @@ extension StepContext {
         }
         observe(
             .ended(
-                result, channel: row.request.channel, tier: row.tier,
+                result, channel: row.request.channel, category: row.category, tier: row.tier,
                 waitedMilliseconds: result == .handedOver ? row.waitedMilliseconds(until: now) : nil))
         try view.appendEvent(EventRecord(result.fate, of: row, at: now))
         if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }

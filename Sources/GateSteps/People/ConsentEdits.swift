@@ -107,7 +107,7 @@ extension StepContext {
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
         let recorded = try append(event, of: person, by: caller, at: now)
-        try observeDisabling(event, recorded, at: now)
+        try recordDisabling(event, recorded, at: now)
         return recorded
     }
 
@@ -193,7 +193,7 @@ extension StepContext {
             of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
             receivedAt: now)
         let recorded = try append(withdrawal, of: person, by: caller, at: now)
-        try observeDisabling(withdrawal, recorded, at: now)
+        try recordDisabling(withdrawal, recorded, at: now)
         guard body.isForEveryChannel else { return recorded }
         var after = try reloaded(person)
         let category = Category(rawValue: given.purpose.text)
@@ -360,7 +360,7 @@ extension StepContext {
         if isNews, choice.state.isOff,
             let category = category ?? policy.type(TypeID(choice.scope))?.category
         {
-            try observeDisabling(by: .preference, of: category, subject: choice.subject, at: now)
+            try recordDisabling(by: .preference, of: category, subject: choice.subject, at: now)
         }
         return Recorded(trail, noEffect: isNews ? nil : .alreadySo)
     }

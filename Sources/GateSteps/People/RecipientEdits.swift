@@ -31,7 +31,7 @@ extension StepContext {
             at: now)
         if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
         if earlier?.pushEnabled == true, !body.pushEnabled {
-            try observeDisabling(by: .pushSwitch, subject: subject.id, at: now)
+            try recordDisabling(by: .pushSwitch, subject: subject.id, at: now)
         }
         return Recorded(trail)
     }
@@ -89,7 +89,7 @@ extension StepContext {
             by: caller, at: now)
         try reconsider(person.subject, because: .recipientChanged, at: now)
         if earlier?.osPermission == .granted, body.osPermission == .denied {
-            try observeDisabling(by: .osPermission, subject: person.subject.id, at: now)
+            try recordDisabling(by: .osPermission, subject: person.subject.id, at: now)
         }
         return Recorded(trail)
     }

@@ -212,7 +212,7 @@ extension EvidenceFold {
     /// 31 days.
     private static let retentionSecondsMin: Int64 = 31 * 86_400
 
-    private func snapshot(of subject: SubjectID) -> RecipientSnapshot? {
+    package func snapshot(of subject: SubjectID) -> RecipientSnapshot? {
         guard let state = people[subject], let record = state.record else { return nil }
         return RecipientSnapshot(
             subject: Subject(id: subject, tagKey: Self.noKey), record: record, state: state)

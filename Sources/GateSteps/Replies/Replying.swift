@@ -57,7 +57,7 @@ extension StepContext {
             try stop(
                 AddressKey(body.channel, body.from), of: holder,
                 everyText: body.channel == .sms && endsAllTexts, by: caller, at: now)
-            try observeDisabling(by: .reply, subject: holder, at: now)
+            try recordDisabling(by: .reply, subject: holder, at: now)
         }
         let why = isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
         var members: JSONObject = [

@@ -1,8 +1,13 @@
+import CanonicalJSON
 import GateVocabulary
 import WireProtocol
 
-/// What one receipt tells of the person, beside what is on record already.
+/// What one receipt tells, beside what is on record already. Its entry says the same, so that who counts entries needs no other.
 struct Observed {
+    var event: SendEventKind
+    /// `nil` of a type that is in no bundle.
+    var category: Category?
+    var channel: Channel
     /// `nil` for what a provider reports.
     var act: ObservedAct?
     /// From the hand-over to the first time that somebody had the message before them; `nil` for any later one, and where
@@ -13,6 +18,9 @@ struct Observed {
 
     /// - Parameter known: The events of the send at this destination so far.
     init(_ body: ReceiptBody, of send: SendRecord, among known: [EventRecord]) {
+        event = body.event.fate
+        category = send.category
+        channel = send.channel
         guard body.event == .userObserved else { return }
         let act = ObservedAct(action: body.action)
         let earlier = known.filter { $0.event == .userObserved }.map { ObservedAct(action: $0.reason) }
@@ -24,6 +32,39 @@ struct Observed {
         }
     }
 
+    /// - Parameter members: An entry's.
+    /// - Returns: `nil` where they do not say the channel.
+    init?(event: SendEventKind, _ members: JSONObject) {
+        guard let channel = members["channel"]?.stringValue.flatMap(Channel.init(rawValue:)) else {
+            return nil
+        }
+        self.event = event
+        category = members["category"]?.stringValue.flatMap(Category.init(rawValue:))
+        self.channel = channel
+        act = members["act"]?.stringValue.flatMap(ObservedAct.init(rawValue:))
+        openedAfterMilliseconds = members["opened_after"]?.integerValue
+        isFirstTap = members["tapped"]?.booleanValue ?? false
+    }
+
+    func add(to members: inout JSONObject) {
+        members["act"] = act.map { .string($0.rawValue) }
+        members["category"] = category.map { .string($0.rawValue) }
+        members["channel"] = .string(channel.rawValue)
+        members["opened_after"] = openedAfterMilliseconds.map { .integer($0) }
+        if isFirstTap { members["tapped"] = true }
+    }
+
+    var observations: [Observation] {
+        var observations: [Observation] = [.receipt(event, category: category, channel: channel)]
+        if let openedAfterMilliseconds {
+            observations.append(
+                .opened(
+                    category: category, channel: channel, afterMilliseconds: openedAfterMilliseconds))
+        }
+        if isFirstTap { observations.append(.tapped(category: category, channel: channel)) }
+        return observations
+    }
+
     /// Whether somebody had the message before them: a number that goes from an icon tells of the app alone.
     static func isLook(_ act: ObservedAct) -> Bool { act != .badgeCleared }
 }
@@ -31,12 +72,4 @@ struct Observed {
 extension StepContext {
     /// Receipts of one destination of a send: the provider's word, and what a person can do with one message several times over.
     package static var receiptCountMax: Int { 32 }
-
-    func count(_ observed: Observed, as event: ReceiptBody.Event, of send: SendRecord) {
-        observe(.receipt(event.fate, category: send.category, channel: send.channel))
-        if let delay = observed.openedAfterMilliseconds {
-            observe(.opened(category: send.category, channel: send.channel, afterMilliseconds: delay))
-        }
-        if observed.isFirstTap { observe(.tapped(category: send.category, channel: send.channel)) }
-    }
 }

@@ -84,10 +84,9 @@ extension StepContext {
             "caller": .string(caller.text),
         ]
         if let subject = send.subject { members["subject"] = .string(subject.hexadecimal) }
-        if let act = observed.act { members["act"] = .string(act.rawValue) }
-        if let delay = observed.openedAfterMilliseconds { members["opened_after"] = .integer(delay) }
+        observed.add(to: &members)
         let trail = try record(.receipt, at: now, members)
-        count(observed, as: body.event, of: send)
+        for observation in observed.observations { observe(observation) }
         try view.appendEvent(
             EventRecord(
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.fate,

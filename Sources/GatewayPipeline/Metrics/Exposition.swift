@@ -1,18 +1,11 @@
-/// Samples on their way into the text format of Prometheus, version 0.0.4.
-///
-/// Families come out in the order of ``MetricFamily/all``, each once with its help and type, and only those that have a
-/// sample. The samples of one keep the order in which they were added.
-package struct Exposition: Sendable {
-    private var lines: [String: String] = [:]
-
-    package init() {}
-
+/// What takes samples of declared families.
+package protocol SamplePage {
     /// - Parameter values: Of the family's labels, in their order.
-    package mutating func add(_ family: MetricFamily, _ values: [String] = [], _ value: MetricValue) {
-        precondition(family.kind != .histogram, "`\(family.name)` is a histogram")
-        write(family.name, of: family, family.labels.map(\.name), values, value)
-    }
+    mutating func add(_ family: MetricFamily, _ values: [String], _ value: MetricValue)
+    mutating func add(_ family: MetricFamily, _ values: [String], _ histogram: TimeHistogram)
+}
 
+extension SamplePage {
     package mutating func add(_ family: MetricFamily, _ values: [String] = [], _ count: UInt64) {
         add(family, values, .count(count))
     }
@@ -23,6 +16,80 @@ package struct Exposition: Sendable {
 
     package mutating func add(_ family: MetricFamily, _ values: [String] = [], isTrue: Bool) {
         add(family, values, .integer(isTrue ? 1 : 0))
+    }
+}
+
+/// Samples as values, for whoever adds them up instead of printing them.
+package struct MetricSamples: SamplePage, Sendable {
+    private var counts: [String: [(values: [String], count: UInt64)]] = [:]
+    private var histograms: [String: [(values: [String], histogram: TimeHistogram)]] = [:]
+
+    package init() {}
+
+    package mutating func add(_ family: MetricFamily, _ values: [String], _ value: MetricValue) {
+        guard case .count(let count) = value else { return }
+        precondition(values.count == family.labels.count, "`\(family.name)` has other labels")
+        counts[family.name, default: []].append((values, count))
+    }
+
+    package mutating func add(_ family: MetricFamily, _ values: [String], _ histogram: TimeHistogram) {
+        histograms[family.name, default: []].append((values, histogram))
+    }
+
+    /// Counts of a family added up by one of its labels.
+    ///
+    /// - Parameter filter: Values that other labels must have.
+    package func sums(
+        _ family: MetricFamily, by label: String, where filter: [String: String] = [:]
+    ) -> [String: UInt64] {
+        let names = family.labels.map(\.name)
+        guard let place = names.firstIndex(of: label) else {
+            preconditionFailure("`\(family.name)` has no label `\(label)`")
+        }
+        var sums: [String: UInt64] = [:]
+        for (values, count) in counts[family.name] ?? [] where Self.matches(values, names, filter) {
+            sums[values[place], default: 0] += count
+        }
+        return sums
+    }
+
+    package func sum(_ family: MetricFamily, where filter: [String: String] = [:]) -> UInt64 {
+        let names = family.labels.map(\.name)
+        return (counts[family.name] ?? []).reduce(0) {
+            $0 + (Self.matches($1.values, names, filter) ? $1.count : 0)
+        }
+    }
+
+    /// The histogram of one value of the family's only label; empty where nothing was counted.
+    package func histogram(_ family: MetricFamily, _ value: String) -> TimeHistogram {
+        histograms[family.name]?.first { $0.values == [value] }?.histogram ?? TimeHistogram(of: family)
+    }
+
+    private static func matches(
+        _ values: [String], _ names: [String], _ filter: [String: String]
+    ) -> Bool {
+        filter.allSatisfy { name, wanted in
+            guard let place = names.firstIndex(of: name) else {
+                preconditionFailure("there is no label `\(name)`")
+            }
+            return values[place] == wanted
+        }
+    }
+}
+
+/// Samples on their way into the text format of Prometheus, version 0.0.4.
+///
+/// Families come out in the order of ``MetricFamily/all``, each once with its help and type, and only those that have a
+/// sample. The samples of one keep the order in which they were added.
+package struct Exposition: SamplePage, Sendable {
+    private var lines: [String: String] = [:]
+
+    package init() {}
+
+    /// - Parameter values: Of the family's labels, in their order.
+    package mutating func add(_ family: MetricFamily, _ values: [String] = [], _ value: MetricValue) {
+        precondition(family.kind != .histogram, "`\(family.name)` is a histogram")
+        write(family.name, of: family, family.labels.map(\.name), values, value)
     }
 
     /// A histogram: buckets that include those below them, the sum, and how many there were.
@@ -90,6 +157,17 @@ package struct TimeHistogram: Sendable, Hashable {
     package init(of family: MetricFamily) { self.init(bounds: family.boundsMilliseconds) }
 
     package var isEmpty: Bool { counts.allSatisfy { $0 == 0 } }
+    package var count: UInt64 { counts.reduce(0, +) }
+
+    /// How many took at most so long.
+    ///
+    /// - Parameter bound: One of ``bounds``.
+    package func count(upTo bound: Int64) -> UInt64 {
+        guard let place = bounds.firstIndex(of: bound) else {
+            preconditionFailure("\(bound) ms is no bound of the histogram")
+        }
+        return counts[...place].reduce(0, +)
+    }
 
     package mutating func add(_ milliseconds: Int64) {
         counts[bounds.firstIndex { milliseconds <= $0 } ?? bounds.count] += 1

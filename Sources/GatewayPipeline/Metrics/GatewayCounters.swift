@@ -23,8 +23,15 @@ package final class GatewayCounters: Sendable {
         }
     }
 
+    /// The same of what an entry of the trail tells.
+    package func count(_ observations: [Observation]) {
+        tables.withLock { tables in
+            for observation in observations { tables.count(observation) }
+        }
+    }
+
     /// - Parameter mandatory: Types whose alarm counts from 0: a series that began with its first alarm would show no rise.
-    package func write(to page: inout Exposition, mandatory: [TypeID] = []) {
+    package func write(to page: inout some SamplePage, mandatory: [TypeID] = []) {
         var tables = tables.withLock { $0 }
         for type in mandatory { tables.know(type) }
         tables.write(to: &page)
@@ -102,6 +109,7 @@ private struct CounterTables: Sendable {
     private static let obstacles = HandOverObstacle.allCases
     private static let events = SendEventKind.allCases
     private static let means = DisabledBy.allCases
+    private static let reviewCauses = ReviewCause.allCases
     /// Where a type that is in no bundle is counted.
     private static let unregistered = categories.count
 
@@ -112,7 +120,7 @@ private struct CounterTables: Sendable {
     private var withdrawals = CountTable(causes.count, categories.count)
     private var types = NamePlaces<TypeID>(countMax: MetricLabel.typeCountMax)
     private var unreached = [UInt64](repeating: 0, count: MetricLabel.typeCountMax + 1)
-    private var handOvers = CountTable(results.count, channels.count, tiers.count)
+    private var handOvers = CountTable(results.count, channels.count, categories.count, tiers.count)
     private var retries = CountTable(obstacles.count, channels.count, tiers.count)
     private var timeToAccept = tiers.map { _ in TimeHistogram(of: .timeToAccept) }
     private var receipts = CountTable(events.count, categories.count + 1, channels.count)
@@ -120,6 +128,7 @@ private struct CounterTables: Sendable {
     private var timeToOpen = (0...categories.count).map { _ in TimeHistogram(of: .timeToOpen) }
     private var disables = CountTable(means.count, categories.count + 1)
     private var disablesAfterSend = CountTable(means.count, categories.count)
+    private var reviews = CountTable(reviewCauses.count, categories.count)
 
     private static func place<Value: Equatable>(of value: Value, in values: [Value]) -> Int {
         // The last of the reasons is `allowed`, which most are.
@@ -152,9 +161,10 @@ private struct CounterTables: Sendable {
         case .withdrawn(let cause, let category):
             withdrawals.add(Self.place(of: cause, in: Self.causes), Self.place(category))
         case .unreached(let type): unreached[types.place(of: type)] += 1
-        case .ended(let result, let channel, let tier, let waited):
+        case .ended(let result, let channel, let category, let tier, let waited):
             handOvers.add(
-                Self.place(of: result, in: Self.results), Self.place(channel), Self.place(tier))
+                Self.place(of: result, in: Self.results), Self.place(channel), Self.place(category),
+                Self.place(tier))
             if let waited { timeToAccept[Self.place(tier)].add(waited) }
         case .retried(let obstacle, let channel, let tier):
             retries.add(
@@ -168,10 +178,12 @@ private struct CounterTables: Sendable {
             let place = Self.place(of: means, in: Self.means)
             disables.add(place, Self.place(category))
             if isAfterSend, let category { disablesAfterSend.add(place, Self.place(category)) }
+        case .review(let cause, let category):
+            reviews.add(Self.place(of: cause, in: Self.reviewCauses), Self.place(category))
         }
     }
 
-    func write(to page: inout Exposition) {
+    func write(to page: inout some SamplePage) {
         let categories = Self.categories.map(\.rawValue)
         let anyCategory = categories + [MetricLabel.unregistered]
         let tiers = Self.tiers.map(\.rawValue)
@@ -208,7 +220,11 @@ private struct CounterTables: Sendable {
         }
         handOvers.forEach(withZeros: true) { places, count in
             page.add(
-                .handOvers, [Self.results[places[0]].rawValue, channels[places[1]], tiers[places[2]]], count)
+                .handOvers,
+                [
+                    Self.results[places[0]].rawValue, channels[places[1]], categories[places[2]],
+                    tiers[places[3]],
+                ], count)
         }
         retries.forEach { places, count in
             page.add(
@@ -238,6 +254,9 @@ private struct CounterTables: Sendable {
         }
         disablesAfterSend.forEach(withZeros: true) { places, count in
             page.add(.disablesAfterSend, [Self.means[places[0]].rawValue, categories[places[1]]], count)
+        }
+        reviews.forEach(withZeros: true) { places, count in
+            page.add(.reviews, [Self.reviewCauses[places[0]].rawValue, categories[places[1]]], count)
         }
     }
 }

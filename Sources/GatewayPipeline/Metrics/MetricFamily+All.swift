@@ -50,7 +50,7 @@ extension MetricFamily {
 
     package static let handOvers = MetricFamily(
         .counter, "hand_overs_total", "Messages whose hand-over to the next hop ended.",
-        by: [MetricLabel("result", HandOver.allCases.map(\.rawValue)), .channel, .tier])
+        by: [MetricLabel("result", HandOver.allCases.map(\.rawValue)), .channel, .category, .tier])
     package static let retries = MetricFamily(
         .counter, "hand_over_retries_total", "Hand-overs that failed and are tried again.",
         by: [MetricLabel("obstacle", HandOverObstacle.allCases.map(\.rawValue)), .channel, .tier])
@@ -89,6 +89,12 @@ extension MetricFamily {
         .counter, "disables_after_send_total",
         "Times a recipient switched notifications off within 24 hours of a forwarded send of the category.",
         by: [MetricLabel("means", DisabledBy.allCases.map(\.rawValue)), .category])
+    package static let reviews = MetricFamily(
+        .counter, "reviews_total", "What the gateway found that a person has to look at.",
+        by: [MetricLabel("cause", ReviewCause.allCases.map(\.rawValue)), .category])
+    package static let reviewsToLookAt = MetricFamily(
+        .gauge, "reviews_to_look_at",
+        "Whether a review of the category was raised in the last 7 days, today among them.", by: [.category])
     package static let persons = MetricFamily(
         .gauge, "persons", "Registered recipients, as of the last whole count.")
     package static let reachablePersons = MetricFamily(
@@ -191,8 +197,9 @@ extension MetricFamily {
     /// Every family there is, in the order of `/metrics` and of the handbook.
     package static let all: [MetricFamily] = [
         decisions, redecisions, withdrawals, unreached, handOvers, retries, timeToAccept, receipts, taps,
-        timeToOpen, disables, disablesAfterSend, persons, reachablePersons, optedInPersons, personsCountAge,
-        batches, operationCount, failedBatches, queued, publishLag, trailEntries, publishedEntries,
+        timeToOpen, disables, disablesAfterSend, reviews, reviewsToLookAt, persons, reachablePersons,
+        optedInPersons, personsCountAge, batches, operationCount, failedBatches, queued, publishLag,
+        trailEntries, publishedEntries,
         outboxRows, outboxBytes, outboxStates, outboxDueAge, hopReachable, policyRefused, policyInfo,
         lapsedReviews, reviewsDueSoon, damagedRows, dataKeySeals, keysWaiting, keysToRotate, keyAge,
         keysLocked, secretsOutside, freeDisk, connections, refusedConnections, requests, streams, streamLines,

@@ -1,8 +1,43 @@
 import CompliancePolicy
-import GateSteps
+package import GateSteps
 import GateVocabulary
 import RecipientModel
 import Synchronization
+
+/// How many recipients there are, and how many of them would get what a category sends, by the gates that decide sends.
+package struct OptInCounts: Sendable {
+    private var persons: UInt64 = 0
+    private var reachable = CountTable(1, Channel.allCases.count)
+    private var optedIn = CountTable(Category.allCases.count, Channel.allCases.count)
+
+    package init() {}
+
+    package mutating func add(_ person: RecipientSnapshot, facts loading: FactsLoading) {
+        persons += 1
+        for (place, channel) in Channel.allCases.enumerated()
+        where !person.destinations(on: channel).isEmpty {
+            reachable.add(0, place)
+            for (row, category) in Category.allCases.enumerated() {
+                let effect = PreferenceEffect(
+                    scope: category.rawValue, channel: channel, destination: nil, person: person,
+                    facts: loading)
+                if effect.isOn { optedIn.add(row, place) }
+            }
+        }
+    }
+
+    package func write(to page: inout some SamplePage) {
+        page.add(.persons, [], persons)
+        for (place, channel) in Channel.allCases.enumerated() {
+            page.add(.reachablePersons, [channel.rawValue], reachable[0, place])
+        }
+        for (row, category) in Category.allCases.enumerated() {
+            for (place, channel) in Channel.allCases.enumerated() {
+                page.add(.optedInPersons, [category.rawValue, channel.rawValue], optedIn[row, place])
+            }
+        }
+    }
+}
 
 /// How many recipients there are, and how many of them would get what a category sends: counted by going over all of them
 /// a bounded number at a time, beside everything else, again and again.
@@ -13,16 +48,11 @@ package final class PersonCount: Sendable {
     /// People looked at in a second.
     package static let countPerSecond = 500
 
-    private struct Counts {
-        var persons: UInt64 = 0
-        var reachable = CountTable(1, Channel.allCases.count)
-        var optedIn = CountTable(Category.allCases.count, Channel.allCases.count)
-    }
     private struct Pass {
-        var counts = Counts()
+        var counts = OptInCounts()
         /// Whom the pass came by last; `nil` before the first.
         var newest: SubjectID?
-        var whole: (counts: Counts, at: Instant)?
+        var whole: (counts: OptInCounts, at: Instant)?
     }
     private let pass = Mutex(Pass())
     private let store: any GateStore
@@ -51,7 +81,7 @@ package final class PersonCount: Sendable {
                     guard let known = try store.subject(subject),
                         let person = try RecipientSnapshot.load(known, from: store)
                     else { continue }
-                    Self.count(person, loading, into: &counts)
+                    counts.add(person, facts: loading)
                 } catch let error as StoreError where error.damage != nil {
                     // Whose row cannot be read is in the store's own list, and no part of a rate.
                     continue
@@ -60,42 +90,17 @@ package final class PersonCount: Sendable {
             return people.isEmpty
         }
         pass.withLock { pass in
-            pass.counts = isOver ? Counts() : counts
+            pass.counts = isOver ? OptInCounts() : counts
             pass.newest = isOver ? nil : newest
             if isOver { pass.whole = (counts, now) }
         }
         return isOver
     }
 
-    private static func count(
-        _ person: RecipientSnapshot, _ loading: FactsLoading, into counts: inout Counts
-    ) {
-        counts.persons += 1
-        for (place, channel) in Channel.allCases.enumerated()
-        where !person.destinations(on: channel).isEmpty {
-            counts.reachable.add(0, place)
-            for (row, category) in Category.allCases.enumerated() {
-                let effect = PreferenceEffect(
-                    scope: category.rawValue, channel: channel, destination: nil, person: person,
-                    facts: loading)
-                if effect.isOn { counts.optedIn.add(row, place) }
-            }
-        }
-    }
-
     /// Writes the newest whole count; nothing before there is one.
     package func write(to page: inout Exposition) {
         guard let (counts, at) = pass.withLock({ $0.whole }) else { return }
-        page.add(.persons, [], counts.persons)
-        for (place, channel) in Channel.allCases.enumerated() {
-            page.add(.reachablePersons, [channel.rawValue], counts.reachable[0, place])
-        }
-        for (row, category) in Category.allCases.enumerated() {
-            for (place, channel) in Channel.allCases.enumerated() {
-                page.add(
-                    .optedInPersons, [category.rawValue, channel.rawValue], counts.optedIn[row, place])
-            }
-        }
+        counts.write(to: &page)
         page.add(
             .personsCountAge, [],
             .milliseconds(max(0, clock.now().milliseconds - at.milliseconds)))

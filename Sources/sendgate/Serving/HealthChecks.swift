@@ -39,7 +39,23 @@ struct HealthChecks: Sendable {
 
     /// Whether a send would be taken now. What is only worth knowing passes, and says so in its detail.
     func checks() -> [ReadinessAnswer.Check] {
-        [storeCheck, diskCheck, trailCheck, outboxCheck, policyCheck, keysCheck]
+        [storeCheck, diskCheck, trailCheck, outboxCheck, policyCheck, keysCheck, reviewsCheck]
+    }
+
+    /// Passes whatever it says: that many switch something off stops no send by itself.
+    private var reviewsCheck: ReadinessAnswer.Check {
+        guard let reviews = try? disableReviews() else {
+            return .init(name: "reviews", isPassed: true, detail: "cannot be read")
+        }
+        let details = reviews.map { category, day in
+            "far more than usual switched `\(category.rawValue)` off within 24 hours of a send of it on \(Instant(seconds: day * 86_400).rfc3339.prefix(10)); look at what was sent"
+        }
+        return .init(
+            name: "reviews", isPassed: true, detail: details.isEmpty ? nil : details.joined(separator: "; "))
+    }
+
+    private func disableReviews() throws -> [(category: Category, day: DisableDays.Day)] {
+        try store.read { try $0.disableDays() }.reviews(at: clock.now())
     }
 
     private var keysCheck: ReadinessAnswer.Check {
@@ -154,6 +170,13 @@ struct HealthChecks: Sendable {
     /// Adds to `/metrics` what the parts around the engine know.
     func addMetrics(to page: inout Exposition) {
         persons.write(to: &page)
+        if let reviews = try? disableReviews() {
+            for category in Category.allCases {
+                page.add(
+                    .reviewsToLookAt, [category.rawValue],
+                    isTrue: reviews.contains { $0.category == category })
+            }
+        }
         page.add(.publishedEntries, [], publisher.publishedSize)
         page.add(.hopReachable, [], isTrue: health.isHopReachable)
         addPolicy(to: &page)

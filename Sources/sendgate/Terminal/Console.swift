@@ -14,13 +14,16 @@ struct Console: Sendable {
     var environment: [String: String]
     /// Whether a person sees standard error while the command runs, so that progress is shown.
     var isWatched: Bool
+    /// Whether standard output is a terminal whose reader did not ask for plain text (`NO_COLOR`).
+    var isColoured = false
 
     @TaskLocal static var current = Console.process
 
     static let process = Console(
         writeOutput: { write($0, to: STDOUT_FILENO) }, writeErrors: { write($0, to: STDERR_FILENO) },
         inputDescriptor: STDIN_FILENO, environment: ProcessInfo.processInfo.environment,
-        isWatched: isatty(STDERR_FILENO) == 1)
+        isWatched: isatty(STDERR_FILENO) == 1,
+        isColoured: isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["NO_COLOR"] == nil)
 
     private static func write(_ bytes: [UInt8], to descriptor: Int32) {
         var offset = 0

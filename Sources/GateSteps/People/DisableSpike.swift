@@ -1,0 +1,144 @@
+import AuditTrail
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+
+/// How many switched a category off within 24 hours of a send of it, day by day, and when that was a review.
+///
+/// Kept in the store as a setting, and changed in the transaction that records a switching off: what is counted is what is in
+/// the trail, and a restart forgets nothing.
+package struct DisableDays: Hashable, Sendable {
+    /// Days before today that the mean is of.
+    package static let usualDayCount = 7
+    /// Days for which a review is shown as one that somebody must look at, the day it was raised on among them.
+    package static let reviewDayCount = 7
+    static let settingName = "disable_days"
+
+    /// UTC days since 1970.
+    package typealias Day = Int64
+
+    struct Counts: Hashable, Sendable {
+        var byDay: [Day: Int64] = [:]
+        var reviewedOn: Day?
+    }
+    var categories: [Category: Counts] = [:]
+
+    package init() {}
+
+    static func day(_ now: Instant) -> Day {
+        now.seconds >= 0 ? now.seconds / 86_400 : (now.seconds - 86_399) / 86_400
+    }
+
+    /// A day on which so many more than usual switched off that somebody has to look at what was sent.
+    struct Spike: Hashable {
+        var category: Category
+        var day: Day
+        /// On this day up to now.
+        var count: Int64
+        /// The mean of the days before, rounded up.
+        var usual: Int64
+    }
+
+    /// One more.
+    ///
+    /// - Returns: A spike, once for each category and day.
+    mutating func add(_ category: Category, at now: Instant, under rule: DisableSpikeRule?) -> Spike? {
+        let today = Self.day(now)
+        var counts = categories[category] ?? Counts()
+        counts.byDay[today, default: 0] += 1
+        counts.byDay = counts.byDay.filter { $0.key >= today - Int64(Self.usualDayCount) && $0.key <= today }
+        defer { categories[category] = counts }
+        guard let rule, counts.reviewedOn != today else { return nil }
+        let count = counts.byDay[today] ?? 0
+        let before = counts.byDay.filter { $0.key < today }.values.reduce(0, +)
+        let days = Int64(Self.usualDayCount)
+        // count > times × before / 7, without a fraction.
+        guard count >= Int64(rule.count), count * days > Int64(rule.times) * before else { return nil }
+        counts.reviewedOn = today
+        return Spike(category: category, day: today, count: count, usual: (before + days - 1) / days)
+    }
+
+    /// Categories that somebody has to look at, with the day it was raised.
+    package func reviews(at now: Instant) -> [(category: Category, day: Day)] {
+        let today = Self.day(now)
+        return Category.allCases.compactMap { category in
+            guard let day = categories[category]?.reviewedOn, day > today - Int64(Self.reviewDayCount) else {
+                return nil
+            }
+            return (category, day)
+        }
+    }
+}
+
+// MARK: In the store
+
+extension DisableDays {
+    /// `{"marketing":{"days":{"20416":3},"reviewed":20416}}`
+    var text: String {
+        let object = JSONObject(
+            categories.map { category, counts in
+                var members: JSONObject = [
+                    "days": .object(JSONObject(counts.byDay.map { ("\($0.key)", .integer($0.value)) }))
+                ]
+                members["reviewed"] = counts.reviewedOn.map { .integer($0) }
+                return (category.rawValue, JSONValue.object(members))
+            })
+        return String(decoding: CanonicalJSON.write(object), as: UTF8.self)
+    }
+
+    /// - Returns: `nil` of a text that ``text`` does not write.
+    init?(text: String) {
+        guard let object = try? CanonicalJSON.read(Array(text.utf8)).objectValue else { return nil }
+        for (name, value) in object {
+            guard let category = Category(rawValue: name), let days = value["days"]?.objectValue else {
+                return nil
+            }
+            var counts = Counts(reviewedOn: value["reviewed"]?.integerValue)
+            for (day, count) in days {
+                guard let day = Day(day), let count = count.integerValue else { return nil }
+                counts.byDay[day] = count
+            }
+            categories[category] = counts
+        }
+    }
+}
+
+extension RecordReading {
+    package func disableDays() throws -> DisableDays {
+        guard let text = try setting(DisableDays.settingName) else { return DisableDays() }
+        guard let days = DisableDays(text: text) else {
+            throw StoreError.damaged(
+                table: "setting", row: DisableDays.settingName, "it holds no counts of days")
+        }
+        return days
+    }
+}
+
+extension StepContext {
+    /// Counts one who switched a category off within 24 hours of a send of it, and raises a review where a day has far
+    /// more of them than the week before.
+    func countDisabling(of category: Category, at now: Instant) throws {
+        var days = try view.disableDays()
+        let spike = days.add(category, at: now, under: policy.bundle.limits.disableSpike)
+        try view.setSetting(DisableDays.settingName, to: days.text)
+        guard let spike else { return }
+        try record(
+            .review, at: now,
+            [
+                "category": .string(spike.category.rawValue), "cause": .string(ReviewCause.disables.rawValue),
+                "count": .integer(spike.count), "since": .integer(spike.day * 86_400_000),
+                "usual": .integer(spike.usual),
+            ])
+        observe(.review(.disables, category: category))
+        alarm(
+            "\(spike.count) recipients have switched `\(spike.category.rawValue)` off today within 24 hours of a send of it, \(spike.usual) on a usual day: look at what was sent"
+        )
+    }
+}
+
+/// What the gateway found that a person has to look at.
+package enum ReviewCause: String, CaseIterable, Sendable, Hashable {
+    /// Far more than usual switched a category off within 24 hours of a send of it.
+    case disables = "disables_after_send"
+}
