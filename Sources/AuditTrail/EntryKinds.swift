@@ -239,6 +239,7 @@ extension EntrySchema {
             "age": code, "category_count": count, "consent": consentFact, "critical_alerts": .boolean,
             "destination": code, "destination_preference": code, "destination_type_preference": code,
             "device_key": code, "device_regions": .array(of: region, countMax: 64), "due": moment,
+            "everything_count": count,
             "expiry": moment, "fallback": code, "now": moment, "os_permission": code, "params": code,
             "own_request": consentFact, "platform": code, "privacy": code, "purpose_consent": consentFact,
             "push_enabled": .boolean,

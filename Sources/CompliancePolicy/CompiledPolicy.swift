@@ -46,7 +46,10 @@ package final class CompiledPolicy: Sendable {
         rules = types.flatMap { type in
             Self.channels.map { Self.rule(of: type, on: $0, in: bundle) }
         }
-        needs = types.flatMap { type in Self.channels.map { FactNeeds(of: type, on: $0, in: bundle) } }
+        let uncounted = bundle.uncountedTypes
+        needs = types.flatMap { type in
+            Self.channels.map { FactNeeds(of: type, on: $0, in: bundle, uncountedTypes: uncounted) }
+        }
         messages = Self.messageChains(of: bundle)
         typesOfSeveral = Set(
             Dictionary(grouping: types, by: \.eventScope).values.filter { $0.count > 1 }.joined().map(\.id))
@@ -89,7 +92,7 @@ package final class CompiledPolicy: Sendable {
     private static func permitsOfGateway(
         to types: [NotificationType], in bundle: PolicyBundle
     ) -> [CompiledRule.RuleFlags] {
-        let summaries = Set(bundle.categories.values.compactMap(\.summary))
+        let summaries = bundle.summaries
         return types.map { summaries.contains($0.id) ? [.callerKnown, .typeGranted] : [.callerKnown] }
             + [[.callerKnown, .typeGranted]]
     }
@@ -124,10 +127,11 @@ package final class CompiledPolicy: Sendable {
         return CompiledRule(
             flags: flags, channel: channel, category: type.category, sensitivity: type.sensitivity,
             body: type.body[channel], interruption: type.interruption, quietHours: category.quietHours,
-            overflow: overflow(of: category, on: channel, in: bundle),
+            overflow: overflow(of: type, on: channel, in: bundle),
             permission: category.permission[channel],
-            typeCap: UInt32(bundle.limits.types[type.id]?.count ?? 0),
-            categoryCap: UInt32(bundle.limits.categories[type.category]?.count ?? 0),
+            typeCap: UInt32(bundle.typeCap(of: type)?.count ?? 0),
+            categoryCap: UInt32(bundle.categoryCap(of: type)?.count ?? 0),
+            everythingCap: UInt32(bundle.everythingCap(of: type)?.count ?? 0),
             payloadByteCountMax: UInt32(bundle.channels.rules[channel].payloadByteCountMax))
     }
 
@@ -146,15 +150,18 @@ package final class CompiledPolicy: Sendable {
         return CompiledRule(
             flags: Self.flags(of: rule), channel: channel, category: category, sensitivity: .high,
             body: .never, interruption: .passive, quietHours: rule.quietHours, overflow: rule.overflow,
-            permission: rule.permission[channel], typeCap: 0, categoryCap: 0, payloadByteCountMax: 0)
+            permission: rule.permission[channel], typeCap: 0, categoryCap: 0, everythingCap: 0,
+            payloadByteCountMax: 0)
     }
 
     /// What cannot be told in a summary on this channel has no summary to go into.
     private static func overflow(
-        of category: CategoryRule, on channel: Channel, in bundle: PolicyBundle
+        of type: NotificationType, on channel: Channel, in bundle: PolicyBundle
     ) -> OverflowRule {
-        guard category.overflow == .digest else { return category.overflow }
-        guard let summary = category.summary.flatMap({ bundle.types[$0] }), summary.body[channel] != .never
+        let overflow = bundle.overflow(of: type)
+        guard overflow == .digest else { return overflow }
+        guard let summary = bundle.summary(of: type).flatMap({ bundle.types[$0] }),
+            summary.body[channel] != .never
         else { return .drop }
         return .digest
     }

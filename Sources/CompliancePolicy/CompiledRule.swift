@@ -57,6 +57,8 @@ package struct CompiledRule: Hashable, Sendable {
     package var typeCap: UInt32
     /// The same for the category.
     package var categoryCap: UInt32
+    /// The same over everything; 0 also for what no limit may silence.
+    package var everythingCap: UInt32
     /// Bytes the channel carries.
     package var payloadByteCountMax: UInt32
 
@@ -73,7 +75,7 @@ package struct CompiledRule: Hashable, Sendable {
             permission: ByRegime(
                 gdpr: .writtenConsent, ukGDPR: .writtenConsent, gdprLike: .writtenConsent,
                 other: .writtenConsent),
-            typeCap: 0, categoryCap: 0, payloadByteCountMax: 0)
+            typeCap: 0, categoryCap: 0, everythingCap: 0, payloadByteCountMax: 0)
     }
 }
 

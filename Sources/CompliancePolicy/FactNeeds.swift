@@ -21,8 +21,14 @@ package final class FactNeeds: Sendable {
     package let typeWindowSeconds: Int64?
     /// The same for ``Facts/categoryCount``.
     package let categoryWindowSeconds: Int64?
+    /// The same for ``Facts/everythingCount``; `nil` for a type that no limit over everything is about.
+    package let everythingWindowSeconds: Int64?
+    /// What ``Facts/everythingCount`` leaves out; empty where it is not counted.
+    package let uncounted: Set<TypeID>
     /// Whether the type has preferences of its own; ``PreferenceState/default`` otherwise.
     package let typePreferences: Bool
+    /// Seconds for which forwards are counted, over all the caps; `nil` when there is none.
+    package let longestWindowSeconds: Int64?
     /// Whether ``Facts/deviceKey`` is looked at.
     package let deviceKey: Bool
     /// The forms whose size has to be known, in the order they are tried.
@@ -30,15 +36,22 @@ package final class FactNeeds: Sendable {
     /// Hours outside of which recipients in the listed regions count as inside quiet hours.
     package let sendingHours: SendingHours?
 
-    init(of type: NotificationType, on channel: Channel, in bundle: PolicyBundle) {
+    /// - Parameter uncountedTypes: ``PolicyBundle/uncountedTypes``, made once.
+    init(
+        of type: NotificationType, on channel: Channel, in bundle: PolicyBundle, uncountedTypes: Set<TypeID>
+    ) {
         purpose = Purpose(type.category.rawValue)
         specialPurpose = type.purpose
         ownRequestPurpose = type.ownRequest?.purpose
         dedupeBy = type.isDeduplicated ? type.dedupeBy : nil
         dedupeScope = type.dedupeScope
         withheldFrom = bundle.categories[type.category]!.withheldFrom
-        typeWindowSeconds = bundle.limits.types[type.id]?.windowSeconds
-        categoryWindowSeconds = bundle.limits.categories[type.category]?.windowSeconds
+        typeWindowSeconds = bundle.typeCap(of: type)?.windowSeconds
+        categoryWindowSeconds = bundle.categoryCap(of: type)?.windowSeconds
+        everythingWindowSeconds = bundle.everythingCap(of: type)?.windowSeconds
+        uncounted = everythingWindowSeconds == nil ? [] : uncountedTypes
+        longestWindowSeconds = [typeWindowSeconds, categoryWindowSeconds, everythingWindowSeconds]
+            .compactMap(\.self).max()
         typePreferences = type.isMutableAlone
         deviceKey = channel == .push && type.body.push == .sealed
         forms =

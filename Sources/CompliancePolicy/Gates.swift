@@ -306,12 +306,15 @@ func isAskedFor(_ facts: Facts) -> Bool {
     return objection(to: request, under: .optIn, now: facts.now) == nil
 }
 
-/// 10. Frequency caps: the type's, then its category's; both apply.
+/// 10. Frequency caps: the type's, then its category's, then that over everything; all apply.
 @inline(__always)
 func capsGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
     let hasTypeCap = rule.typeCap > 0
     let hasCategoryCap = rule.categoryCap > 0
-    guard rule.flags.contains(.typeKnown), hasTypeCap || hasCategoryCap else { return .notApplicable }
+    let hasEverythingCap = rule.everythingCap > 0
+    guard rule.flags.contains(.typeKnown), hasTypeCap || hasCategoryCap || hasEverythingCap else {
+        return .notApplicable
+    }
     let reason: Reason
     switch rule.overflow {
     case .allow: return .notApplicable
@@ -319,7 +322,9 @@ func capsGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
     case .drop: reason = .frequencyCap
     }
     if rule.isCriticalPermitted { return .pass }
-    if hasTypeCap && facts.typeCount == nil || hasCategoryCap && facts.categoryCount == nil {
+    if hasTypeCap && facts.typeCount == nil || hasCategoryCap && facts.categoryCount == nil
+        || hasEverythingCap && facts.everythingCount == nil
+    {
         return .fail(.factMissing, .counts)
     }
     if hasTypeCap, let count = facts.typeCount, count >= Int(rule.typeCap) {
@@ -327,6 +332,9 @@ func capsGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
     }
     if hasCategoryCap, let count = facts.categoryCount, count >= Int(rule.categoryCap) {
         return .fail(reason, .categoryCap)
+    }
+    if hasEverythingCap, let count = facts.everythingCount, count >= Int(rule.everythingCap) {
+        return .fail(reason, .everythingCap)
     }
     return .pass
 }

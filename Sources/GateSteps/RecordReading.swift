@@ -23,20 +23,30 @@ package protocol RecordReading {
 }
 
 extension RecordReading {
-    /// Forwards to this person since a moment, this type and this category counted apart.
+    /// Forwards to this person since a moment: this type, this category and everything, each counted apart.
     ///
-    /// - Parameter besides: A send that does not count against itself, at a second device or a second look.
+    /// - Parameters:
+    ///   - uncounted: Types that are not counted in everything. Security never is, whatever its type.
+    ///   - besides: A send that does not count against itself, at a second device or a second look.
     package func forwardCounts(
         of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
-        categorySince: Instant?, besides: SendID?
-    ) throws -> (type: Int, category: Int) {
-        guard let earliest = [typeSince, categorySince].compactMap({ $0 }).min() else { return (0, 0) }
-        var counts = (type: 0, category: 0)
+        categorySince: Instant?, everythingSince: Instant? = nil, uncounted: Set<TypeID> = [],
+        besides: SendID?
+    ) throws -> (type: Int, category: Int, everything: Int) {
+        guard let earliest = [typeSince, categorySince, everythingSince].compactMap({ $0 }).min() else {
+            return (0, 0, 0)
+        }
+        var counts = (type: 0, category: 0, everything: 0)
         for forward in try forwards(of: subject, since: earliest, limit: LoadedForwards.countMax)
         where besides == nil || forward.send != besides {
             if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
             if let categorySince, forward.at >= categorySince, forward.category == category {
                 counts.category += 1
+            }
+            if let everythingSince, forward.at >= everythingSince, forward.category != .security,
+                uncounted.isEmpty || !uncounted.contains(forward.type)
+            {
+                counts.everything += 1
             }
         }
         return counts

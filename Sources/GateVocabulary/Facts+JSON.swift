@@ -27,6 +27,7 @@ extension Facts {
         put("device_key", name(deviceKey))
         put("device_regions", deviceRegions.map { .array($0.map { .object($0.json) }) })
         put("due", due.map { .integer($0.milliseconds) })
+        put("everything_count", everythingCount.map { .integer(Int64($0)) })
         put("expiry", expiry.map { .integer($0.milliseconds) })
         put("fallback", name(fallback))
         put("now", now.map { .integer($0.milliseconds) })
@@ -78,6 +79,7 @@ extension Facts {
         sizes = try members.optional("sizes", PayloadSizes.init(json:at:))
         typeCount = try members.optional("type_count", JSONShape.count)
         categoryCount = try members.optional("category_count", JSONShape.count)
+        everythingCount = try members.optional("everything_count", JSONShape.count)
         withheld = try members.optional("withheld", JSONShape.boolean)
         try members.refuseOthers()
     }
@@ -86,7 +88,8 @@ extension Facts {
     package static let names: [String] = [
         "account_preference", "account_region", "account_type_preference", "age", "category_count",
         "consent", "critical_alerts", "destination", "destination_preference",
-        "destination_type_preference", "device_key", "device_regions", "due", "expiry", "fallback", "now",
+        "destination_type_preference", "device_key", "device_regions", "due", "everything_count", "expiry",
+        "fallback", "now",
         "os_permission", "own_request", "params", "platform", "privacy", "purpose_consent", "push_enabled",
         "quiet_hours", "recipient", "repetition", "sizes", "type_count", "withheld",
     ]
@@ -110,6 +113,7 @@ extension Facts {
         case "device_key": rest.deviceKey = nil
         case "device_regions": rest.deviceRegions = nil
         case "due": rest.due = nil
+        case "everything_count": rest.everythingCount = nil
         case "expiry": rest.expiry = nil
         case "fallback": rest.fallback = nil
         case "now": rest.now = nil

@@ -76,6 +76,9 @@ package struct Facts: Hashable, Sendable {
     package var typeCount: Int?
     /// The same for the category.
     package var categoryCount: Int?
+    /// The same for everything that may be silenced, whatever its category: neither security nor the highest tier. `nil`
+    /// for a send that no such limit is about.
+    package var everythingCount: Int?
 
     /// Facts of which nothing is known.
     package init() {}

@@ -21,7 +21,7 @@ package enum Gate: UInt8, CaseIterable, Sendable, Hashable, Comparable {
     case osPermission
     /// 9: the recipient's quiet hours.
     case quietHours
-    /// 10: frequency caps, per type and per category.
+    /// 10: frequency caps, per type, per category and over everything.
     case caps
     /// 11: a usable device key when the body is sealed.
     case deviceKey

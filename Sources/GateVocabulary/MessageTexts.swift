@@ -44,11 +44,14 @@ package enum MessageText: Hashable, Sendable {
     case plain(MessageTemplate)
     /// `.other` is always present.
     case plural(param: String, forms: [PluralForm: MessageTemplate])
+    /// The first whose params are all there; the last asks for none.
+    case variants([MessageVariant])
 
     package var templates: [MessageTemplate] {
         switch self {
         case .plain(let template): [template]
         case .plural(_, let forms): Array(forms.values)
+        case .variants(let variants): variants.flatMap(\.text.templates)
         }
     }
 
@@ -56,7 +59,30 @@ package enum MessageText: Hashable, Sendable {
         switch self {
         case .plain(let template): template.params
         case .plural(let param, let forms): [param] + forms.values.flatMap(\.params)
+        case .variants(let variants): variants.flatMap(\.text.params)
         }
+    }
+
+    /// The text that is said when some params are there, never of variants.
+    ///
+    /// - Parameter isGiven: Whether a param is there.
+    /// - Returns: `nil` where no variant fits, which the check of a bundle rules out.
+    package func chosen(_ isGiven: (String) -> Bool) -> MessageText? {
+        guard case .variants(let variants) = self else { return self }
+        return variants.first { $0.given.allSatisfy(isGiven) }?.text
+    }
+}
+
+/// What a text says when some optional params are there.
+package struct MessageVariant: Hashable, Sendable {
+    /// Every one of them is there; none for what is said otherwise.
+    package var given: [String]
+    /// Never of variants.
+    package var text: MessageText
+
+    package init(given: [String], text: MessageText) {
+        self.given = given
+        self.text = text
     }
 }
 

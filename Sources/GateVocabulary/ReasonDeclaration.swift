@@ -319,6 +319,11 @@ extension Reason {
                         "The recipient has had as many notifications of this category as the rules allow for now.",
                         nil
                     ),
+                    (
+                        .everythingCap,
+                        "The recipient has had as many notifications of all kinds together as the rules allow for now.",
+                        nil
+                    ),
                 ])
         case .digested:
             ReasonDeclaration(
@@ -333,6 +338,11 @@ extension Reason {
                     (
                         .categoryCap,
                         "There were so many of this category lately that this one was kept for a summary.",
+                        nil
+                    ),
+                    (
+                        .everythingCap,
+                        "There were so many of all kinds together lately that this one was kept for a summary.",
                         nil
                     ),
                 ])

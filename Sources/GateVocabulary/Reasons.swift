@@ -172,6 +172,7 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     // frequency_cap, digested
     case typeCap = "type_cap"
     case categoryCap = "category_cap"
+    case everythingCap = "everything_cap"
     // no_device_key, generic_only
     case noKey = "no_key"
     case keyUnconfirmed = "key_unconfirmed"

@@ -43,8 +43,8 @@ extension BundleProof {
         case .noPurposeConsent: types.contains { $0.purpose != nil }
         case .repeated: types.contains { $0.isDeduplicated }
         case .frequencyCap:
-            policy.bundle.categories.contains {
-                $0.value.overflow == .drop && policy.bundle.limits.categories[$0.key] != nil
+            types.contains { type in
+                policy.bundle.overflow(of: type) == .drop && policy.bundle.categoryCap(of: type) != nil
             }
         default: true
         }

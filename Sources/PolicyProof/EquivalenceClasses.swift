@@ -171,6 +171,7 @@ final class EquivalenceClasses {
         rule.overflow = .allow
         rule.typeCap = 0
         rule.categoryCap = 0
+        rule.everythingCap = 0
         declared.isDeduplicated = false
         declared.isTimed = false
         declared.requestPassesHours = false
@@ -181,6 +182,7 @@ final class EquivalenceClasses {
         declared.overflow = .allow
         declared.typeCap = nil
         declared.categoryCap = nil
+        declared.everythingCap = nil
     }
 
     private static func forgetKind(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
@@ -323,12 +325,13 @@ final class EquivalenceClasses {
             let reasons = answers.compactMap(\.reason)
             let refusals = reasons.filter { !$0.outcome.isPromise }
             guard !refusals.isEmpty else { return Self.reasons(answers) }
-            // A reason that a statute forbids by its name keeps it.
+            // A reason that a statute forbids by its name keeps it. So does the first gate's: what is too late would else
+            // be one with what nobody counted, and stand nowhere for itself.
             return refusals.prefix(1).map { reason in
                 switch reason {
                 case .pushDisabled, .userPreference: .fail(.userPreference)
                 case .quietHoursDropped, .quietHoursZoneMissing: .fail(.quietHoursDropped)
-                case .frequencyCap, .noMarketingOptIn: .fail(reason)
+                case .frequencyCap, .noMarketingOptIn, .expired: .fail(reason)
                 default: .fail(.factMissing)
                 }
             }
@@ -460,6 +463,7 @@ final class EquivalenceClasses {
         rule.overflow = .allow
         rule.typeCap = 0
         rule.categoryCap = 0
+        rule.everythingCap = 0
         rule.payloadByteCountMax = 0
         return rule
     }
@@ -577,7 +581,8 @@ final class EquivalenceClasses {
         let gates: [Gate] = [.expiry, .quietHours, .caps]
         let mask = Self.courseConditions
         let counts = space.counts(
-            typeCap: Int(send.rule.typeCap), categoryCap: Int(send.rule.categoryCap))
+            typeCap: Int(send.rule.typeCap), categoryCap: Int(send.rule.categoryCap),
+            everythingCap: Int(send.rule.everythingCap))
         func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
             -> [FactSpace.Setting]
         {

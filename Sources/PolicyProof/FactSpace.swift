@@ -64,7 +64,8 @@ struct FactSpace: Sendable {
         [
             clocks, accounts, devices, consents, purposes, requests, asides, switches, types,
             withholdings, times, repetitions,
-            params, ends, systems, counts(typeCap: 1, categoryCap: 1), contents(payloadByteCountMax: 1),
+            params, ends, systems, counts(typeCap: 1, categoryCap: 1, everythingCap: 1),
+            contents(payloadByteCountMax: 1),
             flags,
         ]
     }
@@ -278,14 +279,20 @@ struct FactSpace: Sendable {
         }
     }
 
-    /// None, one below the cap, the cap, one above it, and unknown, for the type and for its category.
-    func counts(typeCap: Int, categoryCap: Int) -> [Setting] {
+    /// None, one below the cap, the cap, one above it, and unknown, for the type, for its category and for everything.
+    func counts(typeCap: Int, categoryCap: Int, everythingCap: Int) -> [Setting] {
         func around(_ cap: Int) -> [Int?] { [0, max(0, cap - 1), cap, cap + 1, nil] }
+        // None is one below a cap of one, and nothing is one below no cap.
+        let ofAll: [Int?] =
+            everythingCap == 0 ? [0, nil] : [everythingCap - 1, everythingCap, everythingCap + 1, nil]
         return around(typeCap).flatMap { ofType in
-            around(categoryCap).map { ofCategory in
-                { @Sendable facts in
-                    facts.typeCount = ofType
-                    facts.categoryCount = ofCategory
+            around(categoryCap).flatMap { ofCategory in
+                ofAll.map { ofEverything in
+                    { @Sendable facts in
+                        facts.typeCount = ofType
+                        facts.categoryCount = ofCategory
+                        facts.everythingCount = ofEverything
+                    }
                 }
             }
         }

@@ -524,6 +524,7 @@ private struct Survey {
         facts.sizes = PayloadSizes(sealed: 256, generic: 128, full: 128)
         facts.typeCount = 0
         facts.categoryCount = 0
+        facts.everythingCount = 0
         return facts
     }
 
@@ -597,6 +598,10 @@ private struct Survey {
         axis(
             Set([pair.old.categoryCap, pair.new.categoryCap]).subtracting([0]).sorted().map { cap in
                 when("after \(cap) of the category") { $0.categoryCount = Int(cap) }
+            })
+        axis(
+            Set([pair.old.everythingCap, pair.new.everythingCap]).subtracting([0]).sorted().map { cap in
+                when("after \(cap) of everything") { $0.everythingCount = Int(cap) }
             })
         axis(
             DeviceKeyFact.allCases.filter { $0 != .usable }.map { key in

@@ -35,6 +35,7 @@ package struct SendAsDeclared: Hashable, Sendable {
     package var requestPassesCaps = false
     package var typeCap: Int?
     package var categoryCap: Int?
+    package var everythingCap: Int?
     package var payloadByteCountMax = 0
 
     package var isMarketing: Bool { category == .marketing }
@@ -67,9 +68,15 @@ package struct SendAsDeclared: Hashable, Sendable {
         isOnByDefault = page.isOnByDefault && type.category != .marketing
         refusesMinors = page.refusesMinors || type.refusesMinors || type.category == .marketing
         quietHours = page.quietHours
-        let summary = page.summary.flatMap { bundle.types[$0] }
+        // No page lets what sells or what others did through however often, and none silences a warning.
+        let isBound = type.category == .marketing || type.category == .social
+        overflow = page.overflow
+        if let own = type.ownOverflow, type.category != .security, !isBound || own != .allow {
+            overflow = own
+        }
+        let summary = (type.ownSummary ?? page.summary).flatMap { bundle.types[$0] }
         let canBeGathered = summary.map { $0.body[channel] != .never } ?? false
-        overflow = page.overflow == .digest && !canBeGathered ? .drop : page.overflow
+        if overflow == .digest, !canBeGathered { overflow = .drop }
         isFallbackForbidden =
             type.category == .marketing || bundle.channels.smsFallbackForOthers == .forbidden
         // No law obliges anybody to send marketing, whatever a page says.
@@ -88,6 +95,14 @@ package struct SendAsDeclared: Hashable, Sendable {
         }
         typeCap = bundle.limits.types[type.id]?.count
         categoryCap = bundle.limits.categories[type.category]?.count
+        let isSummary =
+            bundle.categories.values.contains { $0.summary == type.id }
+            || bundle.types.values.contains { $0.ownSummary == type.id }
+        // What must arrive is under no limit that nobody wrote for it.
+        if type.mandatory == nil, type.tier != .critical, type.category != .security {
+            if typeCap == nil, !isSummary { typeCap = bundle.limits.tiers[type.tier]?.count }
+            everythingCap = bundle.limits.everything?.count
+        }
         payloadByteCountMax = bundle.channels.rules[channel].payloadByteCountMax
     }
 
@@ -109,7 +124,9 @@ package struct SendAsDeclared: Hashable, Sendable {
         }
         // Summaries are the gateway's own, and it has nothing else to say.
         if request.caller == .gateway {
-            send.isCallerPermitted = bundle.categories.values.contains { $0.summary == request.type }
+            send.isCallerPermitted =
+                bundle.categories.values.contains { $0.summary == request.type }
+                || bundle.types.values.contains { $0.ownSummary == request.type }
         }
         send.mayBeCritical =
             category == .security && caller?.grants.contains(.sendCritical) == true

@@ -41,7 +41,7 @@ extension StatuteBook {
         if !type.isEnabled { add(["enabled"], "is false, and the law obliges us to send it") }
         if let mandatory = type.mandatory {
             let hasCap =
-                bundle.categories[type.category]?.overflow != .allow
+                (type.ownOverflow ?? bundle.categories[type.category]?.overflow) != .allow
                 && (bundle.limits.types[type.id] != nil || bundle.limits.categories[type.category] != nil)
             let demanded = duty.passes + (hasCap ? [.caps] : [])
             let missing = demanded.filter { !mandatory.passes.contains($0) }
@@ -341,7 +341,8 @@ extension StatuteBook {
                 }
             }
         }
-        let summaries = Set(bundle.categories.values.compactMap(\.summary))
+        let summaries = Set(
+            bundle.categories.values.compactMap(\.summary) + bundle.types.values.compactMap(\.ownSummary))
         for (name, rule) in bundle.callers.sorted(by: { $0.key < $1.key })
         where name != bundle.developmentCaller {
             let path = ["callers", name.text]

@@ -328,11 +328,17 @@ extension StatuteBook {
     /// A summary tells what its members would have told.
     private func summaryFlaws() -> [PolicyProblem] {
         func rank(_ sensitivity: Sensitivity) -> Int { Sensitivity.allCases.firstIndex(of: sensitivity)! }
-        return bundle.categories.sorted { $0.key.rawValue < $1.key.rawValue }.compactMap { category, page in
-            guard let summary = page.summary.flatMap({ bundle.types[$0] }) else { return nil }
-            let hasCategoryCap = bundle.limits.categories[category] != nil
+        let names = Set(
+            bundle.categories.values.compactMap(\.summary) + bundle.types.values.compactMap(\.ownSummary))
+        return names.sorted().compactMap { name in
+            guard let summary = bundle.types[name] else { return nil }
             let members = bundle.types.values.filter { type in
-                type.category == category && (hasCategoryCap || bundle.limits.types[type.id] != nil)
+                guard let page = bundle.categories[type.category] else { return false }
+                let isLimited =
+                    bundle.limits.everything != nil || bundle.limits.categories[type.category] != nil
+                    || bundle.limits.types[type.id] != nil || bundle.limits.tiers[type.tier] != nil
+                return isLimited && (type.ownOverflow ?? page.overflow) == .digest
+                    && (type.ownSummary ?? page.summary) == name && type.id != name
             }
             guard let most = members.max(by: { rank($0.sensitivity) < rank($1.sensitivity) }),
                 rank(most.sensitivity) > rank(summary.sensitivity)

@@ -407,6 +407,7 @@ package struct StatuteBook: Sendable {
         guard send.overflow != .allow, !send.isCritical, !send.passesCaps else { return }
         for (cap, count) in [
             (send.typeCap, facts.typeCount), (send.categoryCap, facts.categoryCount),
+            (send.everythingCap, facts.everythingCount),
         ] {
             guard let cap else { continue }
             found.insert(.countsUnknown, if: count == nil)

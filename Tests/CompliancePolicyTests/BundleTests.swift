@@ -318,6 +318,70 @@ extension BadLine {
         BadLine(
             "messages/en.yaml", "does not say {pin}",
             after: [("types/sealed_only.yaml", ["params"], ["pin": "code"])]),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"], "{count}",
+            "does not say {totals} where totals is known"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"], "{count} {totals}",
+            "names {totals}, which is optional, so the text may have a hole"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"],
+            [["given": ["totals"], "text": "{totals}"], ["text": "{count}"]],
+            "does not say {count} where totals is known"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"],
+            [["given": ["totals"], "text": "{count} {totals}"]], "so there may be nothing to say"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"],
+            [["text": "{count}"], ["text": "{count}"]], "so no variant after it is ever said"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"],
+            [
+                ["given": ["totals"], "text": "{count} {totals}"],
+                ["given": ["totals"], "text": "{count} {totals}"], ["text": "{count}"],
+            ], "a second variant for the same params"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"],
+            [["given": ["count"], "text": "{count}"], ["text": "{count}"]], "which is no optional param"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"],
+            [["given": ["totals"], "text": [["text": "{count}"]]], ["text": "{count}"]],
+            "is a list inside a list of variants"),
+        BadLine("messages/en.yaml", ["payments_summary", "body"], [], "is a list of no variants"),
+        BadLine(
+            "messages/en.yaml", ["payments_summary", "body"],
+            [["text": "{count}", "with": ["totals"]]], "has `with`"),
+        BadLine("limits.yaml", ["everything", "0", "count"], 0, "must be 1 to 1000000"),
+        BadLine("limits.yaml", ["everything", "0", "window_hours"], 745, "must be 1 to 744"),
+        BadLine("limits.yaml", ["everything", "0", "source"], nil, "lacks `source`"),
+        BadLine("limits.yaml", ["everything"], [], "has no limit"),
+        BadLine(
+            "limits.yaml", ["everything"],
+            [
+                ["count": 1, "window_hours": 1, "source": "a"],
+                ["count": 2, "window_hours": 2, "source": "a"],
+            ], "has 2 limits, and one is supported"),
+        BadLine(
+            "limits.yaml", ["categories", "social"], [["count": 21, "window_hours": 1, "source": "a"]],
+            "lets through more than `everything` does"),
+        BadLine(
+            "limits.yaml", ["tiers"], ["critical": [["count": 1, "window_hours": 1, "source": "a"]]],
+            "limits the highest tier"),
+        BadLine(
+            "limits.yaml", ["tiers"], ["urgent": [["count": 1, "window_hours": 1, "source": "a"]]],
+            "has `urgent`"),
+        BadLine("types/payment.yaml", ["overflow"], "later", "must be one of"),
+        BadLine("types/payment.yaml", ["overflow"], "digest", "says what its category says"),
+        BadLine("types/notice.yaml", ["overflow"], "drop", "no cap silences a warning"),
+        BadLine("types/comment.yaml", ["overflow"], "allow", "nobody has to have"),
+        BadLine(
+            "limits.yaml", "so it limits nothing", after: [("types/payment.yaml", ["overflow"], "allow")]),
+        BadLine("types/payment.yaml", ["summary"], "statement", "whose params are not those of a summary"),
+        BadLine("types/payment.yaml", ["summary"], "comments_summary", "disabled or of another category"),
+        BadLine("types/payment.yaml", ["summary"], "nothing", "must name the type that tells"),
+        BadLine(
+            "types/promo.yaml", ["summary"], "payments_summary", "is said of a type that is not gathered"),
+        BadLine("types/promo.yaml", ["overflow"], "digest", "must name the type that tells"),
         BadLine("messages/nb.yaml", ["fallback"], "da", "which has no file"),
         BadLine("messages/nb.yaml", ["fallback"], "nb", "leads back to `nb`"),
 

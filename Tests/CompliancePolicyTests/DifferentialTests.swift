@@ -65,7 +65,7 @@ import Testing
         for outcome in Outcome.allCases { #expect(outcomes[outcome, default: 0] > 500, "\(outcomes)") }
         #expect(reasons == Set(Reason.allCases), "\(Set(Reason.allCases).subtracting(reasons))")
         // Every value beside a limit was given out, often enough to meet every gate.
-        #expect(edges.count == 7 + 7 + 11 + 3 + 3 + 5 + 4 + 4 + 3, "\(edges)")
+        #expect(edges.count == 7 + 7 + 11 + 3 + 3 + 5 + 4 + 4 + 4 + 3, "\(edges)")
         for (edge, count) in edges { #expect(count > 1_000, "\(edge)") }
     }
 

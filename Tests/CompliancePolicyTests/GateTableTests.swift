@@ -427,8 +427,28 @@ extension GateRow {
         GateRow("nobody counted the category", .of(TestType.promo), .caps, missing(.counts)) {
             $0.categoryCount = nil
         },
-        GateRow("no cap, no count", .of(TestType.statement), .caps, .notApplicable) {
-            ($0.typeCount, $0.categoryCount) = (nil, nil)
+        GateRow("no cap but that over everything", .of(TestType.statement), .caps, .pass) {
+            ($0.typeCount, $0.categoryCount, $0.everythingCount) = (nil, nil, 19)
+        },
+        GateRow("the 21st of everything", .of(TestType.statement), .caps, .fail(.digested, .everythingCap)) {
+            $0.everythingCount = 20
+        },
+        GateRow(
+            "what its category drops is dropped over everything", .of(TestType.promo), .caps,
+            .fail(.frequencyCap, .everythingCap)
+        ) { $0.everythingCount = 20 },
+        GateRow(
+            "the category's cap is said before that over everything", .of(TestType.promo), .caps,
+            .fail(.frequencyCap, .categoryCap)
+        ) { ($0.categoryCount, $0.everythingCount) = (1, 20) },
+        GateRow("nobody counted everything", .of(TestType.statement), .caps, missing(.counts)) {
+            $0.everythingCount = nil
+        },
+        GateRow("a duty is under no limit over everything", .of(TestType.duty), .caps, .pass) {
+            $0.everythingCount = 1_000
+        },
+        GateRow("nor is security", .of(TestType.login), .caps, .notApplicable) {
+            $0.everythingCount = 1_000
         },
         GateRow("security has no caps", .of(TestType.notice), .caps, .notApplicable) {
             ($0.typeCount, $0.categoryCount) = (nil, nil)

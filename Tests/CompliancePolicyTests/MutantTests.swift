@@ -918,6 +918,13 @@ extension TestBundle {
         .blind("sizes", TestType.payment),
         .blind("type_count", TestType.payment),
         .blind("category_count", TestType.promo),
+        .blind("everything_count", TestType.statement),
+        Mutant("nothing is limited over everything", TestType.statement) { _, rule, _ in
+            rule.everythingCap = 0
+        },
+        Mutant("the limit over everything is one too high", TestType.statement) { _, rule, _ in
+            if rule.everythingCap > 0 { rule.everythingCap += 1 }
+        },
         .blind("own_request", TestType.help),
         .blind("withheld", TestType.promo),
         Mutant("privacy is always full", TestType.statement) { facts, _, _ in facts.privacy = .full },

@@ -137,7 +137,7 @@ struct PlainInterpreter: Sendable {
 
     private func callerGate(_ request: AttestedRequest, _ type: NotificationType?) -> GateResult {
         if request.caller == .gateway {
-            let isSummary = bundle.categories.values.contains { $0.summary == request.type }
+            let isSummary = isSummary(request.type)
             return type == nil || isSummary ? .pass : .fail(.callerNotPermitted, .typeNotGranted)
         }
         guard let caller = bundle.callers[request.caller] else {
@@ -441,23 +441,36 @@ struct PlainInterpreter: Sendable {
         isCritical: Bool
     ) -> GateResult {
         guard let type, let category else { return .notApplicable }
-        let ofType = bundle.limits.types[type.id]?.count
+        let overflow = type.ownOverflow ?? category.overflow
+        let mustArrive = type.mandatory != nil || type.tier == .critical || type.category == .security
+        let isSummary = isSummary(type.id)
+        let ofTier = mustArrive || isSummary ? nil : bundle.limits.tiers[type.tier]?.count
+        let ofType = bundle.limits.types[type.id]?.count ?? ofTier
         let ofCategory = bundle.limits.categories[type.category]?.count
-        if ofType == nil, ofCategory == nil { return .notApplicable }
-        if category.overflow == .allow { return .notApplicable }
+        let ofEverything = mustArrive ? nil : bundle.limits.everything?.count
+        if ofType == nil, ofCategory == nil, ofEverything == nil { return .notApplicable }
+        if overflow == .allow { return .notApplicable }
         if isCritical { return .pass }
         var reason = Reason.frequencyCap
-        if category.overflow == .digest, let summary = category.summary,
+        if overflow == .digest, let summary = type.ownSummary ?? category.summary,
             bundle.types[summary]?.body[request.channel] != .never, bundle.types[summary] != nil
         {
             reason = .digested
         }
-        if ofType != nil && facts.typeCount == nil || ofCategory != nil && facts.categoryCount == nil {
+        if ofType != nil && facts.typeCount == nil || ofCategory != nil && facts.categoryCount == nil
+            || ofEverything != nil && facts.everythingCount == nil
+        {
             return .fail(.factMissing, .counts)
         }
         if let ofType, facts.typeCount! >= ofType { return .fail(reason, .typeCap) }
         if let ofCategory, facts.categoryCount! >= ofCategory { return .fail(reason, .categoryCap) }
+        if let ofEverything, facts.everythingCount! >= ofEverything { return .fail(reason, .everythingCap) }
         return .pass
+    }
+
+    private func isSummary(_ id: TypeID) -> Bool {
+        bundle.categories.values.contains { $0.summary == id }
+            || bundle.types.values.contains { $0.ownSummary == id }
     }
 
     // MARK: 11 and 12

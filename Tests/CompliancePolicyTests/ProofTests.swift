@@ -251,7 +251,9 @@ extension FactSpace {
     fileprivate func dimensions(of send: BundleProof.Send) -> [[Setting]] {
         let rule = send.rule
         return dimensions.dropLast(3) + [
-            counts(typeCap: Int(rule.typeCap), categoryCap: Int(rule.categoryCap)),
+            counts(
+                typeCap: Int(rule.typeCap), categoryCap: Int(rule.categoryCap),
+                everythingCap: Int(rule.everythingCap)),
             contents(payloadByteCountMax: Int(rule.payloadByteCountMax)), flags,
         ]
     }
@@ -306,6 +308,7 @@ private struct StandIns {
             to.ownRequest = from.ownRequest
             to.typeCount = from.typeCount
             to.categoryCount = from.categoryCount
+            to.everythingCount = from.everythingCount
         },
         { from, to in to.params = from.params },
         { from, to in to.osPermission = from.osPermission },

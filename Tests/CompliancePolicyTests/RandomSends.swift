@@ -27,6 +27,7 @@ struct RandomSends {
         var request: AttestedRequest
         var typeCap: Int
         var categoryCap: Int
+        var everythingCap: Int
         var ttlMilliseconds: Int64
         var byteCountMax: Int
     }
@@ -45,14 +46,16 @@ struct RandomSends {
                         rule.grants.contains(.send)
                             && type.map { rule.types.categories.contains($0.category) } == true
                             && rule.types.only?.contains(id) != false && !rule.types.except.contains(id)
-                    } ?? (caller == .gateway && bundle.categories.values.contains { $0.summary == id })
+                    } ?? (caller == .gateway && Self.isSummary(id, in: bundle))
                 for channel in Channel.allCases {
                     for critical in [false, true] {
                         let kind = Kind(
                             request: AttestedRequest(
                                 caller: caller, type: id, channel: channel, critical: critical),
-                            typeCap: bundle.limits.types[id]?.count ?? 3,
+                            typeCap: bundle.limits.types[id]?.count
+                                ?? type.flatMap { bundle.limits.tiers[$0.tier]?.count } ?? 3,
                             categoryCap: type.flatMap { bundle.limits.categories[$0.category]?.count } ?? 2,
+                            everythingCap: bundle.limits.everything?.count ?? 4,
                             ttlMilliseconds: (type?.ttlSeconds ?? 3_600) * 1000,
                             byteCountMax: bundle.channels.rules[channel].payloadByteCountMax)
                         kinds.append(kind)
@@ -78,6 +81,11 @@ struct RandomSends {
             // Parts of countries with and without a row of their own, and codes that are in no book.
             + ["US-CA", "US-PR", "CA-QC", "NO-03", "ZZ", "XX"].map { RegionCode($0)! }
         freshDays = bundle.regions.freshnessDays.compactMapValues(\.self)
+    }
+
+    private static func isSummary(_ id: TypeID, in bundle: PolicyBundle) -> Bool {
+        bundle.categories.values.contains { $0.summary == id }
+            || bundle.types.values.contains { $0.ownSummary == id }
     }
 
     mutating func next() -> (AttestedRequest, Facts) {
@@ -117,6 +125,7 @@ struct RandomSends {
                 full: size(kind.byteCountMax))
         facts.typeCount = count("type", around: kind.typeCap)
         facts.categoryCount = count("category", around: kind.categoryCap)
+        facts.everythingCount = count("everything", around: kind.everythingCap)
         // What is relative to the clock stays where it is when the clock is lost.
         if numbers.next() % 64 == 0 { facts.now = nil }
         return (kind.request, facts)

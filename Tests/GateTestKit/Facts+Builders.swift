@@ -51,6 +51,7 @@ extension Facts {
         facts.sizes = PayloadSizes(sealed: 1_480, generic: 212, full: 402)
         facts.typeCount = 0
         facts.categoryCount = 0
+        facts.everythingCount = 0
         return facts
     }
 

@@ -92,6 +92,7 @@ extension Facts {
         }
         if changes(&numbers) { facts.typeCount = count(&numbers) }
         if changes(&numbers) { facts.categoryCount = count(&numbers) }
+        if changes(&numbers) { facts.everythingCount = count(&numbers) }
         return facts
     }
 }

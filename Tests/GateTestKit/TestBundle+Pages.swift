@@ -15,6 +15,7 @@ extension TestBundle {
             ],
             "channels.yaml": channels,
             "limits.yaml": [
+                "everything": [["count": 20, "window_hours": 1, "source": "test"]],
                 "categories": ["marketing": [["count": 1, "window_hours": 24, "source": "test"]]],
                 "types": [
                     "promo": [["count": 2, "window_hours": 168, "source": "test"]],
@@ -269,7 +270,12 @@ extension TestBundle {
         ] {
             page[id] = ["title": .string(id), "body": "Look."]
         }
-        page["comments_summary"] = ["title": "comments_summary", "body": "{count}"]
+        let variants: JSONValue = [
+            ["given": ["totals"], "text": "{count}, together {totals}"], ["text": "{count}"],
+        ]
+        for id in ["payments_summary", "comments_summary"] {
+            page[id] = ["title": .string(id), "body": variants]
+        }
         return .object(page)
     }
 }

@@ -160,11 +160,24 @@ import Testing
 
         func row(_ name: String, _ cap: Cap) -> [String] { [name, "\(cap.count) in \(cap.windowHours) h"] }
         let limits =
-            bundle.limits.categories.map { row("category `\($0.key.rawValue)`", $0.value) }
+            (bundle.limits.everything.map { [row("everything", $0)] } ?? [])
+            + bundle.limits.tiers.map { row("each type of tier `\($0.key.rawValue)`", $0.value) }
+            + bundle.limits.categories.map { row("category `\($0.key.rawValue)`", $0.value) }
             + bundle.limits.types.map { row("`\($0.key)`", $0.value) }
         #expect(
             Set(try rows(under: "Limits").map { Array($0.prefix(2)) }) == Set(limits),
             "the handbook and limits.yaml differ")
+    }
+
+    @Test func `whatever can come in numbers has a limit, or its page says why none`() throws {
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        for type in bundle.types.values
+        where type.tier != .critical && type.category != .security && type.mandatory == nil
+            && !bundle.summaries.contains(type.id) && type.ownOverflow != .allow
+        {
+            #expect(bundle.typeCap(of: type) != nil, "\(type.id) has no limit")
+            #expect(bundle.everythingCap(of: type) != nil, "\(type.id) is under no limit over everything")
+        }
     }
 
     @Test func `the handbook has every reason with its details, its outcome, its remedy and its sentence`()
@@ -201,7 +214,7 @@ import Testing
             #expect(resting.isEmpty, "\(name) sends \(resting.map(\.id).sorted())")
         }
         let senderless = bundle.types.values.filter { type in
-            type.isEnabled && !bundle.categories.values.contains { $0.summary == type.id }
+            type.isEnabled && !bundle.summaries.contains(type.id)
                 && !bundle.callers.values.contains {
                     $0.grants.contains(.send) && $0.types.covers(type.id, of: type.category)
                 }

@@ -146,6 +146,7 @@ enum Sample {
         facts.deviceKey = .usable
         facts.typeCount = 0
         facts.categoryCount = 0
+        facts.everythingCount = 0
         return facts
     }
 

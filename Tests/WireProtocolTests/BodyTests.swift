@@ -144,7 +144,7 @@ import Testing
         (facts.quietHours, facts.destination, facts.platform) = (.zoneMissing, .unverified, .android)
         (facts.osPermission, facts.criticalAlerts, facts.deviceKey) = (.notDetermined, false, .revoked)
         facts.sizes = PayloadSizes(sealed: 1, generic: 2, full: 3)
-        (facts.typeCount, facts.categoryCount) = (0, 9_007_199_254_740_991)
+        (facts.typeCount, facts.categoryCount, facts.everythingCount) = (0, 9_007_199_254_740_991, 7)
         #expect(facts.json.count == Facts.names.count)
         // When they are asked about.
         let body: JSONObject = ["type": "t", "facts": .object(facts.json)]

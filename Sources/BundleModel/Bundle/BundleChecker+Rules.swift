@@ -58,44 +58,97 @@ extension BundleChecker {
         }
     }
 
-    /// A summary says what others would have said, so it may show no more than the most careful of them.
+    /// What a category gathers is told by a type of its own.
     private func checkSummary(of category: GateVocabulary.Category, _ rule: CategoryRule, _ file: String) {
         let path = [category.rawValue, "summary"]
-        guard rule.overflow == .digest else {
-            if rule.summary != nil { problem(file, path, "is said of a category that gathers nothing") }
-            return
+        let types = bundle.types.values.filter { $0.category == category }.sorted { $0.id < $1.id }
+        for type in types { checkOverflow(of: type, under: rule) }
+        if rule.overflow != .digest, rule.summary != nil {
+            problem(file, path, "is said of a category that gathers nothing")
+        } else if rule.overflow == .digest {
+            checkSummary(
+                rule.summary, of: category, telling: types.filter { bundle.summary(of: $0) == rule.summary },
+                file, path)
         }
-        guard let name = rule.summary, let summary = bundle.types[name] else {
+        for type in types {
+            guard let summary = type.ownSummary, bundle.overflow(of: type) == .digest else { continue }
+            checkSummary(
+                summary, of: category, telling: [type], "types/\(type.id.text).yaml", ["summary"])
+        }
+    }
+
+    /// What a page may say of its own about what is above a limit.
+    private func checkOverflow(of type: NotificationType, under rule: CategoryRule) {
+        let file = "types/\(type.id.text).yaml"
+        let overflow = bundle.overflow(of: type)
+        if let own = type.ownOverflow {
+            if type.category == .security, own != .allow {
+                problem(file, ["overflow"], "must be `allow`: no cap silences a warning")
+            }
+            if own == .allow, type.category == .marketing || type.category == .social {
+                problem(
+                    file, ["overflow"],
+                    "is `allow`, and nobody has to have a `\(type.category.rawValue)` message however often",
+                    hint: "say `drop` or `digest`, or give the type a limit of its own in limits.yaml")
+            }
+            if own == rule.overflow, type.ownSummary == nil {
+                problem(
+                    file, ["overflow"], "says what its category says",
+                    hint: "remove the line: a rule has one place")
+            }
+        }
+        if type.ownSummary != nil, overflow != .digest {
+            problem(
+                file, ["summary"], "is said of a type that is not gathered",
+                hint: "add `overflow: digest`, or remove the line")
+        }
+        if overflow == .digest, bundle.summary(of: type) == nil, rule.overflow != .digest {
+            problem(
+                file, ["summary"], "must name the type that tells what was gathered",
+                hint: Self.summaryHint)
+        }
+    }
+
+    private static let summaryHint =
+        "a type of this category with `params: {count: {integer: {min: 1, max: 1000000}}, totals: {optional: totals}}`, or one of the two"
+
+    /// A summary says what others would have said, so it may show no more than the most careful of them.
+    private func checkSummary(
+        _ name: TypeID?, of category: GateVocabulary.Category, telling members: [NotificationType],
+        _ file: String, _ path: [String]
+    ) {
+        guard let name, let summary = bundle.types[name] else {
             return problem(
-                file, path, "must name the type that tells what was gathered",
-                hint: "a type of this category with `params: {count: integer, totals: {optional: totals}}`")
+                file, path, "must name the type that tells what was gathered", hint: Self.summaryHint)
         }
         if summary.category != category || !summary.isEnabled {
             problem(file, path, "names `\(name)`, which is disabled or of another category")
         }
-        if summary.params["count"]?.kind != .integer(min: 1, max: 1_000_000)
-            || summary.params["totals"] != ParamSchema(kind: .totals, isOptional: true)
-            || summary.params.count != 2
-        {
+        let known = [
+            "count": ParamSchema(kind: .integer(min: 1, max: 1_000_000), isOptional: false),
+            "totals": ParamSchema(kind: .totals, isOptional: true),
+        ]
+        if summary.params.isEmpty || summary.params.contains(where: { known[$0.key] != $0.value }) {
             problem(
                 file, path, "names `\(name)`, whose params are not those of a summary",
-                hint: "params: {count: {integer: {min: 1, max: 1000000}}, totals: {optional: totals}}")
+                hint: Self.summaryHint)
         }
         if summary.dedupeBy != nil || summary.timing != nil || summary.mandatory != nil
             || summary.purpose != nil || summary.isMutableAlone || bundle.limits.types[name] != nil
+            || summary.ownOverflow != nil || summary.ownSummary != nil
         {
             problem(
                 file, path, "names `\(name)`, which has rules of its own",
                 hint: "a summary has no cap, no time, no consent and no switch but its category's")
         }
-        for type in bundle.types.values where type.category == category && type.id != name {
+        for type in members where type.id != name {
             if type.sensitivity.rank > summary.sensitivity.rank {
                 problem(
                     file, path, "names `\(name)`, which is less sensitive than `\(type.id)`",
                     hint: "a summary is as sensitive as the most sensitive type it can hold")
             }
             if let duty = type.mandatory, !duty.passes.contains(.caps),
-                bundle.limits.types[type.id] != nil || bundle.limits.categories[category] != nil
+                bundle.typeCap(of: type) != nil || bundle.categoryCap(of: type) != nil
             {
                 problem(
                     "types/\(type.id.text).yaml", ["mandatory", "passes"],
@@ -109,7 +162,9 @@ extension BundleChecker {
                     file, path, "names `\(name)`, which a device without a key could not get",
                     hint: "`without_key: generic`, as `\(type.id)` has it")
             }
-            let hasCap = bundle.limits.types[type.id] != nil || bundle.limits.categories[category] != nil
+            let hasCap =
+                bundle.typeCap(of: type) != nil || bundle.categoryCap(of: type) != nil
+                || bundle.everythingCap(of: type) != nil
             for channel in Channel.allCases where hasCap && type.body[channel] != .never {
                 let shown = summary.body[channel]
                 if shown != .never, shown.openness > type.body[channel].openness {
@@ -334,13 +389,21 @@ extension BundleChecker {
             problem("limits.yaml", ["types", id.text], "is not in the registry")
         }
         for id in bundle.limits.types.keys {
-            guard let type = bundle.types[id], bundle.categories[type.category]?.overflow == .allow else {
-                continue
-            }
+            guard let type = bundle.types[id], bundle.overflow(of: type) == .allow else { continue }
             problem(
                 "limits.yaml", ["types", id.text],
                 "limits a `\(type.category.rawValue)` type, whose `overflow` is `allow`, so it limits nothing",
                 hint: "remove the line; no cap silences a warning")
+        }
+        if let everything = bundle.limits.everything {
+            // Above the shortest and widest of the others nothing else would ever be reached.
+            for (category, cap) in bundle.limits.categories.sorted(by: { $0.key.rawValue < $1.key.rawValue })
+            where cap.windowHours <= everything.windowHours && cap.count > everything.count {
+                problem(
+                    "limits.yaml", ["categories", category.rawValue],
+                    "lets through more than `everything` does, so it limits nothing",
+                    hint: "lower it, or raise `everything`")
+            }
         }
         for category in bundle.limits.categories.keys
         where bundle.categories[category]?.overflow == .allow {

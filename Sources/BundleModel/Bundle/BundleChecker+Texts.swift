@@ -44,7 +44,7 @@ extension BundleChecker {
         // A page of texts that could not be read says nothing of what it uses.
         guard bundle.documents[file] != nil, bundle.messages[LocaleMessages.lastLocale] != nil else { return }
         // The gateway counts what a summary says.
-        if bundle.categories[type.category]?.summary == type.id { return }
+        if bundle.summaries.contains(type.id) { return }
         for name in type.appParams {
             guard let schema = type.params[name] else {
                 problem(file, ["used_by", "app"], "names `\(name)`, which is no param of the type")
@@ -115,24 +115,63 @@ extension BundleChecker {
                         "names {\(param)}, which may have several lines, and a title has one",
                         hint: "say it in the body: a line break in a subject would begin another header")
                 }
-                // Totals stand at the end of what is complete without them.
-                if schema.isOptional, schema.kind != .totals {
-                    problem(
-                        file, [key, name], "names {\(param)}, which is optional, so the text may have a hole",
-                        hint: "make the param required or leave it out of the text")
-                }
                 if isPublic, type.sensitivity == .high || schema.kind == .code {
                     problem(
                         file, [key, name],
                         "names {\(param)} where anybody may see it, and `\(type.id)` is of high sensitivity")
                 }
             }
-            if case .plural(let param, _) = text, let schema = type.params[param] {
-                if case .integer = schema.kind { continue }
-                problem(file, [key, name], "counts by {\(param)}, which is no integer")
-            }
+            for variant in text.asVariants { check(variant, of: type, file, [key, name]) }
         }
         checkCompleteness(texts, of: type, file, key)
+        checkSummaryTexts(texts, of: type, file, key)
+    }
+
+    /// A text names what is there: a required param, or one that the variant asks for.
+    private func check(
+        _ variant: MessageVariant, of type: NotificationType, _ file: String, _ path: [String]
+    ) {
+        for param in variant.given where type.params[param]?.isOptional != true {
+            problem(
+                file, path, "asks in `given` for {\(param)}, which is no optional param of `\(type.id)`",
+                hint: "a required param is always there; leave it out of `given`")
+        }
+        for param in Set(variant.text.params).sorted() where !variant.given.contains(param) {
+            if type.params[param]?.isOptional == true {
+                problem(
+                    file, path, "names {\(param)}, which is optional, so the text may have a hole",
+                    hint:
+                        "say it in a variant that asks for it: [{given: [\(param)], text: …}, {text: …}]"
+                )
+            }
+        }
+        if case .plural(let param, _) = variant.text, let schema = type.params[param] {
+            if case .integer = schema.kind { return }
+            problem(file, path, "counts by {\(param)}, which is no integer")
+        }
+    }
+
+    /// A summary says all that is known of what it stands for, whatever that is.
+    private func checkSummaryTexts(
+        _ texts: MessageTexts, of type: NotificationType, _ file: String, _ key: String
+    ) {
+        guard bundle.summaries.contains(type.id) else { return }
+        let optional = type.params.filter(\.value.isOptional).keys.sorted()
+        let required = type.params.filter { !$0.value.isOptional }.keys.sorted()
+        // A summary has two params at most, so these are few.
+        let sets = optional.reduce([[String]]([[]])) { sets, name in sets + sets.map { $0 + [name] } }
+        for known in sets {
+            let said = Set(
+                [texts.title, texts.body].flatMap { text in
+                    text.chosen { known.contains($0) || required.contains($0) }?.params ?? []
+                })
+            let missing = (known + required).filter { !said.contains($0) }.sorted()
+            guard !missing.isEmpty else { continue }
+            problem(
+                file, [key, "body"],
+                "does not say \(missing.map { "{\($0)}" }.joined(separator: ", ")) where \(known.isEmpty ? "nothing else is known" : "\(known.joined(separator: ", ")) is known")",
+                hint: "add a variant: {given: [\(known.joined(separator: ", "))], text: …}")
+        }
     }
 
     /// A form that a language has and a text lacks is a wrong ending under every such number.
@@ -142,13 +181,15 @@ extension BundleChecker {
             ("public_body", texts.publicBody),
         ]
         for (name, text) in parts {
-            guard case .plural(let param, let forms)? = text else { continue }
-            let missing = PluralForm.needed(in: locale).filter { forms[$0] == nil }
-            guard !missing.isEmpty else { continue }
-            problem(
-                file, [key, name, param],
-                "lacks \(missing.map { "`\($0.rawValue)`" }.joined(separator: ", ")), which \(locale) has",
-                hint: "Unicode CLDR, Language Plural Rules")
+            for variant in text?.asVariants ?? [] {
+                guard case .plural(let param, let forms) = variant.text else { continue }
+                let missing = PluralForm.needed(in: locale).filter { forms[$0] == nil }
+                guard !missing.isEmpty else { continue }
+                problem(
+                    file, [key, name, param],
+                    "lacks \(missing.map { "`\($0.rawValue)`" }.joined(separator: ", ")), which \(locale) has",
+                    hint: "Unicode CLDR, Language Plural Rules")
+            }
         }
     }
 
@@ -285,5 +326,13 @@ extension BundleChecker {
                     file: example.file, line: example.line,
                     message: "a second case is named `\(example.name)`"))
         }
+    }
+}
+
+extension MessageText {
+    /// Itself as the one variant that asks for nothing, or its variants.
+    fileprivate var asVariants: [MessageVariant] {
+        if case .variants(let variants) = self { return variants }
+        return [MessageVariant(given: [], text: self)]
     }
 }

@@ -20,8 +20,14 @@ package struct DisableSpikeRule: Hashable, Sendable {
     package var times: Int
 }
 
-/// The caps (`limits.yaml`). The type's and its category's both apply.
+/// The caps (`limits.yaml`). The type's, its category's and that over everything all apply.
+///
+/// What of them holds for a type is ``PolicyBundle/typeCap(of:)`` and those beside it.
 package struct LimitRules: Hashable, Sendable {
+    /// Over all categories of a recipient together; `nil` for none.
+    package var everything: Cap?
+    /// For each type of a tier that has no line of its own.
+    package var tiers: [Tier: Cap]
     package var categories: [GateVocabulary.Category: Cap]
     package var types: [TypeID: Cap]
     /// `nil`: no day is ever looked at.
@@ -30,9 +36,22 @@ package struct LimitRules: Hashable, Sendable {
 
 extension LimitRules {
     init(_ reader: NodeReader) {
+        tiers = [:]
         categories = [:]
         types = [:]
         let members = reader.members()
+        everything = members.optional("everything").flatMap { Self.cap($0) }
+        if let rows = members.optional("tiers")?.members() {
+            for tier in Tier.allCases {
+                guard let row = rows.optional(tier.rawValue) else { continue }
+                tiers[tier] = Self.cap(row)
+                if tier == .critical {
+                    row.problem(
+                        "limits the highest tier, and no limit may silence it", hint: "remove the line")
+                }
+            }
+            rows.refuseOthers()
+        }
         if let rows = members.required("categories")?.members() {
             for category in GateVocabulary.Category.allCases {
                 if let row = rows.optional(category.rawValue) { categories[category] = Self.cap(row) }
@@ -55,14 +74,14 @@ extension LimitRules {
         members.refuseOthers()
     }
 
-    /// A decision knows one count per type and one per category, over one window each, so a list has one
+    /// A decision knows one count per type, one per category and one over everything, over one window each, so a list has one
     /// element. It stays a list in the format for the day facts carry more.
     private static func cap(_ reader: NodeReader) -> Cap? {
         let elements = reader.elements()
         if elements.count > 1 {
             reader.problem(
                 "has \(elements.count) limits, and one is supported",
-                hint: "keep the one that matters most; a type and its category may have one each")
+                hint: "keep the one that matters most; a type, its category and everything may have one each")
         }
         guard let members = elements.first?.members() else {
             reader.problem("has no limit", hint: "remove the line if there is none")

@@ -92,7 +92,47 @@ extension MessageTexts {
 }
 
 extension MessageText {
+    /// Variants of one text; more would be more than a reader of the page keeps apart.
+    private static let variantCountMax = 8
+
     init(_ reader: NodeReader) {
+        if case .list = reader.node.value {
+            self = .variants(Self.variants(reader))
+        } else {
+            self.init(one: reader)
+        }
+    }
+
+    private static func variants(_ reader: NodeReader) -> [MessageVariant] {
+        let elements = reader.elements(countMax: variantCountMax)
+        var found: [MessageVariant] = []
+        for (index, element) in elements.enumerated() {
+            let members = element.members()
+            let given = members.optional("given")?.texts() ?? []
+            let text = members.required("text")
+            if case .list? = text?.node.value {
+                text?.problem("is a list inside a list of variants", hint: "name every param in `given`")
+            } else if let text {
+                found.append(MessageVariant(given: given, text: MessageText(one: text)))
+            }
+            if Set(given).count < given.count { element.problem("names one param twice in `given`") }
+            if given.isEmpty != (index == elements.count - 1) {
+                element.problem(
+                    given.isEmpty
+                        ? "names nothing in `given`, so no variant after it is ever said"
+                        : "is the last variant and asks for a param, so there may be nothing to say",
+                    hint: "the last variant, and no other, does without `given`")
+            }
+            if found.dropLast().contains(where: { Set($0.given) == Set(given) }) {
+                element.problem("is a second variant for the same params")
+            }
+            members.refuseOthers()
+        }
+        if elements.isEmpty { reader.problem("is a list of no variants, so there is nothing to say") }
+        return found
+    }
+
+    private init(one reader: NodeReader) {
         guard case .mapping(let entries) = reader.node.value else {
             self = .plain(Self.template(reader))
             return

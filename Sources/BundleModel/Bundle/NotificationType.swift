@@ -130,6 +130,10 @@ package final class NotificationType: Sendable {
     /// What its events are told under: the broadest type it is a variant of, or itself.
     package let eventScope: TypeID
     package let interruption: Interruption
+    /// What happens to it above a limit, where the page says something other than its category.
+    package let ownOverflow: OverflowRule?
+    /// By which summary it is told when it was gathered, where the page says something other than its category.
+    package let ownSummary: TypeID?
     /// The key of its texts in `messages/`.
     package let messageKey: String
 
@@ -207,6 +211,8 @@ package final class NotificationType: Sendable {
         subOf = members.optionalText("sub_of", byteCountMax: 128).map { TypeID($0) }
         self.eventScope = eventScope
         interruption = members.optionalName("interruption") ?? Self.interruption(of: tier)
+        ownOverflow = members.optionalName("overflow")
+        ownSummary = members.optionalText("summary", byteCountMax: 128).map { TypeID($0) }
         messageKey = members.optionalText("messages", byteCountMax: 128) ?? id.text
         members.ignoreRationale()
         members.refuseOthers()

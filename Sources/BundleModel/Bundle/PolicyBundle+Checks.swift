@@ -42,8 +42,25 @@ struct BundleChecker {
 }
 
 extension PolicyBundle {
-    /// What is no problem and still worth a look: texts that a locale borrows from another.
-    package var remarks: [PolicyProblem] { borrowedTexts }
+    /// What is no problem and still worth a look: texts that a locale borrows from another, and types without a limit.
+    package var remarks: [PolicyProblem] { borrowedTexts + unlimitedTypes }
+
+    /// S0 limits what is important and gathers what informs, so a type of either that nobody limits may be one forgotten.
+    private var unlimitedTypes: [PolicyProblem] {
+        let forgotten = types.values.filter { type in
+            [.important, .informational].contains(type.tier) && type.isEnabled && type.mandatory == nil
+                && overflow(of: type) != .allow && typeCap(of: type) == nil && categoryCap(of: type) == nil
+                && !summaries.contains(type.id)
+        }
+        guard !forgotten.isEmpty else { return [] }
+        let shown = forgotten.map(\.id).sorted().prefix(8).map { "`\($0)`" }.joined(separator: ", ")
+        let rest = forgotten.count > 8 ? " and \(forgotten.count - 8) more" : ""
+        return [
+            PolicyProblem(
+                file: "limits.yaml", message: "has no limit for \(shown)\(rest)",
+                hint: "add `tiers`, a line for each, or `overflow: allow` to its page with the reason")
+        ]
+    }
 
     private var borrowedTexts: [PolicyProblem] {
         let spoken = types.values.filter { type in

@@ -6,25 +6,25 @@ import RecipientModel
 import SendPlanning
 import WireProtocol
 
-// What goes over a cap of a category that gathers waits until the cap has room again. Then everything gathered for
-// the person on that channel is decided again, and what still may go becomes one message: a send of the gateway's
-// own, of the type the category names as its summary, decided and recorded like any other. It counts once.
+// What goes over a cap and is gathered waits until the cap has room again. Then everything gathered for the person on
+// that channel by the same summary is decided again, and what still may go becomes one message: a send of the gateway's
+// own, of the type that its page or its category names as its summary, decided and recorded like any other. It counts
+// once.
 
 extension StepContext {
     /// Members of one summary; more than that go into the next. Each is composed and recorded again, so this bounds
     /// the work of one transaction.
     private static let memberCountMax = 256
-    /// Forwards looked at to find when a cap has room again.
-    private static let forwardCountMax = 10_000
     /// How long a message may be gathered before it is given up, in seconds: 14 days, well inside the time for which
     /// its send is remembered.
     private static let gatheredSecondsMax: Int64 = 14 * 86_400
 
     /// One gathered message whose time has come, and with it all that wait beside it.
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+        let summary = summary(of: first)
         let together = try view.outbox(of: first.subject).filter {
             $0.state == .digesting && !$0.isDamaged && $0.category == first.category
-                && $0.request.channel == first.request.channel
+                && $0.request.channel == first.request.channel && self.summary(of: $0) == summary
         }
         var members: [Tag: [Member]] = [:]
         for row in together.prefix(Self.memberCountMax) {
@@ -42,7 +42,7 @@ extension StepContext {
                 try place(row, as: draft, of: person, at: now)
             }
         }
-        let type = policy.category(first.category).summary.flatMap { policy.type($0) }
+        let type = summary.flatMap { policy.type($0) }
         var alone: [OutboxRecord] = []
         // One alone needs no summary, and a policy that came into force meanwhile may know none.
         for (destination, group) in members where group.count == 1 || type == nil {
@@ -57,6 +57,13 @@ extension StepContext {
             guard let draft = try composeAgain(row, person: person, at: now) else { continue }
             try place(row, as: draft, of: person, at: now)
         }
+    }
+
+    /// By which type a gathered message is told. A policy that came into force meanwhile may know its type no more, or
+    /// gather it no more: it is then decided again beside what its category gathers.
+    private func summary(of row: OutboxRecord) -> TypeID? {
+        policy.type(row.request.type).flatMap { policy.bundle.summary(of: $0) }
+            ?? policy.category(row.category).summary
     }
 
     private struct Member {
@@ -92,7 +99,7 @@ extension StepContext {
             let rows = group.map(\.row)
             guard let destination = person.destination(tagged: tag, on: channel) else { continue }
             let material = SendMaterial(
-                send: send, request: request, params: Self.params(of: rows), sentAt: now,
+                send: send, request: request, params: Self.params(of: rows, for: type), sentAt: now,
                 expiresAt: now.advanced(bySeconds: type.ttlSeconds),
                 ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
             let composer = SendComposer(
@@ -160,9 +167,12 @@ extension StepContext {
         }
     }
 
-    /// "28 new transactions", and what they come to in each currency when all of them name an amount.
-    private static func params(of rows: [OutboxRecord]) -> JSONObject {
-        var params: JSONObject = ["count": .integer(Int64(rows.count))]
+    /// "28 new transactions", and what they come to in each currency when all of them name an amount. A summary whose
+    /// page declares one of the two gets that one.
+    private static func params(of rows: [OutboxRecord], for type: NotificationType) -> JSONObject {
+        var params: JSONObject = [:]
+        if type.params["count"] != nil { params["count"] = .integer(Int64(rows.count)) }
+        guard type.params["totals"] != nil else { return params }
         var totals: [String: Int64] = [:]
         for row in rows {
             guard let material = try? CanonicalJSON.read(row.body),
@@ -183,11 +193,14 @@ extension StepContext {
 
     /// When every cap a type is under has room for one more.
     func roomReturns(for type: NotificationType, of subject: SubjectID, at now: Instant) throws -> Instant {
-        let limits = policy.bundle.limits
-        let caps = [limits.types[type.id], limits.categories[type.category]]
+        let caps = [
+            policy.bundle.typeCap(of: type), policy.bundle.categoryCap(of: type),
+            policy.bundle.everythingCap(of: type),
+        ]
         guard let longest = caps.compactMap({ $0?.windowSeconds }).max() else { return now }
         let forwards = try view.forwards(
-            of: subject, since: now.advanced(bySeconds: -longest), limit: Self.forwardCountMax)
+            of: subject, since: now.advanced(bySeconds: -longest), limit: LoadedForwards.countMax)
+        let uncounted = policy.bundle.uncountedTypes
         func room(_ cap: Cap?, _ counts: (ForwardRecord) -> Bool) -> Instant {
             guard let cap else { return now }
             let counted = forwards.filter(counts)
@@ -198,6 +211,7 @@ extension StepContext {
         }
         let moments = [
             room(caps[0]) { $0.type == type.id }, room(caps[1]) { $0.category == type.category },
+            room(caps[2]) { $0.category != .security && !uncounted.contains($0.type) },
         ]
         return max(moments.max() ?? now, now.advanced(bySeconds: 1))
     }

@@ -205,9 +205,11 @@ package struct FactsLoading {
                 typeSince: needs.typeWindowSeconds.map { now.advanced(bySeconds: -$0) },
                 category: category,
                 categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) },
-                besides: common.decidedBefore)
+                everythingSince: needs.everythingWindowSeconds.map { now.advanced(bySeconds: -$0) },
+                uncounted: needs.uncounted, besides: common.decidedBefore)
             facts.typeCount = counts.type
             facts.categoryCount = counts.category
+            if needs.everythingWindowSeconds != nil { facts.everythingCount = counts.everything }
         }
         return facts
     }

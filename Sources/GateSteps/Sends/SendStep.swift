@@ -231,7 +231,7 @@ extension StepContext {
         to person: RecipientSnapshot?, for request: AttestedRequest, at now: Instant
     ) throws {
         guard let person, let needs = policy.needs(for: request),
-            let window = [needs.typeWindowSeconds, needs.categoryWindowSeconds].compactMap(\.self).max()
+            let window = needs.longestWindowSeconds
         else { return }
         try view.require(.forwards(person.subject.id, since: now.advanced(bySeconds: -window)))
     }

@@ -6,6 +6,8 @@ package enum CompositionError: Error, Hashable, Sendable {
     case unknownCurrency(String)
     /// A counted text without the form every language falls back to.
     case pluralWithoutOther(param: String)
+    /// A text of variants, each of which asks for a param that is not there.
+    case noVariant
     /// Only push carries a sealed body, and only to a device with a key.
     case sealedWithoutKey
     /// The type is never sent on this channel.
@@ -21,6 +23,7 @@ extension CompositionError: CustomStringConvertible {
         switch self {
         case .unknownCurrency(let code): "`\(code)` is not an ISO 4217 currency with a minor unit"
         case .pluralWithoutOther(let param): "the text counted by `\(param)` has no form `other`"
+        case .noVariant: "no variant of the text can do without the params that are not there"
         case .sealedWithoutKey: "a sealed body needs a device and its key"
         case .formNever: "this type is never sent on this channel"
         case .envelopeLength(let expected, let actual):

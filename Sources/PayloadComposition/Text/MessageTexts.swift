@@ -94,7 +94,8 @@ extension MessageTemplate {
 }
 
 extension MessageText {
-    /// - Throws: ``CompositionError/pluralWithoutOther(param:)``, which the check of a bundle rules out.
+    /// - Throws: ``CompositionError/pluralWithoutOther(param:)`` or ``CompositionError/noVariant``, which the check of a bundle
+    ///   rules out.
     package func filled(with params: ParamValues) throws(CompositionError) -> String {
         switch self {
         case .plain(let template): return try template.filled(with: params)
@@ -107,6 +108,9 @@ extension MessageText {
                 throw .pluralWithoutOther(param: name)
             }
             return try template.filled(with: params)
+        case .variants:
+            guard let text = chosen({ params[$0] != nil }) else { throw .noVariant }
+            return try text.filled(with: params)
         }
     }
 }

@@ -136,8 +136,8 @@ enum FactFields {
         precondition(readers.all.count == count, "FactFields.count is not the number of facts")
         return readers.all
     }()
-    static let count = 29
-    typealias Ends = InlineArray<29, UInt16>
+    static let count = 30
+    typealias Ends = InlineArray<30, UInt16>
 
     /// Shows all facts in canonical order, which is that of their names.
     @inline(__always)
@@ -168,6 +168,8 @@ enum FactFields {
         facts.visit("device_key", { $0.deviceKey = $1 }, { $0.deviceKey }, name, readName)
         facts.visit("device_regions", { $0.deviceRegions = $1 }, { $0.deviceRegions }, regions, readRegions)
         facts.visit("due", { $0.due = $1 }, { $0.due }, instant, readInstant)
+        facts.visit(
+            "everything_count", { $0.everythingCount = $1 }, { $0.everythingCount }, integer, readCount)
         facts.visit("expiry", { $0.expiry = $1 }, { $0.expiry }, instant, readInstant)
         facts.visit("fallback", { $0.fallback = $1 }, { $0.fallback }, name, readName)
         facts.visit("now", { $0.now = $1 }, { $0.now }, instant, readInstant)

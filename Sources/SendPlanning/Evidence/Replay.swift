@@ -136,6 +136,11 @@ private func obstacle(
     if let window = needs.categoryWindowSeconds, window != oldNeeds.categoryWindowSeconds {
         missing.append("category_count")
     }
+    if let window = needs.everythingWindowSeconds,
+        window != oldNeeds.everythingWindowSeconds || needs.uncounted != oldNeeds.uncounted
+    {
+        missing.append("everything_count")
+    }
     if needs.typePreferences, !oldNeeds.typePreferences { missing.append("account_type_preference") }
     if needs.deviceKey, !oldNeeds.deviceKey { missing.append("device_key") }
     if needs.sendingHours != oldNeeds.sendingHours { missing.append("quiet_hours") }

@@ -159,7 +159,8 @@ package struct ExplainBody: WireBody, Hashable {
             "push_enabled": true, "account_preference": "default", "destination_preference": "default",
             "quiet_hours": ["state": "inside", "ends_at": 1_795_330_800_000], "destination": "active",
             "platform": "ios", "os_permission": "granted", "critical_alerts": false,
-            "device_key": "usable", "sizes": ["sealed": 1_024, "generic": 312],
+            "device_key": "usable", "sizes": ["sealed": 1_024, "generic": 312], "type_count": 0,
+            "everything_count": 0,
         ],
     ]
 
@@ -275,6 +276,9 @@ enum FactsShape {
                     .optional("sizes", .object(sizes), "Sizes of the composed payload."),
                     .optional("type_count", .count, "Forwards of this type in its window."),
                     .optional("category_count", .count, "Forwards of the category in its window."),
+                    .optional(
+                        "everything_count", .count,
+                        "Forwards of everything that a limit over all categories counts, in its window."),
                     .optional(
                         "withheld", .boolean,
                         "Whether the person takes part in what the category is withheld from."),

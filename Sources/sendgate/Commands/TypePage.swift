@@ -121,13 +121,15 @@ struct TypePage {
     }
 
     private static func caps(_ type: NotificationType, _ policy: CompiledPolicy) -> String {
-        let limits = policy.bundle.limits
+        let bundle = policy.bundle
         func words(_ cap: Cap) -> String { "\(cap.count) in \(duration(cap.windowSeconds))" }
         var parts: [String] = []
-        if let cap = limits.types[type.id] { parts.append("\(words(cap)) of this type") }
-        if let cap = limits.categories[type.category] { parts.append("\(words(cap)) of its category") }
+        if let cap = bundle.typeCap(of: type) { parts.append("\(words(cap)) of this type") }
+        if let cap = bundle.categoryCap(of: type) { parts.append("\(words(cap)) of its category") }
+        if let cap = bundle.everythingCap(of: type) { parts.append("\(words(cap)) of everything") }
         if parts.isEmpty { return "none" }
-        return parts.joined(separator: ", ") + "; above: \(policy.category(type.category).overflow.rawValue)"
+        let told = bundle.summary(of: type).map { ", told by \($0)" } ?? ""
+        return parts.joined(separator: ", ") + "; above: \(bundle.overflow(of: type).rawValue)\(told)"
     }
 
     /// The largest unit that says it exactly.
@@ -230,6 +232,12 @@ extension MessageText {
                 forms[form].map { "\(form.rawValue): \($0.words)" }
             }
             return "by \(param): " + each.joined(separator: " | ")
+        case .variants(let variants):
+            return variants.map { variant in
+                let when =
+                    variant.given.isEmpty ? "otherwise" : "with \(variant.given.joined(separator: ", "))"
+                return "\(when): \(variant.text.words)"
+            }.joined(separator: " | ")
         }
     }
 }

@@ -146,17 +146,17 @@ class Canary:
             assert "trail" in done, done
 
     def many(self, count):
-        """Sealed ones by the hundred, in streams."""
+        """Sealed ones by the hundred, in streams; of security, which no limit gathers."""
         phone = self.phones["forwarded"]
         for first in range(0, count, 500):
             lines = [json.dumps({
-                "id": self.mark(f"many-{number}"), "type": "transaction.remittance_sent",
+                "id": self.mark(f"many-{number}"), "type": "security.new_login",
                 "recipient": {"user": self.user("forwarded")},
-                "params": {"amount": {"minor": number + 1, "currency": "NOK"}, "recipient_name": self.mark("name"),
-                           "transaction_id": str(uuid.uuid4())},
+                "params": {"login_id": str(uuid.uuid4()), "device_name": self.mark("name"),
+                           "at": "2026-11-23T12:00:00Z"},
             }) for number in range(first, first + 500)]
             answer = self.call(
-                "payments", "POST", "/v1/sends/stream", "\n".join(lines).encode(), "application/x-ndjson")
+                "security", "POST", "/v1/sends/stream", "\n".join(lines).encode(), "application/x-ndjson")
             assert answer.status == 200, answer
             for line in answer.body.splitlines():
                 each = json.loads(line)

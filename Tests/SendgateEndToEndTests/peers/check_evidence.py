@@ -24,13 +24,19 @@ import sys
 
 # Of each type flood.py sends: its category, and the caps of the type and of the category as (count, hours).
 KINDS = {
-    "transaction.remittance_sent": ("transactional", None, None),
+    "transaction.remittance_sent": ("transactional", (20, 1), None),
     "savings.transfer": ("transactional", (2, 1), None),
     "security.new_login": ("security", None, None),
     "promo.offer": ("marketing", (2, 168), (1, 24)),
 }
+# Over everything but security.
+EVERYTHING = (120, 1)
 # An erased person's message that was with the delivery layer already cannot be called back. Milliseconds.
 UNDER_WAY = 5_000
+
+
+def counts_in_everything(kind):
+    return KINDS.get(kind, (None,))[0] != "security"
 
 
 def tile_name(index):
@@ -237,7 +243,8 @@ class Check:
         person.forwards.append((entry["time"], kind, send))
         category, of_type, of_category = KINDS.get(kind, (None, None, None))
         for cap, wanted in ((of_type, lambda other: other == kind),
-                            (of_category, lambda other: KINDS[other][0] == category)):
+                            (of_category, lambda other: KINDS[other][0] == category),
+                            (category != "security" and EVERYTHING, counts_in_everything)):
             if cap:
                 found = person.count(entry["time"], cap[1], wanted)
                 self.expect(found <= cap[0], "cap", f"entry {entry['index']} is number {found} of {kind}, "
@@ -257,7 +264,8 @@ class Check:
             expected["consent"] = consent
         for name, cap, wanted in (
                 ("type_count", of_type, lambda other: other == kind),
-                ("category_count", of_category, lambda other: KINDS[other][0] == category)):
+                ("category_count", of_category, lambda other: KINDS[other][0] == category),
+                ("everything_count", category != "security" and EVERYTHING, counts_in_everything)):
             if cap:
                 expected[name] = person.count(facts["now"], cap[1], wanted, besides=send)
         for name, value in expected.items():

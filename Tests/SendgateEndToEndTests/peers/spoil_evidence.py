@@ -301,6 +301,7 @@ fact("age", "minor")
 fact("recipient", "unknown")
 fact("type_count", 7)
 fact("category_count", 7)
+fact("everything_count", 7)
 fact("consent", {"state": "refused"})
 
 
