@@ -94,11 +94,14 @@ extension EndToEnd {
             "nothing lost": ["required"],
         ]
 
-        /// What may be told as well: the message that takes another's place may say something else.
+        /// What may be told as well: the message that takes another's place may say something else, and a limit may count it.
         static let besides: [String: Set<String>] = [
             "message of another send": ["content"], "switched off and handed over": ["content"],
             "cancelled and handed over": ["content"], "erased and handed over": ["content"],
             "deferred and handed over at once": ["content"], "gathered and handed over alone": ["content"],
+            // Another time or another send in a window is another count.
+            "third offer of a week": ["fact everything_count"],
+            "due before its time": ["fact type_count", "fact everything_count"],
         ]
 
         @Test func `the checker finds every kind of loss it is there for, and names it`() throws {
