@@ -11,11 +11,14 @@ export SENDGATE_OPTIMIZED := 1
 # libssl and libsqlite3 are linked; the zone data resolves quiet hours.
 RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata iso-codes
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
-# log, strace for the order of sync and answer, iso-codes for the list of countries. The handbook's programs are run with
-# curl, jq, Python, Node and Go.
-TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes nodejs golang-go golang-golang-x-mod-dev
+# log, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
+# programs are run with curl, jq, Python, Node and Go.
+TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
+	chromium chromium-driver fonts-dejavu-core
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
-	openapi-spec-validator==0.9.0 pyyaml==6.0.3
+	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0
+# For its copy of axe alone; what drives the browser is Selenium.
+AXE_PACKAGE := axe-playwright-python==0.1.8
 PEERS := .build/peers
 
 BUNDLE := .build/debug/sendgatePackageTests.xctest
@@ -80,6 +83,7 @@ peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/promtool
 $(PEERS)/.installed: Makefile
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
+	$(PEERS)/bin/pip install -q --disable-pip-version-check --no-deps $(AXE_PACKAGE)
 	touch $@
 
 # Go's own transparency-log packages, from Debian's sources.

@@ -27,6 +27,53 @@ extension EndToEnd {
             return String(finished.output.prefix(64))
         }
 
+        @Test func `a browser shows every language's pages, for eyes, keyboards and screen readers`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            let connection = try gate.connect()
+            let type = try connection.request("GET", "/v1/types/social.mention").text
+            let read = try JSONSerialization.jsonObject(with: Data(type.utf8)) as? [String: Any]
+            var body = try #require(read?["example"] as? [String: Any])
+            var links: [String] = []
+            // The languages of the bundle.
+            for language in ["en", "nb", "bs", "sq"] {
+                let person = "/v1/recipients/u_\(language)"
+                let registered = try connection.request(
+                    "PUT", person,
+                    """
+                    {"region": "DE", "region_source": "kyc", "locale": "\(language)", "privacy": "full", \
+                    "time_zone": "Europe/Berlin", "age": "adult", "push_enabled": true}
+                    """)
+                try #require(registered.status == 200, "\(registered)")
+                let device = try connection.request(
+                    "PUT", "\(person)/devices/d_1",
+                    """
+                    {"platform": "android", "app": "no.getdrop.app", "token": "token-\(language)", "region": "DE", \
+                    "time_zone": "Europe/Berlin", "os_permission": "granted", "critical_alerts": false}
+                    """)
+                try #require(device.status == 200, "\(device)")
+                body["id"] = "s_\(language)"
+                body["recipient"] = ["user": "u_\(language)"]
+                body["locale"] = language
+                let bytes = try JSONSerialization.data(withJSONObject: body)
+                let sent = try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+                try #require(sent["outcome"] == "forward", "\(sent)")
+                links.append("\(language)=\(try newestLink(of: gate, after: links.count))")
+            }
+            let browsed = try Finished.run(
+                [Machine.python, Machine.peer("browse_pages.py"), scratch.path("browser")] + links,
+                in: scratch,
+                within: 300)
+            #expect(browsed.ending == .exit(0), "\(browsed)")
+            #expect(browsed.output.contains(#""links": 4, "pages": 52"#), "\(browsed)")
+            // Each link was muted, undone and muted again; the first was once more undone and muted, without scripts.
+            let trail = try TrailText(gate.trail)
+            #expect(trail.count(of: #""source":"unsubscribe_link""#) >= 14)
+            try gate.stop()
+            try expectVerifies(gate, in: scratch)
+        }
+
         /// The link of the newest message that went to the delivery layer, once there is another than so many.
         private func newestLink(of gate: GateProcess, after count: Int) throws -> String {
             let deadline = Deadline(seconds: 30)

@@ -54,10 +54,10 @@ extension StepContext {
         let stopped = Array(holders.prefix(Self.replyHolderCountMax))
         let endsAllTexts = rule?.endsAllTextsFrom.map { $0.instant <= now } ?? false
         for holder in stopped {
-            try stop(
+            let isNews = try stop(
                 AddressKey(body.channel, body.from), of: holder,
                 everyText: body.channel == .sms && endsAllTexts, by: caller, at: now)
-            try recordDisabling(by: .reply, subject: holder, at: now)
+            if isNews { try recordDisabling(by: .reply, subject: holder, at: now) }
         }
         let why = isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
         var members: JSONObject = [

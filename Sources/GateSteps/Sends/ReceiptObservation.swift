@@ -33,7 +33,7 @@ struct Observed {
     }
 
     /// - Parameter members: An entry's.
-    /// - Returns: `nil` where they do not say the channel.
+    /// - Returns: `nil` where they do not say the channel, as those of older gateways do not.
     init?(event: SendEventKind, _ members: JSONObject) {
         guard let channel = members["channel"]?.stringValue.flatMap(Channel.init(rawValue:)) else {
             return nil
