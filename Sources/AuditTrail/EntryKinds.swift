@@ -111,11 +111,11 @@ extension EntrySchema {
         ]),
         .receipt: EntryMembers(
             required: [
-                "at": moment, "caller": .name, "destination": tag, "event": code, "send_id": .uuid,
+                "at": moment, "caller": .name, "channel": code, "destination": tag, "event": code,
+                "send_id": .uuid,
             ],
             optional: [
-                "act": code, "category": code, "channel": code, "opened_after": count, "subject": tag,
-                "tapped": .boolean,
+                "act": code, "category": code, "opened_after": count, "subject": tag, "tapped": .boolean,
             ]),
         .reply: EntryMembers(
             required: [

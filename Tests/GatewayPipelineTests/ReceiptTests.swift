@@ -225,6 +225,9 @@ import Testing
         #expect(try receipts(gate).count == 32)
         // What was taken is still answered.
         #expect(try await observe(gate, send, "opened", after: -31).json["replayed"] == true)
+        // The provider's word has room of its own: a token that is gone is taken out whatever an app tells.
+        #expect(try await observe(gate, send, nil, after: -1, event: "token_gone").status == 200)
+        #expect(try receipts(gate).count == 33)
     }
 
     @Test func `a provider that gave it up is as one that refused it`() async throws {

@@ -372,7 +372,7 @@ extension StepContext {
     /// What only a step-up switches off (security notices) goes on wherever the law asks no consent for it.
     ///
     /// - Parameter everyText: Whether every category that anyone may switch off ends there, consented to or not.
-    /// - Returns: Whether any of it was not so already.
+    /// - Returns: Whether it changed anything that they said before.
     func stop(
         _ address: AddressKey, of subject: SubjectID, everyText: Bool, by caller: CallerName, at now: Instant
     ) throws -> Bool {
@@ -388,13 +388,11 @@ extension StepContext {
         let ofMarketing = policy.purposes(endedWith: .marketing)
         let purposes = Set(person.consents.map(\.purpose)).union(ofMarketing)
         var ended = Set([Category.marketing])
-        var isNews = false
         for purpose in purposes.sorted(by: { $0.text < $1.text }) {
             // A consent to the whole channel is one to this address.
             let given = ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
                 .filter { $0.address == nil || $0.address == place }
             for consent in given {
-                isNews = true
                 try appendLedger(
                     withdrawal(
                         of: consent, at: now, method: method, by: caller, person: person, receivedAt: now),
@@ -406,7 +404,6 @@ extension StepContext {
             guard ofMarketing.contains(purpose) || !given.isEmpty,
                 ConsentLedger.newest(in: person.consents)[here]?.state != .withdrawn
             else { continue }
-            isNews = true
             try appendLedger(
                 withdrawal(
                     to: purpose, on: channel, for: place, at: now, method: method, by: caller, person: person,
@@ -416,7 +413,6 @@ extension StepContext {
         for category in Category.allCases
         where (everyText || ended.contains(category)) && policy.category(category).switchOff == .anyone {
             guard !person.person.preference(category.rawValue, channel, at: place).isOff else { continue }
-            isNews = true
             try appendPreference(
                 PreferenceRecord(
                     subject: person.subject.id, scope: category.rawValue, channel: channel,
@@ -424,9 +420,9 @@ extension StepContext {
                 receivedAt: now)
         }
         person = try reloaded(person)
-        guard Will(person) != before else { return }
+        guard Will(person) != before else { return false }
         try reconsider(person.subject.id, as: person.person, because: .consentChanged, at: now)
-        return isNews
+        return true
     }
 
     private func append(

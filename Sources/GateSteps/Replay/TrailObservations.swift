@@ -10,9 +10,8 @@ import WireProtocol
 /// made.
 ///
 /// It remembers the messages that wait or are under way, and nothing of what has ended, so it is as large as the outbox was.
-/// Three things are in no entry and so not in it: tries that failed and were repeated, what was counted of receipts by
-/// gateways that did not record it, and that a message was put off because a row could not be read, which makes the time to
-/// accept that the trail tells longer than the one that was counted.
+/// Two things are in no entry and so not in it: tries that failed and were repeated, and that a message was put off because a
+/// row could not be read, which makes the time to accept that the trail tells longer than the one that was counted.
 package struct TrailObservations {
     private struct Waiting {
         var axes: TypeAxes
@@ -134,7 +133,10 @@ package struct TrailObservations {
             ]
         case .receipt:
             let event = try name("event", of: ReceiptBody.Event.self)
-            return Observed(event: event.fate, entry.members)?.observations ?? []
+            guard let observed = Observed(event: event.fate, entry.members) else {
+                throw TrailObservationError.unknownName("channel")
+            }
+            return observed.observations
         case .switchOff:
             let category = entry.members["category"]?.stringValue
             return [

@@ -33,7 +33,7 @@ struct Observed {
     }
 
     /// - Parameter members: An entry's.
-    /// - Returns: `nil` where they do not say the channel, as those of older gateways do not.
+    /// - Returns: `nil` where they do not say the channel.
     init?(event: SendEventKind, _ members: JSONObject) {
         guard let channel = members["channel"]?.stringValue.flatMap(Channel.init(rawValue:)) else {
             return nil
@@ -70,6 +70,6 @@ struct Observed {
 }
 
 extension StepContext {
-    /// Receipts of one destination of a send: the provider's word, and what a person can do with one message several times over.
+    /// Receipts of one destination of a send: so many of what a person did with it, and as many of the provider's word.
     package static var receiptCountMax: Int { 32 }
 }

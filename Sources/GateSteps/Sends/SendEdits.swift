@@ -70,7 +70,9 @@ extension StepContext {
             return Recorded(try reference(toEntry: index), isReplayed: true)
         }
         try refuseReceipt(of: send, at: tag, known: known)
-        guard told.count < Self.receiptCountMax else {
+        // However much an app tells of its user, there is room for the provider's word.
+        let isOfPerson = body.event == .userObserved
+        guard told.count(where: { ($0.event == .userObserved) == isOfPerson }) < Self.receiptCountMax else {
             throw StepRefusal(
                 .wrongState,
                 detail:

@@ -162,7 +162,7 @@ extension Route {
         Route(
             "addReceipt", .post, "/v1/receipts", tag: "Sends", "Report what was observed of a message",
             means:
-                "In any order, and late: each stands for itself, and the same one again is answered with the entry of the first and `replayed`. 409 where nothing can have been observed, because the message waits here, was taken back or went into a summary, and beyond \(StepContext.receiptCountMax) of one destination.",
+                "In any order, and late: each stands for itself, and the same one again is answered with the entry of the first and `replayed`. 409 where nothing can have been observed, because the message waits here, was taken back or went into a summary, and beyond \(StepContext.receiptCountMax) of what a person did at one destination, or of the provider's word.",
             grants: [.receiptsWrite], body: .json(ReceiptBody.self, "The person opened it"),
             answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture]
         ) { request in

@@ -52,7 +52,6 @@ struct Report {
     var first: Instant?
     var last: Instant?
     var entryCount: UInt64
-    var uncountedReceipts: UInt64
     /// By label of ``MetricFamily/decisions`` and value.
     var decisions: [(label: String, counts: [(value: String, count: UInt64)])]
     var decisionCount: UInt64
@@ -93,7 +92,6 @@ struct Report {
         }
         period = figures.period
         (first, last, entryCount) = (figures.first, figures.last, figures.entryCount)
-        uncountedReceipts = figures.uncountedReceipts
         decisions = ["outcome", "reason", "category", "tier", "channel", "caller"].map { label in
             (label, ranked(samples.sums(.decisions, by: label)))
         }
@@ -270,7 +268,6 @@ extension Report {
                                     ($0.rawValue, .integer(Int64(day.outcomes[$0] ?? 0)))
                                 }))
                 }), "alarms": .array(alarms.map { .string($0) }),
-            "receipts_not_counted": .integer(Int64(uncountedReceipts)),
         ]
         object["since"] = (period.since ?? first).map { .string($0.rfc3339) }
         object["until"] = (period.until ?? last).map { .string($0.rfc3339) }

@@ -65,8 +65,10 @@ private struct ChartDrawing {
     private static let plotHeight: UInt64 = 120
     /// Bars beside each other; more days are added up.
     private static let dayBarCountMax = 31
-    /// Characters of the letters' size that fit a line.
-    private static let lineCountMax = 52
+    /// Characters of bold letters that fit a line, in the widest of the fonts that systems show for their own.
+    private static let (lineCountMax, headingCountMax) = (42, 34)
+    /// Where bars without a line end: the least of these that none of them is beyond, in hundredths of a per cent.
+    private static let scales: [UInt64] = [100, 500, 1_000, 2_500, 5_000, 10_000]
 
     private var body = ""
     private var y = 0
@@ -74,8 +76,11 @@ private struct ChartDrawing {
     private var plotWidth: Int { Self.width - 2 * Self.margin }
 
     mutating func heading(_ words: String) {
-        y += 26
-        body += "<text class=\"h\" x=\"\(Self.margin)\" y=\"\(y)\">\(Self.escaped(words))</text>\n"
+        y += 8
+        for line in Self.wrapped(words, to: Self.headingCountMax) {
+            y += 18
+            body += "<text class=\"h\" x=\"\(Self.margin)\" y=\"\(y)\">\(Self.escaped(line))</text>\n"
+        }
     }
 
     mutating func alarm(_ words: String) {
@@ -148,9 +153,9 @@ private struct ChartDrawing {
     ) {
         let rows = rows.filter { $0.share.of > 0 }
         guard !rows.isEmpty else { return }
-        title(words)
-        // Without a line to hold them against, small shares are drawn against the largest.
-        let whole = mark == nil ? max(1, rows.compactMap(\.share.perTenThousand).max() ?? 1) : 10_000
+        let most = mark == nil ? rows.compactMap(\.share.perTenThousand).max() ?? 0 : 10_000
+        let whole = Self.scales.first { $0 >= most } ?? 10_000
+        title(whole == 10_000 ? words : "\(words); the bars end at \(whole / 100) %")
         for (name, share, note) in rows {
             let rate = min(share.perTenThousand ?? 0, whole)
             y += 18
@@ -202,10 +207,10 @@ private struct ChartDrawing {
     }
 
     /// Words broken into lines that fit.
-    private static func wrapped(_ words: String) -> [String] {
+    private static func wrapped(_ words: String, to countMax: Int = lineCountMax) -> [String] {
         var lines: [String] = []
         for word in words.split(separator: " ") {
-            if let last = lines.last, last.count + 1 + word.count <= lineCountMax {
+            if let last = lines.last, last.count + 1 + word.count <= countMax {
                 lines[lines.count - 1] = "\(last) \(word)"
             } else {
                 lines.append(String(word))

@@ -57,9 +57,6 @@ struct ReportLines {
             head("receipts", "reports")
             for (value, count) in report.receipts { row(value, count) }
         }
-        if report.uncountedReceipts > 0 {
-            row("of an older gateway", report.uncountedReceipts, "not counted above")
-        }
         head("tap-through", "tapped", "handed over", "share")
         for (category, share) in report.tapThrough where share.of > 0 {
             row(category.rawValue, share.part, Self.grouped(share.of), share.text)

@@ -65,8 +65,6 @@ struct TrailFigures {
     private(set) var entryCount: UInt64 = 0
     private(set) var first: Instant?
     private(set) var last: Instant?
-    /// Receipts of gateways that did not yet record what they counted of them.
-    private(set) var uncountedReceipts: UInt64 = 0
     /// The bundle in force at the end.
     private var policy: PolicyDigest?
 
@@ -88,7 +86,6 @@ struct TrailFigures {
         try know(kind, bytes, policies)
         guard period.contains(time) else { return }
         add(observations, at: time)
-        if kind == .receipt, observations.isEmpty { uncountedReceipts += 1 }
         if kind == .review { try addReview(bytes) }
     }
 
