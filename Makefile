@@ -14,7 +14,7 @@ RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata iso-codes
 # log, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
 # programs are run with curl, jq, Python, Node and Go.
 TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
-	chromium chromium-driver fonts-dejavu-core
+	chromium chromium-sandbox chromium-driver fonts-dejavu-core
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0
 # For its copy of axe alone; what drives the browser is Selenium.
