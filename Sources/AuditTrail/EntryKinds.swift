@@ -30,6 +30,10 @@ extension EntryKind {
     package static let keyset = EntryKind("keyset")
     package static let consent = EntryKind("consent")
     package static let preference = EntryKind("preference")
+    /// What the provider of notifications has a device subscribed to, as it was reported.
+    package static let subscription = EntryKind("subscription")
+    /// The drift audit found that two sides disagree, and what it did about it.
+    package static let drift = EntryKind("drift")
     package static let erasure = EntryKind("erasure")
     /// A recipient switched notifications off; follows what they did, or stands before it where they answered a text.
     package static let switchOff = EntryKind("switch_off")
@@ -141,6 +145,19 @@ extension EntrySchema {
         .permissionPrompt: EntryMembers(
             required: ["action": code, "caller": .name, "device": tag, "shown_at": moment, "subject": tag],
             optional: ["answer": code]),
+        .subscription: EntryMembers(required: [
+            "caller": .name, "device": tag, "observed_at": moment,
+            "states": .object(
+                EntryMembers(
+                    required: [:],
+                    optional: [
+                        "marketing": .boolean, "security": .boolean, "social": .boolean,
+                        "transactional": .boolean,
+                    ])), "subject": tag,
+        ]),
+        .drift: EntryMembers(
+            required: ["action": code, "caller": .name, "finding": code, "old": code, "subject": tag],
+            optional: ["category": code, "device": tag, "new": code]),
         .deviceKey: EntryMembers(
             required: [
                 "caller": .name, "device": tag, "key_id": tag, "state": code, "subject": tag,

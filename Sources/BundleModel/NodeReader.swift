@@ -94,7 +94,7 @@ struct NodeReader {
             problem("must be one of \(Self.names(Value.self)), and is \(node.shapeName)")
             return stand
         }
-        guard let value = Value(rawValue: text) else {
+        guard let value = Value.allCases.first(where: { $0.rawValue == text }) else {
             let near = Value.allCases.map(\.rawValue).filter { MemberReader.isNear($0, text) }.min()
             problem(
                 "must be one of \(Self.names(Value.self)), and is `\(text)`",

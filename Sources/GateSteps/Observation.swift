@@ -37,6 +37,8 @@ package enum Observation: Hashable, Sendable {
     case unreached(TypeID)
     /// The gateway found something that a person has to look at.
     case review(ReviewCause, category: Category)
+    /// An audit found that two sides disagree, or do not any more.
+    case drift(DriftKind, DriftAction)
 }
 
 /// The two axes of a type that sends are counted by.

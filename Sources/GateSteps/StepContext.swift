@@ -166,14 +166,16 @@ package struct StepSettings: Sendable {
     package var unsubscribe: UnsubscribeAddress
     /// The process that entries of the gateway's own sends name.
     package var process: SendEntry.PeerEvidence
+    package var drift: DriftSettings
 
     package init(
         limits: EngineLimits, index: IndexKey, unsubscribe: UnsubscribeAddress,
-        process: SendEntry.PeerEvidence
+        process: SendEntry.PeerEvidence, drift: DriftSettings = DriftSettings()
     ) {
         self.limits = limits
         self.index = index
         self.unsubscribe = unsubscribe
         self.process = process
+        self.drift = drift
     }
 }

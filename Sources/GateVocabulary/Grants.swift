@@ -25,6 +25,8 @@ package enum Grant: String, CaseIterable, Sendable, Hashable {
     case trailRead = "trail.read"
     /// See what is held of a person, and why things did and did not arrive.
     case subjectsRead = "subjects.read"
+    /// Begin an audit of what the app, the provider and the operating system disagree about.
+    case driftRun = "drift.run"
     /// Forget a person (GDPR Art. 17).
     case subjectsErase = "subjects.erase"
     /// Put a policy bundle in force.

@@ -5,4 +5,11 @@ package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
     case inAppStepUp = "in_app_step_up"
     case unsubscribeLink = "unsubscribe_link"
     case adminOverride = "admin_override"
+    /// The gateway's drift audit suppressed a category at a device, or let it go again.
+    case driftAudit = "drift_audit"
+
+    /// Those that a caller may assert: an audit is the gateway's own.
+    package static let allCases: [PreferenceSource] = [
+        .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride,
+    ]
 }

@@ -307,7 +307,8 @@ extension StatuteBook {
     private func dutyFlaws() -> [PolicyProblem] {
         let held: [Grant] = [
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .receiptsWrite, .repliesWrite, .keysRotate, .subjectsErase, .policyActivate,
+            .devicesWrite, .receiptsWrite, .repliesWrite, .driftRun, .keysRotate, .subjectsErase,
+            .policyActivate,
             .subjectsRead, .trailRead,
         ]
         return bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in

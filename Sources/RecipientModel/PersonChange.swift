@@ -24,6 +24,12 @@ package enum PersonChange: Hashable, Sendable {
     case deviceKeyForgotten(DeviceKeyRecord)
     case consent(ConsentEvent)
     case preference(PreferenceRecord)
+    /// What the provider has a device subscribed to; replaces what was reported before.
+    case subscriptions(Tag, ProviderSubscriptions)
+    /// An audit found a drift, or found it changed; a repair of the gateway's own record is made by it.
+    case drift(DriftFinding)
+    /// An audit did not find a drift any more.
+    case driftResolved(DriftFinding)
 
     package enum Action: String, CaseIterable, Sendable, Hashable {
         case registered
@@ -58,6 +64,8 @@ extension PersonChange {
         case .deviceKey, .deviceKeyForgotten: .deviceKey
         case .consent: .consent
         case .preference: .preference
+        case .subscriptions: .subscription
+        case .drift, .driftResolved: .drift
         }
     }
 
@@ -126,6 +134,13 @@ extension PersonChange {
                 members["destination"] = .string(destination.hexadecimal)
             }
             if choice.at != now { members["event_time"] = .integer(choice.at.milliseconds) }
+        case .subscriptions(let device, let subscriptions):
+            members["device"] = .string(device.hexadecimal)
+            members["observed_at"] = .integer(subscriptions.observedAt.milliseconds)
+            members["states"] = .object(
+                JSONObject(subscriptions.states.map { ($0.key.rawValue, .boolean($0.value)) }))
+        case .drift(let finding): finding.add(to: &members, action: finding.action)
+        case .driftResolved(let finding): finding.add(to: &members, action: .resolved)
         }
         return members
     }
@@ -137,6 +152,7 @@ extension PersonChange {
     package static func read(_ entry: TrailEntry) throws -> (subject: SubjectID, change: PersonChange)? {
         let kinds: Set<EntryKind> = [
             .recipient, .device, .address, .permissionPrompt, .deviceKey, .consent, .preference,
+            .subscription, .drift,
         ]
         guard kinds.contains(entry.kind) else { return nil }
         var members = JSONMembers(entry.members, at: JSONPointer([]))
@@ -171,6 +187,8 @@ extension PersonChange {
             change = .consent(
                 try ConsentEvent(
                     of: subject, by: caller, from: &members, at: entry.time, index: entry.index))
+        case .subscription: change = try readSubscriptions(from: &members)
+        case .drift: change = try readDrift(from: &members)
         default:
             change = .preference(
                 PreferenceRecord(
@@ -202,6 +220,34 @@ extension PersonChange {
                 criticalAlerts: try members.required("critical_alerts", JSONShape.boolean), isActive: true,
                 seenAt: time),
             action: try members.required("action", JSONShape.name))
+    }
+
+    private static func readSubscriptions(from members: inout JSONMembers) throws -> PersonChange {
+        let states = try members.required("states") {
+            (value, pointer) throws(JSONShapeError) -> [Category: Bool] in
+            var members = try JSONMembers(value, at: pointer)
+            var states: [Category: Bool] = [:]
+            for category in Category.allCases {
+                states[category] = try members.optional(category.rawValue, JSONShape.boolean)
+            }
+            try members.refuseOthers()
+            return states
+        }
+        return .subscriptions(
+            try members.required("device", identifier),
+            ProviderSubscriptions(
+                states: states, observedAt: try members.required("observed_at", JSONShape.instant)))
+    }
+
+    private static func readDrift(from members: inout JSONMembers) throws -> PersonChange {
+        let action: DriftAction = try members.required("action", JSONShape.name)
+        let finding = DriftFinding(
+            try members.required("finding", JSONShape.name), action,
+            device: try members.optional("device", identifier),
+            category: try members.optional("category", JSONShape.name),
+            old: try members.required("old", JSONShape.text), new: try members.optional("new", JSONShape.text)
+        )
+        return action == .resolved ? .driftResolved(finding) : .drift(finding)
     }
 
     private static func readAddress(
@@ -258,6 +304,17 @@ extension DeviceKeyRecord {
         members["key_id"] = .string(key.hexadecimal)
         members["state"] = .string(state)
         members["suite"] = .string(suite)
+    }
+}
+
+extension DriftFinding {
+    fileprivate func add(to members: inout JSONObject, action: DriftAction) {
+        members["action"] = .string(action.rawValue)
+        members["finding"] = .string(kind.rawValue)
+        members["old"] = .string(old)
+        members["category"] = category.map { .string($0.rawValue) }
+        members["device"] = device.map { .string($0.hexadecimal) }
+        members["new"] = new.map { .string($0) }
     }
 }
 

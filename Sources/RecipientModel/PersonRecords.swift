@@ -75,6 +75,8 @@ package struct DeviceRecord: Hashable, Sendable {
     package var criticalAlerts: Bool
     package var isActive: Bool
     package var seenAt: Instant
+    /// `nil` until somebody reports what the provider has.
+    package var subscriptions: ProviderSubscriptions?
 
     /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, an FCM token is
     /// compared as it is.
@@ -83,7 +85,7 @@ package struct DeviceRecord: Hashable, Sendable {
     package init(
         subject: SubjectID, tag: Tag, id: DestinationID, platform: Platform, app: String, token: String,
         region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,
-        isActive: Bool, seenAt: Instant
+        isActive: Bool, seenAt: Instant, subscriptions: ProviderSubscriptions? = nil
     ) {
         self.subject = subject
         self.tag = tag
@@ -97,6 +99,7 @@ package struct DeviceRecord: Hashable, Sendable {
         self.criticalAlerts = criticalAlerts
         self.isActive = isActive
         self.seenAt = seenAt
+        self.subscriptions = subscriptions
     }
 }
 

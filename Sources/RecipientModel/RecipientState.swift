@@ -19,6 +19,8 @@ package struct RecipientState: Hashable, Sendable {
     /// The newest transition of every preference ever set.
     package private(set) var preferences: [PreferenceRecord] = []
     package private(set) var prompts: [PermissionPrompt] = []
+    /// What the newest drift audit found.
+    package private(set) var drifts: [DriftFinding] = []
     /// Events in the consent ledger.
     package private(set) var consentCount: Int64 = 0
     /// Transitions in the history of choices.
@@ -30,7 +32,7 @@ package struct RecipientState: Hashable, Sendable {
     package init(
         _ subject: SubjectID, record: RecipientRecord?, devices: [DeviceRecord], addresses: [AddressRecord],
         keys: [DeviceKeyRecord], words: ConsentWords, preferences: [PreferenceRecord],
-        prompts: [PermissionPrompt], consentCount: Int64, choiceCount: Int64
+        prompts: [PermissionPrompt], drifts: [DriftFinding], consentCount: Int64, choiceCount: Int64
     ) {
         self.subject = subject
         self.record = record
@@ -40,6 +42,7 @@ package struct RecipientState: Hashable, Sendable {
         self.words = words
         self.preferences = preferences
         self.prompts = prompts
+        self.drifts = drifts
         self.consentCount = consentCount
         self.choiceCount = choiceCount
     }
@@ -54,8 +57,13 @@ package struct RecipientState: Hashable, Sendable {
         case .recipient(var record, _):
             record.registeredAt = self.record?.registeredAt ?? record.registeredAt
             self.record = record
-        case .device(let device, _): Self.put(device, in: &devices, by: \.tag)
-        case .deviceRemoved(let tag): devices.removeAll { $0.tag == tag }
+        case .device(var device, _):
+            // The provider's state is reported apart from the app's.
+            device.subscriptions = devices.first { $0.tag == device.tag }?.subscriptions
+            Self.put(device, in: &devices, by: \.tag)
+        case .deviceRemoved(let tag):
+            devices.removeAll { $0.tag == tag }
+            drifts.removeAll { $0.device == tag }
         case .deviceDeactivated(let tag, _):
             edit(tag) { device in
                 device.isActive = false
@@ -80,6 +88,14 @@ package struct RecipientState: Hashable, Sendable {
             choiceCount += 1
             preferences.removeAll { $0.isSameChoice(as: choice) }
             preferences.append(choice)
+        case .subscriptions(let device, let subscriptions):
+            edit(device) { $0.subscriptions = subscriptions }
+        case .drift(let finding):
+            drifts.replace(finding) { $0.isSameDrift(as: finding) }
+            guard finding.kind == .notEntitled, finding.action == .repaired, let device = finding.device
+            else { return }
+            edit(device) { $0.criticalAlerts = false }
+        case .driftResolved(let finding): drifts.removeAll { $0.isSameDrift(as: finding) }
         }
     }
 
@@ -125,6 +141,32 @@ package struct RecipientState: Hashable, Sendable {
         keys.filter { $0.device == device }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
     }
 
+    // MARK: Drift
+
+    /// The same state without what an audit suppressed: what the recipient themselves chose.
+    package var withoutSuppressions: RecipientState {
+        var state = self
+        for index in preferences.indices where preferences[index].isSuppression {
+            state.preferences[index].state = choiceBefore(preferences[index])
+        }
+        return state
+    }
+
+    /// Where an audit suppressed a category and nobody has chosen since: the device, and what was chosen there before.
+    package func suppressions(of category: Category) -> [(device: Tag, before: PreferenceState)] {
+        preferences.filter { $0.isSuppression && $0.scope == category.rawValue }.compactMap { choice in
+            choice.destination.map { ($0, choiceBefore(choice)) }
+        }
+    }
+
+    private func choiceBefore(_ suppression: PreferenceRecord) -> PreferenceState {
+        let finding = drifts.first {
+            $0.action == .suppressed && $0.device == suppression.destination
+                && $0.category?.rawValue == suppression.scope
+        }
+        return finding.flatMap { PreferenceState(rawValue: $0.old) } ?? .default
+    }
+
     // MARK: Evidence
 
     /// The same state as the trail alone tells it: without tokens, numbers, names, public keys and open challenges.
@@ -157,6 +199,9 @@ extension Array {
 }
 
 extension PreferenceRecord {
+    /// Whether an audit switched it off, and no recipient.
+    package var isSuppression: Bool { source == .driftAudit && state.isOff }
+
     /// Whether both are choices about the same thing, so that the later one replaces the earlier.
     fileprivate func isSameChoice(as other: PreferenceRecord) -> Bool {
         scope == other.scope && channel == other.channel && destination == other.destination

@@ -12,7 +12,7 @@ extension RecipientState {
     static let table = "person"
 
     var sealedFields: [UInt8] {
-        var fields = FieldWriter(version: 1, capacity: 1024)
+        var fields = FieldWriter(version: 2, capacity: 1024)
         fields.put(consentCount)
         fields.put(choiceCount)
         fields.put(record) { $1.write(to: &$0) }
@@ -36,11 +36,19 @@ extension RecipientState {
             fields.put(prompt.shownAt)
             fields.put(optional: prompt.answer)
         }
+        fields.put(list: drifts) { fields, finding in
+            fields.put(finding.kind)
+            fields.put(finding.action)
+            fields.put(optional: finding.device)
+            fields.put(optional: finding.category)
+            fields.put(finding.old)
+            fields.put(optional: finding.new)
+        }
         return fields.bytes
     }
 
     init(sealedFields: [UInt8], subject: SubjectID) throws {
-        var fields = try FieldReader(sealedFields, version: 1, table: Self.table)
+        var fields = try FieldReader(sealedFields, version: 2, table: Self.table)
         let consentCount = try fields.integer(in: 0...StoredRow.countMax)
         let choiceCount = try fields.integer(in: 0...StoredRow.countMax)
         let record = try fields.optional { try RecipientRecord(from: &$0, subject: subject) }
@@ -64,11 +72,17 @@ extension RecipientState {
                 subject: subject, device: try fields.id(), shownAt: try fields.instant(),
                 answer: try fields.optional { try $0.code() })
         }
+        let drifts = try fields.list { fields in
+            DriftFinding(
+                try fields.code(), try fields.code(), device: try fields.optional { try $0.id() },
+                category: try fields.optional { try $0.code() }, old: try fields.text(),
+                new: try fields.optional { try $0.text() })
+        }
         try fields.finish()
         self.init(
             subject, record: record, devices: devices, addresses: addresses, keys: keys,
             words: ConsentWords(Dictionary(words) { _, last in last }), preferences: preferences,
-            prompts: prompts, consentCount: consentCount, choiceCount: choiceCount)
+            prompts: prompts, drifts: drifts, consentCount: consentCount, choiceCount: choiceCount)
     }
 }
 
@@ -129,6 +143,13 @@ extension DeviceRecord {
         fields.put(criticalAlerts)
         fields.put(isActive)
         fields.put(seenAt)
+        fields.put(subscriptions) { fields, subscriptions in
+            fields.put(list: subscriptions.states.sorted { $0.key.code < $1.key.code }) { fields, state in
+                fields.put(state.key)
+                fields.put(state.value)
+            }
+            fields.put(subscriptions.observedAt)
+        }
     }
 
     fileprivate init(from fields: inout FieldReader, subject: SubjectID) throws {
@@ -137,7 +158,12 @@ extension DeviceRecord {
             platform: try fields.code(), app: try fields.text(), token: try fields.text(),
             region: try fields.optional { try $0.region() }, timeZone: try fields.optional { try $0.text() },
             osPermission: try fields.code(), criticalAlerts: try fields.flag(), isActive: try fields.flag(),
-            seenAt: try fields.instant())
+            seenAt: try fields.instant(),
+            subscriptions: try fields.optional { fields in
+                let states = try fields.list { (try $0.code(Category.self), try $0.flag()) }
+                return ProviderSubscriptions(
+                    states: Dictionary(states) { _, last in last }, observedAt: try fields.instant())
+            })
     }
 }
 

@@ -66,8 +66,17 @@ extension PreferenceState: StoredCode {
 }
 extension PreferenceSource: StoredCode {
     static let codes: [PreferenceSource] = [
-        .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride,
+        .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride, .driftAudit,
     ]
+}
+extension DriftKind: StoredCode {
+    static let codes: [DriftKind] = [
+        .subscribedWhileOff, .unsubscribedWhileOn, .blockedAtOS, .deliveredQuietly, .permissionOutdated,
+        .notEntitled, .zoneMissing, .tokenStale, .providerRefuses,
+    ]
+}
+extension DriftAction: StoredCode {
+    static let codes: [DriftAction] = [.repaired, .suppressed, .marked, .resolved]
 }
 extension ConsentEvent.State: StoredCode {
     static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn, .shown, .undone]

@@ -61,6 +61,9 @@ package enum WireLimits {
     /// `…/decisions` gives when the caller does not say.
     package static let decisionCountMax: Int64 = 1_000
     package static let decisionCountDefault: Int64 = 20
+    /// People looked at for one answer of `GET /v1/drift/findings`; with twenty devices each, and all that can be found of
+    /// them, an answer stays below a few megabytes, and with what people have, below 100 KB.
+    package static let driftPersonCountMax: Int64 = 500
 
     // MARK: Answers
 

@@ -16,7 +16,7 @@ struct Sendgate: AsyncParsableCommand {
         subcommands: [
             Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Consents.self,
             Keys.self, ClockCommand.self, StoreCommand.self, Audit.self,
-            ReportCommand.self,
+            ReportCommand.self, Drift.self,
             Bench.self,
         ])
 

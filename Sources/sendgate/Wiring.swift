@@ -152,7 +152,7 @@ struct Wiring {
             committed: {
                 publisher.entriesWereCommitted()
                 work.raise()
-            }, alarm: { logger.critical("\($0)") }, durabilityLost: end)
+            }, alarm: { logger.critical("\($0)") }, durabilityLost: end, drift: configuration.drift)
         let engine = Engine(store: store, policy: policy, dependencies: dependencies)
         engineBox.fill(engine)
 
@@ -199,7 +199,7 @@ struct Wiring {
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
             checkRows: { try store.checkRows(countMax: $0) }, countPersons: { try persons.advance() },
-            logger: logger)
+            driftSchedule: configuration.driftSchedule, logger: logger)
         reload = PolicyReload(gateway: gateway)
     }
 

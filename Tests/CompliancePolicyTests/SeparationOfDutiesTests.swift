@@ -28,6 +28,8 @@ import Testing
         // A device says where it is, and what the operating system lets through.
         .devicesWrite: .refusedByCheck,
         .receiptsWrite: .refusedByCheck, .repliesWrite: .refusedByCheck, .keysRotate: .refusedByCheck,
+        // An audit lets go again what it suppressed.
+        .driftRun: .refusedByCheck,
         // Who was sent what, and what they chose, is no address list.
         .trailRead: .refusedByCheck, .subjectsRead: .refusedByCheck,
         .subjectsErase: .refusedByCheck, .policyActivate: .refusedByCheck, .metricsRead: .may,
@@ -40,7 +42,7 @@ import Testing
         .consentsWrite: .may, .consentsImport: .refusedByProof,
         .preferencesWrite: .may, .preferencesStepUp: .may,
         .devicesWrite: .may,
-        .receiptsWrite: .may, .repliesWrite: .may, .keysRotate: .refusedByProof,
+        .receiptsWrite: .may, .repliesWrite: .may, .driftRun: .may, .keysRotate: .refusedByProof,
         .trailRead: .may, .subjectsRead: .may,
         .subjectsErase: .may, .policyActivate: .refusedByProof, .metricsRead: .may,
     ]
@@ -118,7 +120,7 @@ import Testing
     static let apart: [(held: Grant, with: Set<Grant>)] = {
         let writes: Set<Grant> = [
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .receiptsWrite, .repliesWrite, .subjectsErase,
+            .devicesWrite, .receiptsWrite, .repliesWrite, .driftRun, .subjectsErase,
         ]
         return [
             (.trailRead, writes.union([.keysRotate, .policyActivate])), (.keysRotate, writes),
@@ -148,7 +150,7 @@ import Testing
         for (category, row) in Self.table {
             #expect(Set(row.keys) == Set(Grant.allCases), "\(category)")
         }
-        #expect(Grant.allCases.count == 16)
+        #expect(Grant.allCases.count == 17)
     }
 
     /// The same caller, said in every way in which a page can say that it promotes.
@@ -248,7 +250,7 @@ import Testing
             "product": (
                 [
                     .send, .recipientsWrite, .consentsWrite, .preferencesWrite, .devicesWrite, .receiptsWrite,
-                    .subjectsRead, .subjectsErase,
+                    .driftRun, .subjectsRead, .subjectsErase,
                 ], [.transactional], ["in_app_settings", "os_settings_sync", "unsubscribe_link"]
             ),
             "replies": ([.repliesWrite], [], []),

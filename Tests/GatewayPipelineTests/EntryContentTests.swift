@@ -204,7 +204,7 @@ import Testing
             "interruption", "key", "method", "notes", "os_permission", "outcome", "owed", "params",
             "platform",
             "previous", "privacy", "proof", "reason", "recipient", "repetition", "result", "role", "source",
-            "category", "means", "state",
+            "category", "finding", "means", "new", "old", "state",
             "suite", "trace", "tzdata", "why",
         ] { origins[name] = .sendgate }
         return origins

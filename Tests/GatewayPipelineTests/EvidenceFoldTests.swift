@@ -22,7 +22,7 @@ import Testing
             let user = Self.people.randomElement(using: &random)!
             let person = "/v1/recipients/\(user)"
             let device = ["d_1", "d_2"].randomElement(using: &random)!
-            switch Int.random(in: 0..<15, using: &random) {
+            switch Int.random(in: 0..<17, using: &random) {
             case 0: try await register(user, in: gate, &random)
             case 1: try await put(device, of: user, in: gate, &random)
             case 2: _ = try await gate.call("product", "DELETE", "\(person)/devices/\(device)")
@@ -58,6 +58,16 @@ import Testing
                         "channel": "push", "source": "in_app_settings",
                         "state": .string(["user_on", "user_off"].randomElement(using: &random)!),
                     ])
+            case 15:
+                _ = try await gate.call(
+                    "product", "PUT", "\(person)/devices/\(device)/subscriptions",
+                    [
+                        "categories": [
+                            "marketing": .boolean(Bool.random(using: &random)),
+                            "social": .boolean(Bool.random(using: &random)),
+                        ]
+                    ])
+            case 16: try await gate.audit(personCountMax: 2)
             case 11 where random.next() % 8 == 0: _ = try await gate.call("product", "DELETE", person)
             case 12:
                 _ = try await gate.call(
@@ -123,7 +133,12 @@ import Testing
     ) async throws {
         let gate = try GatewayHarness()
         var random = SeededNumbers(seed: seed)
-        try await live(gate, acts: 250, &random)
+        try await live(gate, acts: 300, &random)
+        // The last word of a provider, which nothing replaces.
+        try await gate.register("u_4")
+        _ = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_4/devices/d_1/subscriptions",
+            ["categories": ["social": true]])
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
         let (fold, differences) = try Self.fold(entries, gate.policy)
         #expect(differences.isEmpty, "\(differences)")
@@ -139,13 +154,14 @@ import Testing
         #expect(
             kinds.isSuperset(of: [
                 "recipient", "device", "address", "permission_prompt", "device_key", "consent", "preference",
-                "send",
+                "send", "subscription", "drift",
             ]), "\(kinds)")
         #expect(parsed.count { $0["kind"] == "send" } > 30)
 
         // Without any one entry that changes somebody, what is left tells something else.
         let changing: Set<String> = [
             "recipient", "device", "address", "permission_prompt", "device_key", "consent", "preference",
+            "subscription", "drift",
         ]
         var noticed: Set<String> = []
         for (index, entry) in parsed.enumerated() where changing.contains(entry["kind"]?.stringValue ?? "") {

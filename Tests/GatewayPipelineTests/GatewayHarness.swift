@@ -184,7 +184,7 @@ final class GatewayHarness: Sendable {
         in folder: String? = nil,
         edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
         storeLimits: SQLiteStoreLimits = SQLiteStoreLimits(), authorities: [NoteVerifierKey] = [],
-        opening: Engine.Opening? = nil
+        drift: DriftSettings = DriftSettings(), opening: Engine.Opening? = nil
     ) throws {
         isDrained = environment.isDrained
         self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
@@ -232,7 +232,7 @@ final class GatewayHarness: Sendable {
             publishLagMilliseconds: environment.publishLagMilliseconds,
             freeDiskByteCount: environment.freeDiskByteCount,
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
-            alarm: { alarms.add($0) }, durabilityLost: environment.durabilityLost)
+            alarm: { alarms.add($0) }, durabilityLost: environment.durabilityLost, drift: drift)
         inForce = PolicyInForce(policy)
         let used = environment.store(store)
         engine = Engine(store: used, policy: inForce, dependencies: dependencies)
@@ -349,6 +349,25 @@ final class GatewayHarness: Sendable {
                 "time_zone": .string(zone), "os_permission": .string(osPermission), "critical_alerts": true,
             ])
         try #require(registered.status == 200, "\(registered.json)")
+    }
+
+    /// Begins a drift audit and takes it to its end, so many people at a time.
+    @discardableResult
+    func audit(isDryRun: Bool = false, personCountMax: Int = 100) async throws -> DriftRun {
+        let begun = try await call("product", "POST", "/v1/drift", ["dry_run": .boolean(isDryRun)])
+        try #require(begun.status == 202, "\(begun.json)")
+        while true {
+            let run = try #require(try await auditPiece(personCountMax))
+            if !run.isUnderWay { return run }
+        }
+    }
+
+    /// Takes the audit that is under way so many people further; `nil` when none is.
+    func auditPiece(_ personCountMax: Int) async throws -> DriftRun? {
+        try await withCheckedThrowingContinuation { continuation in
+            engine.submit(
+                DriftAuditOperation(personCountMax: personCountMax) { continuation.resume(with: $0) })
+        }
     }
 
     /// Gives consent to marketing on push, from the notice the bundle holds.

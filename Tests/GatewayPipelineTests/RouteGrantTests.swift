@@ -171,6 +171,12 @@ import Testing
                 "at": "2026-11-21T12:00:00Z",
             ]),
         Row(
+            "PUT", "/v1/recipients/{user}/devices/{device}/subscriptions", "devices.write",
+            body: ["categories": ["marketing": false]]),
+        Row("POST", "/v1/drift", "drift.run", body: [:], status: 202),
+        Row("GET", "/v1/drift", "drift.run", "metrics.read"),
+        Row("GET", "/v1/drift/findings", "subjects.read"),
+        Row(
             "POST", "/v1/replies", "replies.write",
             body: [
                 "id": "r-1", "channel": "sms", "from": "+4790000000", "text": "STOP",
@@ -297,10 +303,10 @@ import Testing
     @Test func `the table has every route, and every grant opens something`() {
         let routes = Route.all.map { "\($0.description.method.rawValue) \($0.description.path)" }
         #expect(Set(Self.table.map(\.testDescription)) == Set(routes))
-        #expect(Set(routes).count == 45)
+        #expect(Set(routes).count == 49)
         let used = Self.table.reduce(into: Self.additional) { $0.formUnion($1.grants ?? []) }
         #expect(used == Set(Self.everyGrant))
-        #expect(used.count == 16)
+        #expect(used.count == 17)
     }
 
     @Test func `the reference that the gateway serves says what the table says`() async throws {
@@ -324,7 +330,7 @@ import Testing
                 described += 1
             }
         }
-        #expect(described == 45)
+        #expect(described == 49)
     }
 
     @Test func `HEAD asks for the grant that GET asks for, and shows no body`() async throws {
@@ -478,7 +484,7 @@ import Testing
             #expect(Self.problem(reply) == "grant_missing", "\(row.method) \(row.target)")
             tried += 1
         }
-        #expect(tried == 25)
+        #expect(tried == 27)
         #expect(try await held() == before)
         #expect(try gate.store.read { try $0.entryCount() } == entryCount)
     }

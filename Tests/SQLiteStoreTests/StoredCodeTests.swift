@@ -29,7 +29,14 @@ import Testing
         #expect(
             PreferenceSource.codes.map(\.rawValue) == [
                 "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
+                "drift_audit",
             ])
+        #expect(
+            DriftKind.codes.map(\.rawValue) == [
+                "subscribed_while_off", "unsubscribed_while_on", "blocked_at_os", "delivered_quietly",
+                "permission_outdated", "not_entitled", "zone_missing", "token_stale", "provider_refuses",
+            ])
+        #expect(DriftAction.codes.map(\.rawValue) == ["repaired", "suppressed", "marked", "resolved"])
         #expect(
             ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown", "undone"])
         #expect(PermissionPrompt.Answer.codes.map(\.rawValue) == ["granted", "denied"])
@@ -38,9 +45,9 @@ import Testing
     }
 
     @Test func `every value has a code and comes back from it`() {
-        func check<Value: StoredCode & CaseIterable>(_ type: Value.Type) {
-            #expect(Value.codes.count == Value.allCases.count)
-            for value in Value.allCases { #expect(Value(code: value.code) == value) }
+        func check<Value: StoredCode & CaseIterable>(_ type: Value.Type, besides: [Value] = []) {
+            #expect(Value.codes.count == Value.allCases.count + besides.count)
+            for value in Array(Value.allCases) + besides { #expect(Value(code: value.code) == value) }
             #expect(Value(code: -1) == nil)
             #expect(Value(code: Int64(Value.codes.count)) == nil)
         }
@@ -56,7 +63,9 @@ import Testing
         check(OSPermission.self)
         check(ConsentMethod.self)
         check(PreferenceState.self)
-        check(PreferenceSource.self)
+        check(PreferenceSource.self, besides: [.driftAudit])
+        check(DriftKind.self)
+        check(DriftAction.self)
         check(ConsentEvent.State.self)
         check(OutboxRecord.State.self)
         check(PermissionPrompt.Answer.self)

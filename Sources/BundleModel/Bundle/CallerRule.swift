@@ -2,11 +2,14 @@ package import GateVocabulary
 
 /// A set of grants.
 package struct GrantSet: OptionSet, Hashable, Sendable {
-    package let rawValue: UInt16
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
 
     package init(_ grant: Grant) {
-        self.init(rawValue: 1 << UInt16(Grant.allCases.firstIndex(of: grant)!))
+        let place = Grant.allCases.firstIndex(of: grant)!
+        // A bit shifted out of its integer is the empty set, which every set contains.
+        precondition(place < UInt32.bitWidth, "there are more grants than bits")
+        self.init(rawValue: 1 << UInt32(place))
     }
 
     package init(_ grants: some Sequence<Grant>) {
@@ -22,7 +25,7 @@ package struct GrantSet: OptionSet, Hashable, Sendable {
     /// own consent, silence a preference or change the policy defeats everything else.
     package static let separatedFromPromotion = GrantSet([
         .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-        .devicesWrite, .receiptsWrite, .repliesWrite, .keysRotate, .subjectsErase, .policyActivate,
+        .devicesWrite, .receiptsWrite, .repliesWrite, .driftRun, .keysRotate, .subjectsErase, .policyActivate,
         // Who was sent what, and what they chose, is no address list.
         .subjectsRead, .trailRead,
     ])
@@ -31,7 +34,7 @@ package struct GrantSet: OptionSet, Hashable, Sendable {
     package static let separations: [(held: GrantSet, apart: GrantSet, because: String)] = {
         let writes = GrantSet([
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
-            .devicesWrite, .receiptsWrite, .repliesWrite, .subjectsErase,
+            .devicesWrite, .receiptsWrite, .repliesWrite, .driftRun, .subjectsErase,
         ])
         return [
             (

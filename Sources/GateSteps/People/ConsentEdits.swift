@@ -355,6 +355,10 @@ extension StepContext {
         }
         guard let trail else { preconditionFailure("a preference was set on no channel") }
         person = try reloaded(person)
+        if let category, choice.state == .userOn, channels.contains(.push) {
+            try endSuppressions(of: category, of: person.person.state, at: now)
+            person = try reloaded(person)
+        }
         try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
         let isNews = Will(person) != before
         if isNews, choice.state.isOff,
@@ -669,6 +673,8 @@ extension PreferenceSource {
         case .inAppSettings, .osSettingsSync, .inAppStepUp: .inAppToggle
         case .unsubscribeLink: .webForm
         case .adminOverride: .phoneCall
+        // An audit speaks for nobody.
+        case .driftAudit: preconditionFailure("what an audit suppresses withdraws no consent")
         }
     }
 }

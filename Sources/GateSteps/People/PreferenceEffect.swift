@@ -6,7 +6,7 @@ import RecipientModel
 /// Whether a choice has its effect, and if not, what stands in the way: the very gates that decide sends say so.
 package struct PreferenceEffect {
     package var isOn: Bool
-    /// A reason's name, or `chosen`, `default`, `permitted`, `withheld`.
+    /// A reason's name, or `chosen`, `default`, `drift_audit`, `permitted`, `withheld`.
     package var why: String
     /// What exactly is missing, for a consent.
     package var detail: Detail?
@@ -37,7 +37,15 @@ package struct PreferenceEffect {
             obstacles.append(obstacle)
         }
         let obstacle = obstacles[0]
+        let isSuppressed = person.state.preferences.contains {
+            $0.isSuppression && $0.scope == scope && $0.channel == channel
+                && $0.destination == obstacle.place?.tag
+        }
         switch obstacle.reason {
+        case .userPreference where isSuppressed:
+            self.init(
+                isOn: false, why: PreferenceSource.driftAudit.rawValue,
+                howToFix: "The provider has this device unsubscribed: choose it again in the app")
         case .userPreference where own.isOff: self.init(isOn: false, why: "chosen")
         case .userPreference where obstacle.isWithheld: self.init(isOn: false, why: "withheld")
         case .userPreference where !obstacle.isChosen: self.init(isOn: false, why: "default")

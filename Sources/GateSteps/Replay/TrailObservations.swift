@@ -153,6 +153,10 @@ package struct TrailObservations {
                     try name("cause", of: ReviewCause.self), category: try name("category", of: Category.self)
                 )
             ]
+        case .drift:
+            return [
+                .drift(try name("finding", of: DriftKind.self), try name("action", of: DriftAction.self))
+            ]
         default: return []
         }
     }

@@ -215,6 +215,14 @@ package final class Batch {
         return overdue
     }
 
+    /// Pseudonyms of the next people, in their order, at most `limit`.
+    func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
+        precondition(
+            changes.allSatisfy { $0.change.newSubjects.isEmpty && $0.change.erased.isEmpty },
+            "a scan after what it cannot see")
+        return try store.read { try $0.people(after: subject, limit: limit) }
+    }
+
     // MARK: The end
 
     var hasNews: Bool { changes.contains { $0.change.effects.hasNews } }

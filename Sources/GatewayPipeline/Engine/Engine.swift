@@ -266,13 +266,15 @@ package struct EngineDependencies: Sendable {
         freeDiskByteCount: @escaping @Sendable () throws -> Int64,
         publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
         committed: @escaping @Sendable () -> Void,
-        alarm: @escaping @Sendable (String) -> Void, durabilityLost: @escaping @Sendable (String) -> Never
+        alarm: @escaping @Sendable (String) -> Void,
+        durabilityLost: @escaping @Sendable (String) -> Never, drift: DriftSettings = DriftSettings()
     ) {
         fixedSettings = StepSettings(
             limits: limits, index: IndexKey(keys.index),
             unsubscribe: UnsubscribeAddress(url: unsubscribeURL, keys: keys.links),
             process: .init(
-                userID: geteuid(), groupID: getegid(), processID: ProcessInfo.processInfo.processIdentifier))
+                userID: geteuid(), groupID: getegid(), processID: ProcessInfo.processInfo.processIdentifier),
+            drift: drift)
         self.clock = clock
         self.identifiers = identifiers
         self.sealers = sealers

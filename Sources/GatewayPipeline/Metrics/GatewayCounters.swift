@@ -110,6 +110,8 @@ private struct CounterTables: Sendable {
     private static let events = SendEventKind.allCases
     private static let means = DisabledBy.allCases
     private static let reviewCauses = ReviewCause.allCases
+    private static let driftKinds = DriftKind.allCases
+    private static let driftActions = DriftAction.allCases
     /// Where a type that is in no bundle is counted.
     private static let unregistered = categories.count
 
@@ -129,6 +131,7 @@ private struct CounterTables: Sendable {
     private var disables = CountTable(means.count, categories.count + 1)
     private var disablesAfterSend = CountTable(means.count, categories.count)
     private var reviews = CountTable(reviewCauses.count, categories.count)
+    private var drifts = CountTable(driftKinds.count, driftActions.count)
 
     private static func place<Value: Equatable>(of value: Value, in values: [Value]) -> Int {
         // The last of the reasons is `allowed`, which most are.
@@ -180,6 +183,9 @@ private struct CounterTables: Sendable {
             if isAfterSend, let category { disablesAfterSend.add(place, Self.place(category)) }
         case .review(let cause, let category):
             reviews.add(Self.place(of: cause, in: Self.reviewCauses), Self.place(category))
+        case .drift(let kind, let action):
+            drifts.add(
+                Self.place(of: kind, in: Self.driftKinds), Self.place(of: action, in: Self.driftActions))
         }
     }
 
@@ -257,6 +263,10 @@ private struct CounterTables: Sendable {
         }
         reviews.forEach(withZeros: true) { places, count in
             page.add(.reviews, [Self.reviewCauses[places[0]].rawValue, categories[places[1]]], count)
+        }
+        drifts.forEach { places, count in
+            page.add(
+                .drifts, [Self.driftKinds[places[0]].rawValue, Self.driftActions[places[1]].rawValue], count)
         }
     }
 }

@@ -107,6 +107,21 @@ extension MetricFamily {
     package static let personsCountAge = MetricFamily(
         .gauge, "persons_count_age_seconds", "Age of the last whole count of recipients.")
 
+    // MARK: Drift
+
+    package static let drifts = MetricFamily(
+        .counter, "drifts_total",
+        "Drifts between the app, the provider and the operating system that an audit recorded, each when it was new, changed or no more.",
+        by: [
+            MetricLabel("finding", DriftKind.allCases.map(\.rawValue)),
+            MetricLabel("action", DriftAction.allCases.map(\.rawValue)),
+        ])
+    package static let driftRunUnderWay = MetricFamily(
+        .gauge, "drift_run_under_way", "Whether a drift audit is going over the recipients.")
+    package static let driftRunAge = MetricFamily(
+        .gauge, "drift_run_age_seconds",
+        "Seconds since the last drift audit over all recipients finished; absent before the first.")
+
     // MARK: Engine, trail, outbox
 
     package static let batches = MetricFamily(.counter, "batches_total", "Transactions committed.")
@@ -198,7 +213,8 @@ extension MetricFamily {
     package static let all: [MetricFamily] = [
         decisions, redecisions, withdrawals, unreached, handOvers, retries, timeToAccept, receipts, taps,
         timeToOpen, disables, disablesAfterSend, reviews, reviewsToLookAt, persons, reachablePersons,
-        optedInPersons, personsCountAge, batches, operationCount, failedBatches, queued, publishLag,
+        optedInPersons, personsCountAge, drifts, driftRunUnderWay, driftRunAge, batches, operationCount,
+        failedBatches, queued, publishLag,
         trailEntries, publishedEntries,
         outboxRows, outboxBytes, outboxStates, outboxDueAge, hopReachable, policyRefused, policyInfo,
         lapsedReviews, reviewsDueSoon, damagedRows, dataKeySeals, keysWaiting, keysToRotate, keyAge,

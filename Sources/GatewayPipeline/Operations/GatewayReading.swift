@@ -137,6 +137,9 @@ struct GatewayReading {
                 device: device.id.text, platform: device.platform, app: device.app, token: device.token,
                 region: device.region, timeZone: device.timeZone, osPermission: device.osPermission,
                 criticalAlerts: device.criticalAlerts, isActive: device.isActive, seenAt: device.seenAt,
+                subscriptions: device.subscriptions.map {
+                    RecipientAnswer.Subscriptions(categories: $0.states, observedAt: $0.observedAt)
+                },
                 keys: try store.deviceKeys(of: device.subject, device: device.tag).map {
                     RecipientAnswer.Key(
                         key: $0.key, suite: $0.suite, state: $0.state, createdAt: $0.createdAt)
@@ -164,6 +167,12 @@ struct GatewayReading {
                 RecipientAnswer.Prompt(
                     device: names[$0.device] ?? $0.device.hexadecimal, shownAt: $0.shownAt,
                     answer: $0.answer?.rawValue)
+            },
+            drifts: person.state.drifts.map { finding in
+                RecipientAnswer.Drift(
+                    kind: finding.kind, action: finding.action,
+                    device: finding.device.map { names[$0] ?? $0.hexadecimal }, category: finding.category,
+                    old: finding.old, new: finding.new)
             },
             decisions: try decisions(
                 of: person.subject.id, DecisionsQuery(limit: WireLimits.decisionCountMax)))

@@ -111,6 +111,36 @@ extension Route {
             problems: [.wrongState]
         ) { .adoptKeyset($0.body) },
         Route(
+            "runDrift", .post, "/v1/drift", tag: "Drift", "Begin a drift audit over all recipients",
+            means:
+                "Compares preferences, the provider's subscriptions, the operating system's permission, receipts, time zones, entitlements and tokens, at a bounded rate, beside everything else. A run that is under way is answered instead of another one begun.",
+            grants: [.driftRun],
+            body: .json(DriftRunBody.self, "Only count", adding: ("Record and repair", [:])),
+            answers: [
+                .ok("How it stands.", DriftRunAnswer.shape, Samples.driftRunUnderWay.json, status: 202)
+            ], problems: [.wrongState]
+        ) { request in
+            .edit(lane: .general, order: .free) { step, now in
+                let run = try step.startDriftRun(
+                    by: request.caller, isDryRun: request.body.isDryRun, at: now)
+                return { _ in Answer(status: 202, json: DriftRunAnswer(run).json) }
+            }
+        },
+        Route(
+            "getDrift", .get, "/v1/drift", tag: "Drift", "How the newest drift audit stands",
+            means: "Counts only: nothing in it names a person. 404 before the first.",
+            grants: [.driftRun, .metricsRead],
+            answers: [.ok("How it stands.", DriftRunAnswer.shape, Samples.driftRun.json)],
+            problems: [.notFound]
+        ) { _ in .read { try $0.driftRun() } },
+        Route(
+            "listDrifts", .get, "/v1/drift/findings", tag: "Drift", "What the newest audits found",
+            means:
+                "Goes over the recipients a page at a time. A finding with the action `repaired` about a subscription is an order: whoever speaks to the provider carries it out, and reports the provider's state afterwards.",
+            grants: [.subjectsRead], query: DriftFindingsQuery.self,
+            answers: [.ok("Findings.", DriftFindingsAnswer.shape, Samples.driftFindings.json)]
+        ) { request in .read { try $0.driftFindings(request.query) } },
+        Route(
             "activatePolicy", .post, "/v1/policy/activate", tag: "Policy", "Put the reviewed bundle in force",
             means: "The swap is atomic. A bundle that does not pass its checks leaves the old one in force.",
             grants: [.policyActivate], body: .json(PolicyActivateBody.self, "A reviewed bundle"),

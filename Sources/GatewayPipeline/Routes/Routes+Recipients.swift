@@ -47,6 +47,19 @@ extension Route {
             .record(.change(user)) { try $0.removeDevice(device, of: user, by: request.caller, at: $1) }
         },
         Route(
+            "putSubscriptions", .put, "/v1/recipients/{user}/devices/{device}/subscriptions", .user, .device,
+            tag: "Recipients", "Report what the provider has a device subscribed to",
+            means:
+                "Decides nothing by itself: the next drift audit compares it with what the recipient chose (handbook, \"Drift\").",
+            grants: [.devicesWrite],
+            body: .json(SubscriptionsBody.self, "Subscribed to one, not to the other"),
+            answers: [.recorded], problems: [.notFound, .eventInFuture, .wrongState]
+        ) { request, user, device in
+            .record(.change(user)) {
+                try $0.putSubscriptions(request.body, at: device, of: user, by: request.caller, at: $1)
+            }
+        },
+        Route(
             "putAddress", .put, "/v1/recipients/{user}/addresses/{address}", .user, .address,
             tag: "Recipients", "Register a phone number or an e-mail address", grants: [.recipientsWrite],
             body: .json(

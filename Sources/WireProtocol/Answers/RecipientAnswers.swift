@@ -15,12 +15,13 @@ package struct RecipientAnswer: Hashable, Sendable {
         package var criticalAlerts: Bool
         package var isActive: Bool
         package var seenAt: Instant
+        package var subscriptions: Subscriptions?
         package var keys: [Key]
 
         package init(
             device: String, platform: Platform, app: String, token: String, region: RegionObservation?,
             timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool, isActive: Bool,
-            seenAt: Instant, keys: [Key]
+            seenAt: Instant, subscriptions: Subscriptions?, keys: [Key]
         ) {
             self.device = device
             self.platform = platform
@@ -32,6 +33,7 @@ package struct RecipientAnswer: Hashable, Sendable {
             self.criticalAlerts = criticalAlerts
             self.isActive = isActive
             self.seenAt = seenAt
+            self.subscriptions = subscriptions
             self.keys = keys
         }
 
@@ -41,7 +43,56 @@ package struct RecipientAnswer: Hashable, Sendable {
                 "token": .string(token), "region": region.map { .object($0.answer) },
                 "time_zone": timeZone.map { .string($0) }, "os_permission": .string(osPermission.rawValue),
                 "critical_alerts": .boolean(criticalAlerts), "active": .boolean(isActive),
-                "seen_at": .string(seenAt.rfc3339), "keys": .array(keys.map { .object($0.json) }),
+                "seen_at": .string(seenAt.rfc3339),
+                "subscriptions": subscriptions.map { .object($0.json) },
+                "keys": .array(keys.map { .object($0.json) }),
+            ])
+        }
+    }
+
+    package struct Subscriptions: Hashable, Sendable {
+        package var categories: [Category: Bool]
+        package var observedAt: Instant
+
+        package init(categories: [Category: Bool], observedAt: Instant) {
+            self.categories = categories
+            self.observedAt = observedAt
+        }
+
+        var json: JSONObject {
+            [
+                "categories": .object(
+                    JSONObject(categories.map { ($0.key.rawValue, .boolean($0.value)) })),
+                "observed_at": .string(observedAt.rfc3339),
+            ]
+        }
+    }
+
+    package struct Drift: Hashable, Sendable {
+        package var kind: DriftKind
+        package var action: DriftAction
+        package var device: String?
+        package var category: Category?
+        package var old: String
+        package var new: String?
+
+        package init(
+            kind: DriftKind, action: DriftAction, device: String?, category: Category?, old: String,
+            new: String?
+        ) {
+            self.kind = kind
+            self.action = action
+            self.device = device
+            self.category = category
+            self.old = old
+            self.new = new
+        }
+
+        var json: JSONObject {
+            JSONObject(present: [
+                "finding": .string(kind.rawValue), "action": .string(action.rawValue),
+                "device": device.map { .string($0) }, "category": category.map { .string($0.rawValue) },
+                "old": .string(old), "new": new.map { .string($0) },
             ])
         }
     }
@@ -122,6 +173,8 @@ package struct RecipientAnswer: Hashable, Sendable {
     package var consents: [ConsentsAnswer.Record]
     package var preferences: [PreferencesAnswer.Transition]
     package var prompts: [Prompt]
+    /// What the newest drift audit found.
+    package var drifts: [Drift]
     /// Newest first, at most ``WireLimits/decisionCountMax``.
     package var decisions: DecisionsAnswer
 
@@ -130,7 +183,7 @@ package struct RecipientAnswer: Hashable, Sendable {
         locale: String?, timeZone: String?, privacy: PrivacyLevel, pushEnabled: Bool,
         quietHours: QuietHoursBody?, devices: [Device], addresses: [Address],
         consents: [ConsentsAnswer.Record], preferences: [PreferencesAnswer.Transition], prompts: [Prompt],
-        decisions: DecisionsAnswer
+        drifts: [Drift], decisions: DecisionsAnswer
     ) {
         self.user = user
         self.registeredAt = registeredAt
@@ -147,6 +200,7 @@ package struct RecipientAnswer: Hashable, Sendable {
         self.consents = consents
         self.preferences = preferences
         self.prompts = prompts
+        self.drifts = drifts
         self.decisions = decisions
     }
 
@@ -164,6 +218,7 @@ package struct RecipientAnswer: Hashable, Sendable {
         object["consents"] = .array(consents.map { .object($0.json) })
         object["preferences"] = .array(preferences.map { .object($0.json) })
         object["permission_prompts"] = .array(prompts.map { .object($0.json) })
+        object["drifts"] = .array(drifts.map { .object($0.json) })
         object["decisions"] = .array(decisions.rows.map { .object($0.json) })
         if let next = decisions.next { object["decisions_next"] = .string(next.uuidText) }
         return object
@@ -196,7 +251,29 @@ package struct RecipientAnswer: Hashable, Sendable {
             .required("os_permission", .choice(of: OSPermission.self), "What its operating system allows."),
             .required("critical_alerts", .boolean, "Whether it grants critical alerts."),
             .required("active", .boolean, "Whether it is pushed to."),
-            .required("seen_at", .anyText, "RFC 3339."), .required("keys", .all(key), "Its keys."),
+            .required("seen_at", .anyText, "RFC 3339."),
+            .optional("subscriptions", subscriptions, "What the provider has it subscribed to."),
+            .required("keys", .all(key), "Its keys."),
+        ])
+
+    private static let subscriptions = Shape.answer(
+        "HeldSubscriptions", "What the provider of notifications has a device subscribed to.",
+        [
+            .required(
+                "categories", .map(keys: .identifier, values: .boolean, countMax: Category.allCases.count),
+                "Whether it is subscribed, by category."),
+            .required("observed_at", .anyText, "RFC 3339."),
+        ])
+
+    private static let drift = Shape.answer(
+        "HeldDrift", "What the newest drift audit found.",
+        [
+            .required("finding", .choice(of: DriftKind.self), "What disagrees."),
+            .required("action", .choice(of: DriftAction.self), "What is done about it."),
+            .optional("device", .anyText, "At which device; absent for the account."),
+            .optional("category", .choice(of: Category.self), "Which category, where it is about one."),
+            .required("old", .anyText, "What is on record of the side that gives way."),
+            .optional("new", .anyText, "What it is set to, or is to be set to by the provider."),
         ])
 
     private static let address = Shape.answer(
@@ -232,6 +309,10 @@ package struct RecipientAnswer: Hashable, Sendable {
             .required("consents", .all(ConsentsAnswer.Record.shape), "The consent ledger, oldest first."),
             .required("preferences", .all(PreferencesAnswer.Transition.shape), "Every choice, oldest first."),
             .required("permission_prompts", .all(prompt), "Prompts shown."),
+            .required(
+                "drifts", .all(drift),
+                "What the app, the provider and the operating system disagree about; `blocked_at_os` is a badge to show."
+            ),
             .required(
                 "decisions",
                 .list(of: DecisionsAnswer.Row.shape, countMax: Int(WireLimits.decisionCountMax)),

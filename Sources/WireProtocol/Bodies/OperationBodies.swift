@@ -227,6 +227,18 @@ package struct KeyRevokeBody: WireBody, Hashable {
     }
 }
 
+/// `POST /v1/drift`: begins an audit over all recipients.
+package struct DriftRunBody: WireBody, Hashable {
+    package var isDryRun: Bool
+
+    package static let shape = Shape.named(
+        "DriftRunOrder", .object(ObjectShape("Which audit is begun.", [.dryRun])))
+
+    package static let example: JSONValue = ["dry_run": true]
+
+    package init(checked members: CheckedMembers) { isDryRun = members.flag("dry_run") ?? false }
+}
+
 /// `POST /v1/device-keys/revoke`: one piece of the revocation of many device keys.
 package struct DeviceKeysRevokeBody: WireBody, Hashable {
     package var cause: KeyRevokeBody.Cause

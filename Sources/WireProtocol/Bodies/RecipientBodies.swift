@@ -164,6 +164,48 @@ package struct DeviceBody: WireBody, Hashable {
     }
 }
 
+/// `PUT …/devices/{device}/subscriptions`: what the provider of notifications has the device subscribed to.
+package struct SubscriptionsBody: WireBody, Hashable {
+    /// By category; one that is not in it is not known.
+    package var states: [Category: Bool]
+    package var observedAt: Instant?
+
+    /// Security is none of them: no provider's state keeps a security notice back.
+    private static let categories: [Category] = [.transactional, .social, .marketing]
+
+    package static let shape = Shape.named(
+        "Subscriptions",
+        .object(
+            ObjectShape(
+                "What the provider has a device subscribed to. Replaces what was reported before.",
+                [
+                    .required(
+                        "categories",
+                        .object(
+                            ObjectShape(
+                                "Whether the device is subscribed, by category; what is left out is not known.",
+                                categories.map {
+                                    .optional(
+                                        $0.rawValue, .boolean, "Whether the device is subscribed to it.")
+                                })), "What it is subscribed to."),
+                    .optional(
+                        "observed_at", .instant,
+                        "When the provider was asked; now when absent. Never before what is on record."),
+                ])))
+
+    package static let example: JSONValue = [
+        "categories": ["marketing": true, "social": false], "observed_at": "2026-11-20T09:30:00Z",
+    ]
+
+    package init(checked members: CheckedMembers) {
+        states = [:]
+        for category in Self.categories {
+            states[category] = members.members("categories")?.flag(category.rawValue)
+        }
+        observedAt = members.instant("observed_at")
+    }
+}
+
 /// `PUT …/addresses/{address}`: one phone number or e-mail address.
 package struct AddressBody: WireBody, Hashable {
     /// `sms` or `email`.

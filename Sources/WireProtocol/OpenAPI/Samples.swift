@@ -152,6 +152,7 @@ package enum Samples {
                 token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad", region: nil,
                 timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: true, isActive: true,
                 seenAt: moment,
+                subscriptions: .init(categories: [.marketing: true], observedAt: moment),
                 keys: [
                     RecipientAnswer.Key(
                         key: keyID, suite: DeviceKeyBody.Suite.p256.rawValue, state: "active",
@@ -164,6 +165,11 @@ package enum Samples {
         ],
         consents: [consent], preferences: [transition],
         prompts: [RecipientAnswer.Prompt(device: "d_1", shownAt: moment, answer: "granted")],
+        drifts: [
+            RecipientAnswer.Drift(
+                kind: .subscribedWhileOff, action: .repaired, device: "d_1", category: .marketing,
+                old: "subscribed", new: "unsubscribed")
+        ],
         decisions: DecisionsAnswer(rows: [decision]))
 
     package static let challenge = KeyChallengeAnswer(
@@ -185,6 +191,21 @@ package enum Samples {
         key: "origin-9f86d081884c7d65", state: "pre_activation", trail: trail)
     package static let keyProposed = KeyChangedAnswer(
         key: "origin-2026", state: "deactivated", trail: trail, secondCallerBy: moment)
+    package static let driftRun = DriftRunAnswer(
+        startedAt: moment, startedBy: CallerName("product"), finishedAt: moment.advanced(bySeconds: 90),
+        isDryRun: false, examinedCount: 41_874, unreadableCount: 0, recordedCount: 12, resolvedCount: 3,
+        found: [.blockedAtOS: [.marked: 118], .subscribedWhileOff: [.repaired: 7]])
+    package static let driftRunUnderWay = DriftRunAnswer(
+        startedAt: moment, startedBy: CallerName("product"), finishedAt: nil, isDryRun: false,
+        examinedCount: 500, unreadableCount: 0, recordedCount: 0, resolvedCount: 0, found: [:])
+    package static let driftFindings = DriftFindingsAnswer(
+        rows: [
+            .init(
+                subject: SubjectID(high: 0x9F86_D081_884C_7D65, low: 0x9A2F_EAA0_C55A_D015),
+                kind: .subscribedWhileOff, action: .repaired, device: "d_1", category: .marketing,
+                old: "subscribed", new: "unsubscribed", app: "no.getdrop.app",
+                token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad")
+        ], next: nil)
     package static let deviceKeysRevoked = DeviceKeysRevokedAnswer(
         examinedCount: 64, revokedCount: 3, unreadableCount: 0, next: keyID, isDryRun: false)
     package static let keysetInForce = KeysetChangedAnswer(

@@ -70,6 +70,34 @@ extension QueryParameter where Value == Instant {
     }
 }
 
+extension QueryParameter where Value == SubjectID {
+    init(_ name: String, _ means: String) {
+        self.init(
+            name: name, shape: .text(.pseudonym), means: means, expectation: TextRule.pseudonym.expectation,
+            defaultValue: nil
+        ) { TextRule.pseudonym.accepts($0) ? SubjectID(hexadecimal: $0) : nil }
+    }
+}
+
+/// `GET /v1/drift/findings?after=&limit=`
+package struct DriftFindingsQuery: RouteQuery, Hashable {
+    /// Only people after this one; `nil` begins with the first.
+    package var after: SubjectID?
+    /// People looked at, 1 to ``WireLimits/driftPersonCountMax``.
+    package var limit: Int64
+
+    private static let afterParameter = QueryParameter<SubjectID>("after", "The `next` of the page before.")
+    private static let limitParameter = QueryParameter<Int64>(
+        "limit", in: 1...WireLimits.driftPersonCountMax, default: WireLimits.driftPersonCountMax,
+        "How many people are looked at, of whom most have nothing to tell.")
+    package static let parameters = [afterParameter.parameter, limitParameter.parameter]
+
+    package init(_ arguments: inout RouteArguments) {
+        after = arguments.value(Self.afterParameter)
+        limit = arguments.value(Self.limitParameter) ?? WireLimits.driftPersonCountMax
+    }
+}
+
 /// `GET /v1/events?after=&limit=`
 package struct EventsQuery: RouteQuery, Hashable {
     /// The newest cursor the caller has seen; 0 for everything still kept.

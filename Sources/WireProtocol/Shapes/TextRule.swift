@@ -146,6 +146,7 @@ extension TextRule {
     ) { UUIDText.isCanonical($0) }
 
     /// The id of a device key, 16 bytes.
+    package static let pseudonym = hexadecimal(digitCount: 32, "a pseudonym: 32 digits of `0-9a-f`")
     package static let keyID = hexadecimal(digitCount: 32, "a device key's id: 32 digits of `0-9a-f`")
     /// SHA-256, 32 bytes.
     package static let sha256 = hexadecimal(digitCount: 64, "a SHA-256 digest: 64 digits of `0-9a-f`")

@@ -338,6 +338,19 @@ extension GatewayConfiguration {
         set(.outboxBytes) { limits.outboxByteCountMax = Int64($0) }
         set(.freeDiskBytes) { limits.freeDiskByteCountMin = Int64($0) }
         set(.securitySharePercent) { limits.securitySharePercent = $0 }
+        set(.driftEveryDays) { driftSchedule.intervalMilliseconds = $0 == 0 ? nil : Int64($0) * 86_400_000 }
+        set(.driftPersonsPerSecond) { driftSchedule.personCountPerSecond = $0 }
+        if let apps = sources.text(.driftCriticalAlertApps) {
+            let names = apps.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            if names.count > DriftSettings.criticalAlertAppCountMax {
+                sources.refuse(
+                    "`drift.critical_alert_apps` has \(names.count) apps, \(DriftSettings.criticalAlertAppCountMax) are accepted",
+                    at: sources.place(of: .driftCriticalAlertApps),
+                    hint: "name the apps that Apple granted the entitlement to")
+            }
+            drift.criticalAlertApps = Set(names)
+        }
+        set(.driftStaleDays) { drift.staleMilliseconds = Int64($0) * 86_400_000 }
         set(.retentionDays) { limits.retentionMilliseconds = Int64($0) * 86_400_000 }
         set(.eventLoops) { endpoint.eventLoopCount = $0 }
         set(.listenBacklog) { endpoint.listenBacklog = Int32($0) }

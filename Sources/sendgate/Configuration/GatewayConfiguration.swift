@@ -40,6 +40,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     /// bundle does not know, may do everything.
     var developmentCaller: CallerName?
     var limits = EngineLimits()
+    var drift = DriftSettings()
+    var driftSchedule = DriftSchedule()
     var endpoint = EndpointLimits()
     /// Threads that seal.
     var sealerCount: Int

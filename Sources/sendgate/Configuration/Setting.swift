@@ -35,6 +35,10 @@ enum Setting: String, CaseIterable, Sendable {
     case requestsInFlightPerUser = "limits.requests_in_flight_per_user"
     case drainSeconds = "limits.drain_seconds"
     case retentionDays = "limits.retention_days"
+    case driftEveryDays = "drift.every_days"
+    case driftPersonsPerSecond = "drift.persons_per_second"
+    case driftStaleDays = "drift.stale_days"
+    case driftCriticalAlertApps = "drift.critical_alert_apps"
 
     static let environmentPrefix = "SENDGATE_"
 
@@ -61,9 +65,14 @@ enum Setting: String, CaseIterable, Sendable {
         case .drainSeconds: 1...600
         // Repeating an id is answered with the first answer for at least 31 days.
         case .retentionDays: 31...3_660
+        // 0 never begins an audit by itself.
+        case .driftEveryDays: 0...90
+        case .driftPersonsPerSecond: 1...10_000
+        case .driftStaleDays: 7...3_660
         case .state, .trail, .policies, .keys, .rootKey, .origin, .unsubscribeURL, .publicListen,
             .preferencesURL, .logLevel, .hopUnix,
-            .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority:
+            .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority,
+            .driftCriticalAlertApps:
             nil
         }
     }
@@ -71,7 +80,8 @@ enum Setting: String, CaseIterable, Sendable {
     /// Whether the value is several texts: a list in the file, separated by commas elsewhere.
     var isList: Bool {
         switch self {
-        case .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority:
+        case .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority,
+            .driftCriticalAlertApps:
             true
         default: false
         }

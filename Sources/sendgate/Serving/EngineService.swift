@@ -30,6 +30,7 @@ struct EngineService: Service {
     let checkRows: @Sendable (_ countMax: Int) throws -> Bool
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
+    let driftSchedule: DriftSchedule
     let logger: Logger
 
     /// How often overdue duties are looked for, and counts whose minute is over are recorded.
@@ -69,9 +70,11 @@ struct EngineService: Service {
             async let checked: Void = checkAllRows()
             async let counted: Void = countAllPersons()
             async let resealed: Void = resealRows()
+            async let audited: Void = auditDrift()
             var interval = 0
             while !Task.isCancelled {
                 await raiseOverdueDuties()
+                await beginDriftRun(mayBeFirst: interval >= Self.intervalsPerHour)
                 if interval % Self.intervalsPerHour == 0 {
                     await prune()
                     // Every hour anew: a review that is not done does not become less of an alarm by being told.
@@ -86,6 +89,7 @@ struct EngineService: Service {
             await checked
             await counted
             await resealed
+            await audited
         }
         recordCounts(true)
         if let failure = await submitted({ finished in
@@ -177,6 +181,49 @@ struct EngineService: Service {
         }
     }
 
+    /// How often it is looked whether somebody asked for a drift audit.
+    private static let driftInterval = Duration.seconds(1)
+    /// Pieces in a second that a run goes on in, so that no batch waits for more than some of its people.
+    private static let driftPieceCountPerSecond = 10
+
+    /// Begins the week's audit; what cannot begin now begins in the next round.
+    ///
+    /// - Parameter mayBeFirst: Whether it may be the first ever: a gateway that has just been set up has nobody to audit.
+    private func beginDriftRun(mayBeFirst: Bool) async {
+        guard let intervalMilliseconds = driftSchedule.intervalMilliseconds else { return }
+        let failure = await submitted { finished in
+            DriftScheduleOperation(
+                intervalMilliseconds: intervalMilliseconds, mayBeFirst: mayBeFirst, finished: finished)
+        }
+        if let failure { logger.error("a drift audit cannot be begun: \(failure)") }
+    }
+
+    /// Takes a drift audit that is under way from person to person, also one that another process began.
+    private func auditDrift() async {
+        let perSecond = driftSchedule.personCountPerSecond
+        let pieceCount = min(perSecond, Self.driftPieceCountPerSecond)
+        while !Task.isCancelled {
+            let outcome = await withCheckedContinuation { continuation in
+                engine.submit(
+                    DriftAuditOperation(personCountMax: max(1, perSecond / pieceCount)) {
+                        continuation.resume(returning: $0)
+                    })
+            }
+            switch outcome {
+            case .success(let run?) where run.isUnderWay:
+                try? await Task.sleep(for: .milliseconds(1_000 / pieceCount))
+            case .success(let run?):
+                logger.info(
+                    "a drift audit has looked at \(run.examinedCount) recipients and found \(run.foundCount) drifts; \(run.recordedCount) of what it found was new"
+                )
+            case .success(nil): try? await Task.sleep(for: Self.driftInterval)
+            case .failure(let failure):
+                logger.error("a drift audit cannot go on: \(failure)")
+                try? await Task.sleep(for: Self.driftInterval)
+            }
+        }
+    }
+
     /// What cannot be raised now is raised in the next round.
     private func raiseOverdueDuties() async {
         let failure = await submitted { finished in
@@ -203,7 +250,7 @@ struct EngineService: Service {
     }
 
     private func submitted(
-        _ operation: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> MaintenanceOperation
+        _ operation: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> some EngineOperation
     ) async -> EngineFailure? {
         await withCheckedContinuation { continuation in
             engine.submit(operation { continuation.resume(returning: $0) })

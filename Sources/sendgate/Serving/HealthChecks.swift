@@ -177,6 +177,13 @@ struct HealthChecks: Sendable {
                     isTrue: reviews.contains { $0.category == category })
             }
         }
+        if let run = try? store.read({ try $0.driftRun() }) {
+            page.add(.driftRunUnderWay, [], isTrue: run.isUnderWay)
+            if let finishedAt = run.finishedAt {
+                let age = clock.now().milliseconds - finishedAt.milliseconds
+                page.add(.driftRunAge, [], .milliseconds(max(0, age)))
+            }
+        }
         page.add(.publishedEntries, [], publisher.publishedSize)
         page.add(.hopReachable, [], isTrue: health.isHopReachable)
         addPolicy(to: &page)

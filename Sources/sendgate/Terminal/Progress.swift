@@ -17,6 +17,13 @@ struct Progress {
         Console.current.writeErrors(Array("\r\(what): \(percent) %".utf8))
     }
 
+    /// Of work whose end is not known.
+    mutating func show(_ done: Int64, _ unit: String) {
+        guard isWatched, Int(done) != shown else { return }
+        shown = Int(done)
+        Console.current.writeErrors(Array("\r\(what): \(done) \(unit)".utf8))
+    }
+
     /// Takes the line away.
     mutating func end() {
         guard shown != nil else { return }

@@ -1,0 +1,172 @@
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+package import RecipientModel
+package import WireProtocol
+
+/// What an audit found of one person, and what of it was not on record so far.
+package struct AuditedPerson: Hashable, Sendable {
+    package var findings: [DriftFinding] = []
+    /// Those of ``findings`` that are new, or not what they were.
+    package var changed: [DriftFinding] = []
+    /// Earlier ones that are no more.
+    package var resolved: [DriftFinding] = []
+
+    package init() {}
+}
+
+/// Looking for drift, person by person.
+extension StepContext {
+    // MARK: Runs
+
+    /// Begins a run.
+    ///
+    /// - Returns: The one that is under way where there is one of the same kind.
+    /// - Throws: ``StepRefusal`` while one of the other kind is under way.
+    package func startDriftRun(by caller: CallerName, isDryRun: Bool, at now: Instant) throws -> DriftRun {
+        if let run = try view.driftRun(), run.isUnderWay {
+            guard run.isDryRun == isDryRun else {
+                throw StepRefusal(
+                    .wrongState,
+                    detail:
+                        "a run that \(run.isDryRun ? "only counts" : "records what it finds") has been under way since \(run.startedAt.rfc3339); ask again when `GET /v1/drift` says that it has finished"
+                )
+            }
+            return run
+        }
+        let run = DriftRun(startedAt: now, startedBy: caller, isDryRun: isDryRun)
+        try view.setSetting(DriftRun.settingName, to: run.text)
+        return run
+    }
+
+    /// Remembers how far a run has come.
+    package func keep(_ run: DriftRun) throws { try view.setSetting(DriftRun.settingName, to: run.text) }
+
+    // MARK: One person
+
+    /// Looks at one person, and records what is new.
+    ///
+    /// What is found is compared with what the state has, so that looking again writes nothing.
+    ///
+    /// - Parameter isDryRun: Whether it records nothing.
+    /// - Returns: `nil` of somebody who is not registered, or not any more.
+    package func auditDrift(
+        of id: SubjectID, by caller: CallerName, isDryRun: Bool, at now: Instant
+    ) throws -> AuditedPerson? {
+        guard let subject = try view.subject(id),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else { return nil }
+        let rules = DriftRules(policy: policy, settings: settings.drift, now: now)
+        let chosen = RecipientSnapshot(
+            subject: subject, record: person.record, state: person.state.withoutSuppressions)
+        var audited = AuditedPerson()
+        audited.findings = rules.findings(
+            in: chosen, facts: FactsLoading(store: view, policy: policy, now: now),
+            receipts: try receipts(of: person, since: now))
+        let known = person.state.drifts
+        audited.changed = audited.findings.filter { !known.contains($0) }
+        audited.resolved = known.filter { old in !audited.findings.contains { $0.isSameDrift(as: old) } }
+        guard !isDryRun else { return audited }
+        try record(audited, of: person, by: caller, at: now)
+        return audited
+    }
+
+    private func record(
+        _ audited: AuditedPerson, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+    ) throws {
+        let subject = person.subject.id
+        for finding in audited.changed {
+            try record(.drift(finding), of: subject, by: caller, at: now)
+            observe(.drift(finding.kind, finding.action))
+        }
+        for finding in audited.resolved {
+            try record(.driftResolved(finding), of: subject, by: caller, at: now)
+            observe(.drift(finding.kind, .resolved))
+        }
+        var hasChanged = audited.changed.contains { $0.kind == .notEntitled }
+        for category in Category.allCases {
+            let wanted = audited.findings.filter { $0.action == .suppressed && $0.category == category }
+                .compactMap(\.device)
+            let standing = person.state.suppressions(of: category)
+            for device in wanted where !standing.contains(where: { $0.device == device }) {
+                try choose(.userOff, category, at: device, of: subject, now)
+                hasChanged = true
+            }
+            for suppression in standing where !wanted.contains(suppression.device) {
+                try choose(suppression.before, category, at: suppression.device, of: subject, now)
+                hasChanged = true
+            }
+        }
+        if hasChanged { try reconsider(person.subject, because: .recipientChanged, at: now) }
+    }
+
+    /// Lets nothing of a category go to a device, or takes that back to what was chosen there before.
+    private func choose(
+        _ state: PreferenceState, _ category: Category, at device: Tag, of subject: SubjectID, _ now: Instant
+    ) throws {
+        _ = try appendPreference(
+            PreferenceRecord(
+                subject: subject, scope: category.rawValue, channel: .push, destination: device,
+                state: state, source: .driftAudit, at: now, caller: .gateway),
+            receivedAt: now)
+    }
+
+    /// Ends what an audit suppressed of a category, because the recipient has chosen since: their word is newer than
+    /// whatever the provider has.
+    func endSuppressions(of category: Category, of state: RecipientState, at now: Instant) throws {
+        for suppression in state.suppressions(of: category) {
+            try choose(suppression.before, category, at: suppression.device, of: state.subject, now)
+        }
+    }
+
+    // MARK: What was heard of devices
+
+    /// How far back receipts are looked at, and of how many sends.
+    private static let receiptSeconds: Int64 = 30 * 86_400
+    private static let sendCountMax = 8
+
+    /// What was reported of each device's newest pushes.
+    private func receipts(
+        of person: RecipientSnapshot, since now: Instant
+    ) throws -> [Tag: DeviceReceipts] {
+        guard !person.devices.isEmpty else { return [:] }
+        var receipts: [Tag: DeviceReceipts] = [:]
+        let forwards = try view.forwards(
+            of: person.subject.id, since: now.advanced(bySeconds: -Self.receiptSeconds),
+            limit: LoadedForwards.countMax)
+        for send in forwards.lazy.compactMap(\.send).prefix(Self.sendCountMax) {
+            for event in try view.events(of: send) {
+                guard let destination = event.destination else { continue }
+                receipts[destination, default: DeviceReceipts()].add(event)
+            }
+        }
+        return receipts
+    }
+
+    // MARK: The provider's state
+
+    /// What the provider has a device subscribed to, as somebody who asked it reports.
+    package func putSubscriptions(
+        _ body: SubscriptionsBody, at device: DestinationID, of user: UserID, by caller: CallerName,
+        at now: Instant
+    ) throws -> Recorded {
+        let person = try person(user)
+        guard let known = person.devices.first(where: { $0.id == device }) else {
+            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+        }
+        let observedAt = body.observedAt ?? now
+        guard observedAt <= now else {
+            throw StepRefusal(.eventInFuture, detail: "`observed_at` is in the future")
+        }
+        if let newer = known.subscriptions?.observedAt, newer > observedAt {
+            throw StepRefusal(
+                .wrongState, detail: "the provider's state of \(newer.rfc3339) is on record, which is newer")
+        }
+        return Recorded(
+            try record(
+                .subscriptions(
+                    known.tag, ProviderSubscriptions(states: body.states, observedAt: observedAt)),
+                of: person.subject.id, by: caller, at: now))
+    }
+}
