@@ -24,7 +24,7 @@ import Testing
         (.sendCritical, .refusedByProof), (.recipientsWrite, .refused), (.consentsWrite, .refused),
         (.consentsImport, .refused), (.preferencesWrite, .refused), (.preferencesStepUp, .refused),
         (.devicesWrite, .refused), (.receiptsWrite, .refused), (.repliesWrite, .refused),
-        (.keysRotate, .refused),
+        (.driftRun, .refused), (.keysRotate, .refused),
         (.trailRead, .refused), (.subjectsRead, .refused), (.subjectsErase, .refused),
         (.policyActivate, .refused), (.metricsRead, .taken),
     ]
