@@ -147,6 +147,28 @@ import Testing
         #expect(try await drifts(gate) == ["unsubscribed_while_on suppressed social user_on user_off"])
     }
 
+    @Test func `a yes said again is a choice, and newer than the provider's word`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        gate.clock.advance(seconds: 1)
+        #expect(try await subscribe(["marketing": false], gate).status == 200)
+        try await gate.audit()
+        #expect(try await drifts(gate) == ["unsubscribed_while_on suppressed marketing default user_off"])
+        func promo(_ id: String) async throws -> String? {
+            try await gate.call(
+                "marketing", "POST", "/v1/sends", try await gate.promo(id, to: "u_1"))["outcome"]
+        }
+        #expect(try await promo("p1") == "suppress")
+        gate.clock.advance(seconds: 1)
+        // The preference is what it was; the consent is not.
+        try await gate.consent("u_1", id: "c2")
+        #expect(try await promo("p2") == "forward")
+        try await gate.audit()
+        #expect(
+            try await drifts(gate) == ["unsubscribed_while_on repaired marketing unsubscribed subscribed"])
+    }
+
     @Test func `a message that waits for a suppressed device is taken out`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

@@ -95,12 +95,17 @@ struct DriftRules {
                     .subscribedWhileOff, .repaired, device: device.tag, category: category,
                     old: Self.subscribed, new: Self.unsubscribed)
             }
-            let chosenAt = person.state.preferences.filter {
+            let choices = person.state.preferences.filter {
                 $0.source != .driftAudit && $0.scope == category.rawValue && $0.channel == .push
                     && $0.state == .userOn
                     && ($0.destination == nil || $0.destination == device.tag)
-            }.map(\.at).max()
-            if let chosenAt, chosenAt > subscriptions.observedAt {
+            }
+            let consent = person.words.words[
+                .init(purpose: Purpose(category.rawValue), channel: .push, address: nil)]
+            // A yes is a choice as well, however often it was said before.
+            let said =
+                choices.map(\.at) + (consent?.state == .given ? [consent?.moment] : []).compactMap(\.self)
+            if let chosenAt = said.max(), chosenAt > subscriptions.observedAt {
                 return DriftFinding(
                     .unsubscribedWhileOn, .repaired, device: device.tag, category: category,
                     old: Self.unsubscribed, new: Self.subscribed)

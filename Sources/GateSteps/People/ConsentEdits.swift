@@ -436,6 +436,11 @@ extension StepContext {
         // A notice that was only shown is no will.
         if event.state == .shown { return Recorded(trail, noEffect: .shownOnly) }
         try syncPreference(event, of: try reloaded(person), by: caller, at: now)
+        if event.state == .given, event.channel == .push,
+            let category = Category(rawValue: event.purpose.text)
+        {
+            try endSuppressions(of: category, of: try reloaded(person).person.state, at: now)
+        }
         try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)

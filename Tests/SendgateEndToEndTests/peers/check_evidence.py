@@ -24,7 +24,7 @@ import sys
 
 # Of each type flood.py sends: its category, and the caps of the type and of the category as (count, hours).
 KINDS = {
-    "transaction.remittance_sent": ("transactional", (20, 1), None),
+    "transaction.remittance_sent": ("transactional", (60, 1), None),
     "savings.transfer": ("transactional", (2, 1), None),
     "security.new_login": ("security", None, None),
     "promo.offer": ("marketing", (2, 168), (1, 24)),
