@@ -29,10 +29,10 @@ package struct PrivateKeyDirectory: Sendable {
         }
         let existing = try names(in: path)
         if let first = existing.first { throw KeyFileError.exists(path: "\(path)/\(first)") }
-        let root = try PrivateKeyFile.generate(.root, prefix: prefix, at: now)
+        var root = try PrivateKeyFile.generate(.root, prefix: prefix, at: now)
         var paths = [try root.create(in: path, wrappedBy: nil)]
         for purpose in KeyPurpose.ofGateway where purpose != .root {
-            let key = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
+            var key = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
             paths.append(try key.create(in: path, wrappedBy: root))
         }
         return paths
@@ -47,15 +47,6 @@ package struct PrivateKeyDirectory: Sendable {
     package init(
         at path: String, rootPath: String? = nil, credentials: String? = nil, acceptsThrowaway: Bool
     ) throws {
-        try self.init(
-            at: path, rootPaths: rootPath.map { [$0] } ?? [], credentials: credentials,
-            acceptsThrowaway: acceptsThrowaway)
-    }
-
-    /// - Parameter rootPaths: Root keys kept elsewhere: two while one takes the place of the other.
-    init(
-        at path: String, rootPaths: [String], credentials: String? = nil, acceptsThrowaway: Bool
-    ) throws {
         var status = stat()
         guard stat(path, &status) == 0 else {
             throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
@@ -67,7 +58,7 @@ package struct PrivateKeyDirectory: Sendable {
         var roots: [String: PrivateKeyFile] = [:]
         let files = try Self.names(in: path).map { "\(path)/\($0)" }
         guard files.count <= Self.fileCountMax else { throw KeyFileError.tooManyFiles(directory: path) }
-        let rootFiles = files.filter { Self.isRootFile($0) } + rootPaths
+        let rootFiles = files.filter { Self.isRootFile($0) } + (rootPath.map { [$0] } ?? [])
         for file in rootFiles {
             let key = try PrivateKeyFile.read(file, roots: [:], credentials: credentials)
             roots[key.id] = key
@@ -77,13 +68,17 @@ package struct PrivateKeyDirectory: Sendable {
         for file in files where !Self.isRootFile(file) {
             do {
                 let key = try PrivateKeyFile.read(file, roots: roots, credentials: credentials)
-                // While a root key is rotated, a key is in two files.
-                guard keys[key.purpose]?.contains(where: { $0.id == key.id }) != true else { continue }
-                keys[key.purpose, default: []].append(key)
+                // Where the change of a root key was interrupted, a key is in two files.
+                if let place = keys[key.purpose]?.firstIndex(where: { $0.id == key.id }) {
+                    keys[key.purpose]?[place].wrappers.formUnion(key.wrappers)
+                } else {
+                    keys[key.purpose, default: []].append(key)
+                }
             } catch KeyFileError.wrongRoot(let path) {
                 unopened.append((Self.id(of: file), .wrongRoot(path: path)))
             }
         }
+        // A file that no root key here opens does no harm where another file of its key was opened.
         for (id, error) in unopened where !keys.values.joined().contains(where: { $0.id == id }) {
             throw error
         }

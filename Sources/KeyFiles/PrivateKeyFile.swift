@@ -15,6 +15,9 @@ package struct PrivateKeyFile: Sendable {
     package var purpose: KeyPurpose
     package var createdAt: Instant
     package var secret: SecretBytes
+    /// Ids of the root keys that wrap its files: two between the two halves of a ``RootRotation``, none where no file of it
+    /// was read or written yet.
+    package var wrappers: Set<String> = []
 
     package static let byteCountMax = 4096
     /// Every secret here is 32 bytes: an Ed25519 seed, an AES-256 key, an HMAC-SHA256 key.
@@ -43,6 +46,9 @@ package struct PrivateKeyFile: Sendable {
         return PrivateKeyFile(id: id, purpose: purpose, createdAt: now, secret: secret)
     }
 
+    /// Whether a root key wraps the secret on disk.
+    package var isWrapped: Bool { !purpose.isAsymmetric && purpose != .root }
+
     /// Whether the key was made for tests or for `serve --dev`.
     package var isThrowaway: Bool { Self.isThrowaway(id: id) }
 
@@ -61,19 +67,20 @@ package struct PrivateKeyFile: Sendable {
     ///
     /// - Parameter root: Wraps the secret of a symmetric key; ignored for others and for the root itself.
     @discardableResult
-    package func create(in directory: String, wrappedBy root: PrivateKeyFile?) throws -> String {
-        try create(at: "\(directory)/\(id).key", wrappedBy: root)
+    package mutating func create(in directory: String, wrappedBy root: PrivateKeyFile?) throws -> String {
+        let path = "\(directory)/\(id).key"
+        try create(at: path, wrappedBy: root)
+        if isWrapped, let root { wrappers = [root.id] }
+        return path
     }
 
-    /// The same at a path of its own.
-    @discardableResult
-    func create(at path: String, wrappedBy root: PrivateKeyFile? = nil) throws -> String {
+    private func create(at path: String, wrappedBy root: PrivateKeyFile?) throws {
         var object: JSONObject = [
             "v": 1, "id": .string(id), "purpose": .string(purpose.rawValue),
             "suite": .string(purpose.suite), "created": .integer(createdAt.milliseconds),
         ]
         let plain = secret.withUnsafeBytes { Array($0) }
-        if let root, !purpose.isAsymmetric, purpose != .root {
+        if let root, isWrapped {
             let wrapped = try AES256GCMKey(root.secret)
                 .seal(plain, aad: Self.wrapContext(id: id, purpose: purpose))
             object["wrapped"] = .string(Hexadecimal.encode(wrapped))
@@ -82,31 +89,35 @@ package struct PrivateKeyFile: Sendable {
             object["secret"] = .string(Hexadecimal.encode(plain))
         }
         try Self.writeExclusively(CanonicalJSON.write(.object(object)) + [UInt8(ascii: "\n")], to: path)
-        return path
     }
 
+    /// The file is there whole or not at all, so that a kill in between leaves a directory that the next start can read.
     private static func writeExclusively(_ bytes: [UInt8], to path: String) throws {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o400)
-        guard descriptor >= 0 else {
-            throw errno == EEXIST
-                ? KeyFileError.exists(path: path)
-                : KeyFileError.cannotWrite(path: path, reason: systemReason())
+        let part = path + ".part"
+        // Of a process that was killed: nobody has read it.
+        unlink(part)
+        let descriptor = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o400)
+        guard descriptor >= 0 else { throw KeyFileError.cannotWrite(path: path, reason: systemReason()) }
+        defer {
+            close(descriptor)
+            unlink(part)
         }
-        defer { close(descriptor) }
         var written = 0
         while written < bytes.count {
             let count = bytes.withUnsafeBytes {
                 write(descriptor, $0.baseAddress! + written, bytes.count - written)
             }
-            guard count > 0 else {
-                let reason = systemReason()
-                unlink(path)
-                throw KeyFileError.cannotWrite(path: path, reason: reason)
-            }
+            guard count > 0 else { throw KeyFileError.cannotWrite(path: path, reason: systemReason()) }
             written += count
         }
         guard fsync(descriptor) == 0 else {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
+        // Never takes the place of another, unlike a rename.
+        guard link(part, path) == 0 else {
+            throw errno == EEXIST
+                ? KeyFileError.exists(path: path)
+                : KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
         try synchronizeDirectory(of: path)
     }
@@ -132,23 +143,30 @@ package struct PrivateKeyFile: Sendable {
         for path in try PrivateKeyDirectory.files(of: id, in: directory) { try erase(path) }
     }
 
-    /// Writes the key, wrapped by another root key, beside the files it has.
+    /// Has a file of the key that this root key wraps, beside those it has.
     func rewrap(in directory: String, by root: PrivateKeyFile) throws {
-        let path = Self.path(of: id, wrappedBy: root.id, in: directory)
-        guard access(path, F_OK) != 0 else { return }
-        try create(at: path, wrappedBy: root)
-    }
-
-    /// Removes the files of a key that another root key than this one wraps.
-    static func keepOnly(_ id: String, wrappedBy root: String, in directory: String) throws {
-        let kept = path(of: id, wrappedBy: root, in: directory)
-        for path in try PrivateKeyDirectory.files(of: id, in: directory) where path != kept {
-            try erase(path)
+        if !wrappers.contains(root.id) {
+            try create(at: "\(directory)/\(id).\(root.id).key", wrappedBy: root)
         }
     }
 
-    private static func path(of id: String, wrappedBy root: String, in directory: String) -> String {
-        "\(directory)/\(id).\(root).key"
+    /// Removes the files of the key that other root keys wrap, once this one's was read back.
+    func keepOnly(_ root: PrivateKeyFile, in directory: String) throws -> PrivateKeyFile {
+        let files = try PrivateKeyDirectory.files(of: id, in: directory)
+        let others = try files.filter { path in
+            do {
+                return try !Self.read(path, roots: [root.id: root]).wrappers.contains(root.id)
+            } catch KeyFileError.wrongRoot {
+                return true
+            }
+        }
+        guard others.count < files.count else {
+            throw KeyFileError.missingKey(id: id, purpose: purpose, directory: directory)
+        }
+        for path in others { try Self.erase(path) }
+        var kept = self
+        kept.wrappers = [root.id]
+        return kept
     }
 
     private static func erase(_ path: String) throws {
@@ -189,6 +207,7 @@ package struct PrivateKeyFile: Sendable {
             case .integer(let created)? = object["created"]
         else { throw malformed("id, purpose, suite or created is missing or unknown") }
         let plain: [UInt8]
+        var wrappers: Set<String> = []
         if case .string(let text)? = object["wrapped"], case .string(let rootID)? = object["root"] {
             guard let root = roots[rootID] else { throw KeyFileError.wrongRoot(path: path) }
             guard let wrapped = Hexadecimal.decode(text) else {
@@ -200,6 +219,7 @@ package struct PrivateKeyFile: Sendable {
             } catch {
                 throw KeyFileError.wrongRoot(path: path)
             }
+            wrappers = [rootID]
         } else if case .string(let text)? = object["secret"], let bytes = Hexadecimal.decode(text) {
             plain = bytes
         } else {
@@ -208,9 +228,11 @@ package struct PrivateKeyFile: Sendable {
         guard plain.count == secretByteCount else {
             throw malformed("the secret has \(plain.count) bytes, not \(secretByteCount)")
         }
-        return PrivateKeyFile(
+        var key = PrivateKeyFile(
             id: id, purpose: purpose, createdAt: Instant(milliseconds: created),
             secret: SecretBytes(copying: plain))
+        key.wrappers = wrappers
+        return key
     }
 
     /// Whether nobody but its owner may use a file.

@@ -15,8 +15,8 @@ package struct GatewayKey: Sendable, Hashable {
     package var publicKey: [UInt8]?
     /// Somebody else may have held it once; true also after it was destroyed.
     package var isCompromised = false
-    /// Who asked first that it be destroyed, and when: a second caller must ask too.
-    package var destruction: Proposal?
+    /// What one caller asked for and a second must ask for, too.
+    package var proposed: ProposedEvent?
 
     package struct Proposal: Sendable, Hashable {
         package var caller: CallerName
@@ -33,9 +33,25 @@ package struct GatewayKey: Sendable, Hashable {
         package var expiresAt: Instant { at.advanced(bySeconds: Self.seconds) }
     }
 
+    package struct ProposedEvent: Sendable, Hashable {
+        package var event: KeyEvent
+        package var proposal: Proposal
+
+        package init(_ event: KeyEvent, by proposal: Proposal) {
+            self.event = event
+            self.proposal = proposal
+        }
+    }
+
+    /// Whether one caller alone cannot have this happen to a key: the end of any, and the beginning of a root key, which
+    /// every other secret is wrapped by.
+    package func needsTwoCallers(for event: KeyEvent) -> Bool {
+        event == .destroy || (event == .promote && purpose == .root)
+    }
+
     package init(
         id: String, purpose: KeyPurpose, state: KeyState, createdAt: Instant, changedAt: Instant,
-        publicKey: [UInt8]?, destruction: Proposal? = nil
+        publicKey: [UInt8]?, proposed: ProposedEvent? = nil
     ) {
         self.id = id
         self.purpose = purpose
@@ -43,7 +59,7 @@ package struct GatewayKey: Sendable, Hashable {
         self.createdAt = createdAt
         self.changedAt = changedAt
         self.publicKey = publicKey
-        self.destruction = destruction
+        self.proposed = proposed
     }
 }
 
@@ -75,6 +91,7 @@ package struct KeyTransition: Sendable, Hashable {
     /// What happened; a proposal leaves the state as it is.
     package enum Event: String, Sendable, Hashable {
         case add, promote, suspend, resume, deactivate, revoke, destroy
+        case proposePromotion = "propose_promotion"
         case proposeDestruction = "propose_destruction"
 
         package init(_ event: KeyEvent) {
@@ -86,6 +103,10 @@ package struct KeyTransition: Sendable, Hashable {
             case .revoke: self = .revoke
             case .destroy: self = .destroy
             }
+        }
+
+        fileprivate init(proposing event: KeyEvent) {
+            self = event == .destroy ? .proposeDestruction : .proposePromotion
         }
     }
 
@@ -127,8 +148,7 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
             "policy keys are kept away from the gateway, which only pins their public halves in its configuration"
         case .changesElsewhere(.authority):
             "the authority's key is made and kept offline, with `sendgate keys authority init`; the gateway only pins its public half"
-        case .changesElsewhere(let purpose):
-            "the \(purpose.rawValue) key changes with `sendgate keys rotate \(purpose.rawValue) --directory DIR`, on the key directory"
+        case .changesElsewhere(let purpose): "the \(purpose.rawValue) key does not change here"
         case .stillNeeded(let id):
             "rows are still sealed under `\(id)`, or it is not known that none is; `keys lagging` counts them"
         case .secondCallerMissing(let until):
@@ -162,8 +182,8 @@ package struct Keyring: Sendable, Hashable {
         keys.first { $0.purpose == purpose && $0.state == .active }
     }
 
-    /// Purposes whose keys change over the socket.
-    package static let rotating: [KeyPurpose] = [.origin, .trail, .data, .link]
+    /// Purposes whose keys change while the gateway runs.
+    package static let rotating: [KeyPurpose] = [.root, .origin, .trail, .data, .link]
 
     // MARK: Changes
 
@@ -191,7 +211,7 @@ package struct Keyring: Sendable, Hashable {
 
     /// Has one thing happen to one key, and to others what follows from it.
     ///
-    /// - Parameter caller: Who asks; two are needed to destroy a key.
+    /// - Parameter caller: Who asks; see ``GatewayKey/needsTwoCallers(for:)``.
     /// - Parameter isNeeded: Whether rows may still be sealed under a data key.
     /// - Returns: What happened, in order; the last is of the key that was named.
     package mutating func apply(
@@ -210,13 +230,16 @@ package struct Keyring: Sendable, Hashable {
         let predecessor = active(key.purpose)
         if key.state == .active, key.purpose != .origin { throw .lastOfPurpose(key.purpose, event) }
         if event == .resume, let predecessor { throw .another(id: predecessor.id, state: .active) }
-        if event == .destroy {
-            // A key that was never used protects nothing.
-            if key.state != .preActivation, key.purpose == .data, isNeeded(id) { throw .stillNeeded(id) }
-            guard let first = key.destruction, now <= first.expiresAt else {
-                key.destruction = .init(caller: caller, at: now)
+        // A key that was never used protects nothing.
+        if event == .destroy, key.state != .preActivation, key.purpose == .data, isNeeded(id) {
+            throw .stillNeeded(id)
+        }
+        if key.needsTwoCallers(for: event) {
+            guard let first = key.proposed?.proposal, key.proposed?.event == event, now <= first.expiresAt
+            else {
+                key.proposed = .init(event, by: .init(caller: caller, at: now))
                 keys[place] = key
-                return [KeyTransition(.proposeDestruction, key, because: cause)]
+                return [KeyTransition(.init(proposing: event), key, because: cause)]
             }
             guard first.caller != caller else { throw .secondCallerMissing(until: first.expiresAt) }
         }
@@ -226,8 +249,8 @@ package struct Keyring: Sendable, Hashable {
                 KeyTransition(
                     .deactivate, set(predecessor.id, to: .deactivated, at: now), because: .rotation))
         }
-        // Whoever proposed the end is named in its entry, and waits no longer.
-        keys[place].destruction = nil
+        // Whoever proposed it is named in its entry, and what was proposed besides is out of date.
+        keys[place].proposed = nil
         transitions.append(KeyTransition(.init(event), set(id, to: next, at: now), because: cause))
         return transitions
     }
@@ -243,7 +266,7 @@ package struct Keyring: Sendable, Hashable {
     /// Takes note of the files that a start found.
     ///
     /// The first start puts the newest key of each purpose into use. Later ones take in a new file as a key that waits to
-    /// be promoted; a root key, which changes in the key directory, is in use when it is there.
+    /// be promoted.
     ///
     /// - Parameter found: As their files say; states are not looked at.
     /// - Returns: What changed.
@@ -256,14 +279,8 @@ package struct Keyring: Sendable, Hashable {
             let newest = found.filter { $0.purpose == key.purpose }
                 .max { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }
             let isNewest = newest?.id == key.id
-            let isUsed = (isFirst || key.purpose == .root) && isNewest
-            key.state = isUsed ? .active : isFirst || key.purpose == .root ? .deactivated : .preActivation
+            key.state = !isFirst ? .preActivation : isNewest ? .active : .deactivated
             key.changedAt = now
-            if isUsed, let predecessor = active(key.purpose) {
-                transitions.append(
-                    KeyTransition(
-                        .deactivate, set(predecessor.id, to: .deactivated, at: now), because: .rotation))
-            }
             keys.append(key)
             transitions.append(KeyTransition(.add, key, because: .found))
         }
@@ -289,9 +306,10 @@ extension Keyring {
             ]
             if let publicKey = key.publicKey { object["public_key"] = .string(Hexadecimal.encode(publicKey)) }
             if key.isCompromised { object["compromised"] = true }
-            if let proposal = key.destruction {
-                object["destroy_by"] = .string(proposal.caller.text)
-                object["destroy_at"] = .integer(proposal.at.milliseconds)
+            if let proposed = key.proposed {
+                object["proposed"] = .string(proposed.event.rawValue)
+                object["proposed_by"] = .string(proposed.proposal.caller.text)
+                object["proposed_at"] = .integer(proposed.proposal.at.milliseconds)
             }
             return .object(object)
         }
@@ -319,15 +337,17 @@ extension Keyring {
                 publicKey = bytes
             default: return nil
             }
-            var destruction: GatewayKey.Proposal?
-            if let caller = element["destroy_by"]?.stringValue,
-                let at = element["destroy_at"]?.integerValue
+            var proposed: GatewayKey.ProposedEvent?
+            if let event = element["proposed"]?.stringValue.flatMap(KeyEvent.init),
+                let caller = element["proposed_by"]?.stringValue,
+                let at = element["proposed_at"]?.integerValue
             {
-                destruction = .init(caller: CallerName(caller), at: Instant(milliseconds: at))
+                proposed = .init(
+                    event, by: .init(caller: CallerName(caller), at: Instant(milliseconds: at)))
             }
             var key = GatewayKey(
                 id: id, purpose: purpose, state: state, createdAt: Instant(milliseconds: created),
-                changedAt: Instant(milliseconds: changed), publicKey: publicKey, destruction: destruction)
+                changedAt: Instant(milliseconds: changed), publicKey: publicKey, proposed: proposed)
             key.isCompromised = element["compromised"]?.booleanValue ?? false
             keys.append(key)
         }

@@ -168,9 +168,9 @@ struct Wiring {
             endpoint: { endpointBox.value?.metrics() })
         self.healthChecks = healthChecks
         let keyHolder = try KeyHolder(
-            keys, prefix: configuration.isDevelopment ? "dev-" : "", trailOrigin: configuration.trailOrigin,
+            keys, as: keyring, prefix: configuration.isDevelopment ? "dev-" : "",
+            trailOrigin: configuration.trailOrigin,
             gateKeys: gateKeys, library: library, store: store)
-        for key in keyring.keys where key.state == .destroyed { try keyHolder.erase(key) }
         self.keyHolder = keyHolder
         self.store = store
         gateway = Gateway(
@@ -210,7 +210,11 @@ struct Wiring {
     func run(whenListening: @escaping @Sendable () -> Void) async throws {
         try await core.start(version: Sendgate.version)
         // As recorded, with the moment of the entry.
-        if let keyring = try store.read({ try $0.keyring() }) { try keyHolder.follow(keyring) }
+        if let keyring = try store.read({ try $0.keyring() }) {
+            try keyHolder.follow(keyring)
+            // A root key goes only after what it wrapped is wrapped by the one in use.
+            for key in keyring.keys where key.state == .destroyed { try keyHolder.erase(key) }
+        }
         var group = ServiceGroupConfiguration(
             // Shut down from the last to the first.
             services: [

@@ -54,6 +54,9 @@ import WireProtocol
     ) async throws {
         let gate = try await Self.started()
         let key = try await Self.add(purpose.rawValue, to: gate)
+        if purpose == .root {
+            #expect(await gate.ask("keys-witness", "POST", "/v1/keys/\(key)/promote").status == 202)
+        }
         let promoted = await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote")
         #expect(promoted.status == 200)
         #expect(try Self.body(promoted)["state"]?.stringValue == "active")
@@ -61,10 +64,11 @@ import WireProtocol
         #expect(followed.active(purpose)?.id == key)
         let old = purpose == .data ? "test" : "\(purpose)-1"
         #expect(followed[old]?.state == .deactivated)
-        let entries = try Self.entries(gate).filter { $0["kind"]?.stringValue == "gateway_key" }
+        let entries = try Self.entries(gate).filter {
+            $0["kind"]?.stringValue == "gateway_key" && $0["caller"]?.stringValue == "keys-team"
+        }
         #expect(entries.map { $0["event"]?.stringValue } == ["add", "deactivate", "promote"])
         #expect(entries.map { $0["key"]?.stringValue } == [key, old, key])
-        #expect(entries.allSatisfy { $0["caller"]?.stringValue == "keys-team" })
         #expect(try gate.store.read { try $0.keyring() } == followed)
         #expect(purpose != .data || gate.store.dataKeyUse.key == key)
     }
@@ -74,7 +78,7 @@ import WireProtocol
         _ = try await Self.add("origin", to: gate)
         let start = try #require(try Self.entries(gate).first { $0["kind"]?.stringValue == "start" })
         let found = try #require(start["keys"]?.arrayValue)
-        #expect(found.compactMap { $0["key"]?.stringValue }.count == 4)
+        #expect(found.compactMap { $0["key"]?.stringValue }.count == 5)
         #expect(found.allSatisfy { $0["state"]?.stringValue == "active" && $0["cause"] == "found" })
     }
 
@@ -103,7 +107,7 @@ import WireProtocol
         #expect(kept.keys.count { $0.purpose == .origin && $0.state == .preActivation } == 1)
     }
 
-    @Test(arguments: ["index", "policy", "root"])
+    @Test(arguments: ["index", "policy", "authority"])
     func `keys that change elsewhere are refused with the way there`(purpose: String) async throws {
         let gate = try await Self.started()
         let answer = await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": .string(purpose)])
@@ -160,6 +164,23 @@ import WireProtocol
         let last = try #require(try Self.entries(gate).last)
         #expect(last["event"]?.stringValue == "destroy" && last["caller"]?.stringValue == "keys-witness")
         #expect(last["proposed_by"]?.stringValue == "keys-team")
+    }
+
+    @Test func `two callers promote a root key, and both are in the trail`() async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add("root", to: gate)
+        let proposed = await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote")
+        #expect(proposed.status == 202)
+        #expect(try Self.body(proposed)["second_caller_by"] != nil)
+        #expect(try Self.body(proposed)["state"] == "pre_activation")
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 409)
+        #expect(gate.privateKeys.followed.last?.active(.root)?.id == "root-1")
+        #expect(await gate.ask("keys-witness", "POST", "/v1/keys/\(key)/promote").status == 200)
+        #expect(gate.privateKeys.followed.last?.active(.root)?.id == key)
+        let entries = try Self.entries(gate).suffix(3)
+        #expect(entries.map { $0["event"] } == ["propose_promotion", "deactivate", "promote"])
+        #expect(entries.map { $0["proposed_by"] } == [nil, nil, "keys-team"])
+        #expect(entries.last?["caller"] == "keys-witness")
     }
 
     @Test func `rows are sealed anew in pieces, and then the old data key can go`() async throws {

@@ -104,7 +104,7 @@ import Testing
     @Test func `a key file that is there is not written over`() throws {
         try withFolder { path in
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-            let key = try PrivateKeyFile.generate(.origin, at: Self.now)
+            var key = try PrivateKeyFile.generate(.origin, at: Self.now)
             let file = try key.create(in: path, wrappedBy: nil)
             let bytes = try Data(contentsOf: URL(filePath: file))
             var other = try PrivateKeyFile.generate(.origin, at: Self.now)

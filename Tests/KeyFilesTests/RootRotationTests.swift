@@ -20,38 +20,68 @@ import Testing
 
     private func bytes(_ key: PrivateKeyFile) -> [UInt8] { key.secret.withUnsafeBytes { Array($0) } }
 
-    /// Keys with their root key apart from them, as a ceremony leaves them.
-    private func ceremony(in folder: String) throws -> (keys: String, root: String) {
-        let keys = "\(folder)/keys"
-        let root = "\(folder)/root"
-        let paths = try PrivateKeyDirectory.initialize(at: keys, now: Self.now)
-        try FileManager.default.moveItem(atPath: paths[0], toPath: root)
-        return (keys, root)
+    /// Keys with their root key apart from them, as a ceremony leaves them, and a new root key beside those.
+    private struct Ceremony {
+        var keys: String
+        var oldRoot: String
+        var newRoot: PrivateKeyFile
+
+        init(in folder: String) throws {
+            keys = "\(folder)/keys"
+            oldRoot = "\(folder)/old"
+            let paths = try PrivateKeyDirectory.initialize(at: keys, now: RootRotationTests.now)
+            try FileManager.default.moveItem(atPath: paths[0], toPath: oldRoot)
+            newRoot = try PrivateKeyFile.generate(.root, at: RootRotationTests.now.advanced(bySeconds: 60))
+            _ = try newRoot.create(in: keys, wrappedBy: nil)
+        }
+
+        /// As a gateway reads them that is still given the old root key.
+        func read() throws -> PrivateKeyDirectory {
+            try PrivateKeyDirectory(at: keys, rootPath: oldRoot, acceptsThrowaway: false)
+        }
+
+        func readWithNewRootOnly() throws -> PrivateKeyDirectory {
+            try PrivateKeyDirectory(at: keys, acceptsThrowaway: false)
+        }
+
+        @discardableResult
+        func rotate() throws -> [PrivateKeyFile] {
+            try RootRotation.wrap(Array(try read().keys.values.joined()), by: newRoot, in: keys)
+        }
     }
 
     @Test func `every wrapped key is the same under the new root key, and the old one opens none`() throws {
         try withFolder { folder in
-            let (path, root) = try ceremony(in: folder)
-            let before = try PrivateKeyDirectory(at: path, rootPath: root, acceptsThrowaway: false)
-            let asymmetric = try names(path).filter { name in
-                ["origin", "trail", "policy"].contains { name.hasPrefix($0) }
+            let ceremony = try Ceremony(in: folder)
+            let before = try ceremony.read()
+            #expect(throws: KeyFileError.self) { try ceremony.readWithNewRootOnly() }
+            let kept = try names(ceremony.keys).filter { name in
+                ["origin", "trail", "policy", "root"].contains { name.hasPrefix($0) }
             }
-            let new = "\(folder)/new-root"
-            let rotation = try RootRotation(directory: path, rootPath: root, newRootPath: new)
-            #expect(rotation.wrapped.count == 3)
-            let done = try rotation.run(at: Self.now.advanced(bySeconds: 60))
-            #expect(done.path == new)
-            let after = try PrivateKeyDirectory(at: path, rootPath: new, acceptsThrowaway: false)
+            let rotated = try ceremony.rotate()
+            let wrapped = rotated.filter(\.isWrapped)
+            #expect(Set(wrapped.map(\.purpose)) == [.data, .index, .link])
+            #expect(wrapped.allSatisfy { $0.wrappers == [ceremony.newRoot.id] })
+            let after = try ceremony.readWithNewRootOnly()
             for purpose in KeyPurpose.ofGateway where purpose != .root {
                 #expect(try after.current(purpose).id == before.current(purpose).id)
                 #expect(bytes(try after.current(purpose)) == bytes(try before.current(purpose)))
             }
-            #expect(try after.current(.root).id == done.root)
-            #expect(try asymmetric.isSubset(of: names(path)))
-            #expect(try names(path).count == 6)
-            #expect(throws: KeyFileError.self) {
-                try PrivateKeyDirectory(at: path, rootPath: root, acceptsThrowaway: false)
-            }
+            let files = try names(ceremony.keys)
+            #expect(kept.isSubset(of: files) && files.count == 7)
+            // The old one alone, as whoever stole it has it.
+            try FileManager.default.removeItem(atPath: "\(ceremony.keys)/\(ceremony.newRoot.id).key")
+            #expect(throws: KeyFileError.self) { try ceremony.read() }
+        }
+    }
+
+    @Test func `what is wrapped as it should be is not written again`() throws {
+        try withFolder { folder in
+            let ceremony = try Ceremony(in: folder)
+            let rotated = try ceremony.rotate()
+            // A folder that is not there cannot be written to, nor read.
+            let again = try RootRotation.wrap(rotated, by: ceremony.newRoot, in: "\(folder)/nowhere")
+            #expect(again.map(\.wrappers) == rotated.map(\.wrappers))
         }
     }
 
@@ -59,59 +89,86 @@ import Testing
         // As many files as a run that ended there had written of the new, and removed of the old.
         for (written, removed) in [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)] {
             try withFolder { folder in
-                let (path, root) = try ceremony(in: folder)
-                let new = "\(folder)/new-root"
-                let copy = "\(folder)/copy"
-                try FileManager.default.copyItem(atPath: path, toPath: copy)
-                _ = try RootRotation(directory: copy, rootPath: root, newRootPath: new).run(at: Self.now)
-                let fresh = try names(copy).subtracting(names(path)).sorted()
-                let gone = try names(path).subtracting(names(copy)).sorted()
+                let ceremony = try Ceremony(in: folder)
+                let path = ceremony.keys
+                let before = "\(folder)/before"
+                try FileManager.default.copyItem(atPath: path, toPath: before)
+                try ceremony.rotate()
+                let done = try names(path)
+                let fresh = try done.subtracting(names(before)).sorted()
+                let gone = try names(before).subtracting(done).sorted()
                 #expect(fresh.count == 3 && gone.count == 3)
-                for name in fresh.prefix(written) {
-                    try FileManager.default.copyItem(
-                        atPath: "\(copy)/\(name)", toPath: "\(path)/\(name)")
-                }
-                for name in gone.prefix(removed) {
+                // Back to where a run that was interrupted had left it.
+                for name in fresh.dropFirst(written) {
                     try FileManager.default.removeItem(atPath: "\(path)/\(name)")
                 }
-                let opener = written == 3 ? new : root
-                _ = try PrivateKeyDirectory(at: path, rootPath: opener, acceptsThrowaway: false)
+                for name in gone.dropFirst(removed) {
+                    try FileManager.default.copyItem(
+                        atPath: "\(before)/\(name)", toPath: "\(path)/\(name)")
+                }
+                _ = try written == 3 ? ceremony.readWithNewRootOnly() : ceremony.read()
                 // Run again, it ends where the first would have.
-                _ = try RootRotation(directory: path, rootPath: root, newRootPath: new).run(at: Self.now)
-                #expect(try names(path) == names(copy))
-                _ = try PrivateKeyDirectory(at: path, rootPath: new, acceptsThrowaway: false)
+                try ceremony.rotate()
+                #expect(try names(path) == done)
+                _ = try ceremony.readWithNewRootOnly()
             }
+        }
+    }
+
+    @Test func `half a file that a kill left is in nobody's way`() throws {
+        try withFolder { folder in
+            let ceremony = try Ceremony(in: folder)
+            for key in try ceremony.read().keys.values.joined() where key.isWrapped {
+                let half = "\(ceremony.keys)/\(key.id).\(ceremony.newRoot.id).key.part"
+                try Data("{".utf8).write(to: URL(filePath: half))
+            }
+            try ceremony.rotate()
+            #expect(try names(ceremony.keys).allSatisfy { $0.hasSuffix(".key") })
+            _ = try ceremony.readWithNewRootOnly()
+        }
+    }
+
+    @Test func `no file goes before the new one of its key was read back`() throws {
+        try withFolder { folder in
+            let ceremony = try Ceremony(in: folder)
+            let before = try names(ceremony.keys)
+            // Said to be wrapped by the new root key, which no file is.
+            let keys = try ceremony.read().keys.values.joined().map { key in
+                var key = key
+                if key.isWrapped { key.wrappers.insert(ceremony.newRoot.id) }
+                return key
+            }
+            #expect(throws: KeyFileError.self) {
+                try RootRotation.wrap(keys, by: ceremony.newRoot, in: ceremony.keys)
+            }
+            #expect(try names(ceremony.keys) == before)
         }
     }
 
     @Test func `a wrong root key changes nothing`() throws {
         try withFolder { folder in
-            let (path, _) = try ceremony(in: folder)
-            let other = try ceremony(
-                in: try {
-                    let path = "\(folder)/other"
-                    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-                    return path
-                }())
-            let before = try names(path)
+            let ceremony = try Ceremony(in: folder)
+            try FileManager.default.createDirectory(
+                atPath: "\(folder)/other", withIntermediateDirectories: false)
+            let other = try Ceremony(in: "\(folder)/other")
+            let before = try names(ceremony.keys)
             #expect(throws: KeyFileError.self) {
-                try RootRotation(directory: path, rootPath: other.root, newRootPath: "\(folder)/new")
+                try PrivateKeyDirectory(at: ceremony.keys, rootPath: other.oldRoot, acceptsThrowaway: false)
             }
-            #expect(try names(path) == before)
-            #expect(!FileManager.default.fileExists(atPath: "\(folder)/new"))
+            #expect(try names(ceremony.keys) == before)
         }
     }
 
     @Test func `an erased key leaves no file`() throws {
         try withFolder { folder in
-            let (path, root) = try ceremony(in: folder)
-            let keys = try PrivateKeyDirectory(at: path, rootPath: root, acceptsThrowaway: false)
-            let link = try keys.current(.link).id
+            let ceremony = try Ceremony(in: folder)
+            let path = ceremony.keys
+            let link = try ceremony.read().current(.link).id
             try PrivateKeyFile.erase(link, in: path)
             #expect(try names(path).allSatisfy { !$0.hasPrefix(link) })
             // Once more is no error.
             try PrivateKeyFile.erase(link, in: path)
-            #expect(try names(path).count == 5)
+            #expect(try names(path).count == 6)
         }
     }
 }

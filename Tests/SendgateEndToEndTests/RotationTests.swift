@@ -79,6 +79,15 @@ extension Alone {
                 ["keys", "destroy", key, "--socket", gate.socket(of: "keys-witness")], in: scratch)
         }
 
+        /// Two callers run the same command.
+        private func rotateRoot(_ gate: GateProcess, in scratch: Scratch) throws {
+            for (caller, said) in [("keys-team", "another caller must ask"), ("keys-witness", "is active")] {
+                let ran = try sendgate(
+                    ["keys", "rotate", "root", "--socket", gate.socket(of: caller)], in: scratch)
+                #expect(ran.output.contains(said), "\(ran)")
+            }
+        }
+
         @Test func `every key is rotated under load and no send fails`() throws {
             let scratch = try Scratch()
             let gate = GateProcess(in: scratch)
@@ -93,6 +102,7 @@ extension Alone {
                         ["keys", "rotate", purpose, "--socket", gate.socket(of: "keys-team")], in: scratch)
                 }
             }
+            try rotateRoot(gate, in: scratch)
             for purpose in ["index", "policy"] {
                 try sendgate(
                     ["keys", "rotate", purpose, "--socket", gate.socket()], ending: .exit(1), in: scratch)
@@ -103,13 +113,13 @@ extension Alone {
             #expect(answers[202, default: 0] > 50, "\(answers)")
 
             let after = try keys(gate, in: scratch)
-            for key in before where ["origin", "trail", "data", "link"].contains(key.purpose) {
+            for key in before where ["origin", "trail", "data", "link", "root"].contains(key.purpose) {
                 #expect(after.first { $0.id == key.id }?.state == "deactivated")
             }
             #expect(after.filter { $0.state == "active" }.count == 7)
             try sendgate(["keys", "lagging", "--socket", gate.socket()], in: scratch)
             // The old data keys are not needed, and their files are gone when two have said so.
-            for key in after where key.purpose == "data" && key.state == "deactivated" {
+            for key in after where ["data", "root"].contains(key.purpose) && key.state == "deactivated" {
                 try destroy(key.id, gate, in: scratch)
                 let files = try FileManager.default.contentsOfDirectory(atPath: "\(gate.folder)/keys")
                 #expect(files.allSatisfy { !$0.hasPrefix(key.id) })
@@ -156,6 +166,38 @@ extension Alone {
             }
             #expect(try gate.stop() == .exit(0), "\(gate.errors)")
             try sendgate(["store", "check", "--dev", gate.folder], in: scratch)
+        }
+
+        @Test func `whatever a kill left of a root key's rotation, the next start ends it`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try gate.registerSomebody()
+            let keys = "\(gate.folder)/keys"
+            try sendgate(
+                ["keys", "rotate", "root", "--socket", gate.socket(of: "keys-team")], in: scratch)
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
+            let before = try FileManager.default.contentsOfDirectory(atPath: keys)
+            let saved = scratch.path("before")
+            try FileManager.default.copyItem(atPath: keys, toPath: saved)
+            try gate.start()
+            try sendgate(
+                ["keys", "rotate", "root", "--socket", gate.socket(of: "keys-witness")], in: scratch)
+            gate.kill()
+            // Committed, and of three files one was written: as if the kill had been then.
+            let fresh = try FileManager.default.contentsOfDirectory(atPath: keys).filter {
+                !before.contains($0)
+            }
+            #expect(fresh.count == 3)
+            for name in before where !FileManager.default.fileExists(atPath: "\(keys)/\(name)") {
+                try FileManager.default.copyItem(atPath: "\(saved)/\(name)", toPath: "\(keys)/\(name)")
+            }
+            for name in fresh.dropFirst() { try FileManager.default.removeItem(atPath: "\(keys)/\(name)") }
+            try gate.start()
+            let after = try FileManager.default.contentsOfDirectory(atPath: keys)
+            #expect(Set(fresh).isSubset(of: after) && after.count == before.count)
+            #expect(try gate.connect().request("POST", "/v1/sends", Sample.login("after")).status == 202)
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
         }
 
         @Test func `a key in use without a file stops the start and is named`() throws {

@@ -28,7 +28,7 @@ extension StepContext {
         _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant
     ) throws -> GatewayKeyChange {
         var keyring = try view.keyring() ?? Keyring()
-        let proposedBy = keyring[id]?.destruction?.caller
+        let proposed = keyring[id]?.proposed
         let active = keyring.active(.data)?.id
         let isResealed = try view.resealedDataKey() == active
         let transitions = try refusing { () throws(KeyringRefusal) in
@@ -36,7 +36,7 @@ extension StepContext {
         }
         if let key = keyring[id], let refusal = try view.refusal(toUse: key) { throw refusal }
         if let data = keyring.active(.data), data.id != active { view.useDataKey(data.id) }
-        return try adopt(transitions, in: keyring, by: caller, proposedBy: proposedBy, at: now)
+        return try adopt(transitions, in: keyring, by: caller, proposed: proposed, at: now)
     }
 
     private func refusing<Result>(_ body: () throws(KeyringRefusal) -> Result) throws -> Result {
@@ -50,15 +50,15 @@ extension StepContext {
 
     private func adopt(
         _ transitions: [KeyTransition], in keyring: Keyring, by caller: CallerName,
-        proposedBy: CallerName? = nil, at now: Instant
+        proposed: GatewayKey.ProposedEvent? = nil, at now: Instant
     ) throws -> GatewayKeyChange {
         try view.setKeyring(keyring)
         var newest: (key: GatewayKey, trail: EntryReference)?
         for transition in transitions {
             var members = transition.members
             members["caller"] = .string(caller.text)
-            if transition.event == .destroy, let proposedBy {
-                members["proposed_by"] = .string(proposedBy.text)
+            if let proposed, transition.event == .init(proposed.event) {
+                members["proposed_by"] = .string(proposed.proposal.caller.text)
             }
             newest = (transition.key, try record(.gatewayKey, at: now, members))
         }

@@ -115,7 +115,7 @@ extension Gateway {
                                 "the keyring is committed and cannot be followed before a restart: \(error)")
                         }
                         return Answer(
-                            status: key.destruction == nil ? 200 : 202,
+                            status: key.proposed == nil ? 200 : 202,
                             json: KeyChangedAnswer(key, trail: places[trail]).json)
                     }
                 }, reply: answer))
@@ -278,7 +278,7 @@ extension KeyChangedAnswer {
     init(_ key: GatewayKey, trail: TrailReference) {
         self.init(
             key: key.id, state: key.state.rawValue, trail: trail,
-            secondCallerBy: key.destruction?.expiresAt)
+            secondCallerBy: key.proposed?.proposal.expiresAt)
     }
 
     /// What a dry run says.

@@ -30,15 +30,21 @@ extension Route {
             means:
                 "One waits at a time: a second request is 409 until the first key is promoted or destroyed.",
             grants: [.keysRotate],
-            body: .json(KeyAddBody.self, "A new origin key"),
+            body: .json(KeyAddBody.self, "What it is for"),
             answers: [.ok("It waits.", KeyChangedAnswer.shape, Samples.keyAdded.json)],
             problems: [.wrongState]
         ) { .addKey($0.body) },
         Route(
             "promoteKey", .post, "/v1/keys/{key}/promote", .key, tag: "Keys", "Use a key from now on",
-            means: "The key that was in use stays valid for what it signed; no send is lost.",
+            means:
+                "The key that was in use stays valid for what it signed; no send is lost. A root key needs two callers: the first is answered 202, another asks for the same within the hour.",
             grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
-            answers: [.ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
+            answers: [
+                .ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json),
+                .ok(
+                    "Proposed; another caller must ask too.", KeyChangedAnswer.shape,
+                    Samples.keyProposed.json, status: 202),
+            ],
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .promote, $0.body) },
         Route(

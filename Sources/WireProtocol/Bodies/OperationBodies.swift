@@ -313,7 +313,7 @@ package struct KeyAddBody: WireBody, Hashable {
                 [
                     .required(
                         "purpose", .choice(of: KeyPurpose.self),
-                        "`origin`, `trail`, `data` or `link`. `index` never changes, `policy` and `authority` keys are kept elsewhere, and `root` changes in the key directory: 409."
+                        "`root`, `origin`, `trail`, `data` or `link`. `index` never changes, `policy` and `authority` keys are kept elsewhere: 409."
                     ), .dryRun,
                 ])))
 

@@ -78,8 +78,6 @@ struct GatewayOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The directory of `serve --dev`, stopped.", valueName: "dir"))
     var dev: String?
 
-    var isGiven: Bool { socket != nil || config != nil || dev != nil }
-
     func validate() throws {
         if [socket, config, dev].count(where: { $0 != nil }) > 1 {
             throw ValidationError("give one of `--socket`, `--config` and `--dev`")

@@ -18,13 +18,15 @@ struct KeyChangeOptions: ParsableArguments {
         let connection = try await gateway.connection()
         let answer = try await connection.post("/v1/keys/\(KeyTarget.encoded(key))/\(verb)", body)
         await connection.close()
-        try show(answer, key)
+        try KeyChange.show(answer, of: key, asJSON: output.json)
     }
+}
 
+enum KeyChange {
     /// Prints one answer; a key that waits for a second caller says so.
-    func show(_ answer: GatewayAnswer, _ key: String? = nil) throws {
+    static func show(_ answer: GatewayAnswer, of key: String? = nil, asJSON isJSON: Bool) throws {
         guard answer.status < 300, let object = answer.object else { throw answer.reportProblem() }
-        if output.json { return Terminal.print(object) }
+        if isJSON { return Terminal.print(object) }
         let name = object["key"]?.stringValue ?? key ?? "a new key"
         let state = object["state"]?.stringValue ?? "?"
         if object["dry_run"]?.booleanValue == true {
@@ -54,7 +56,7 @@ struct KeysAdd: GateCommand {
             sendgate keys add PURPOSE --config FILE [--dry-run] [--json]
             """,
         discussion: """
-            PURPOSE is origin, trail, data or link. The private half is made inside the gateway and written to its key \
+            PURPOSE is origin, trail, data, link or root. The private half is made inside the gateway and written to its key \
             directory; nobody else sees it. One key of a purpose waits at a time.
             """)
     static let example = "sendgate keys add origin --socket /tmp/gate/keys-team.sock"
@@ -68,7 +70,7 @@ struct KeysAdd: GateCommand {
         let connection = try await options.gateway.connection()
         let answer = try await connection.post("/v1/keys", body)
         await connection.close()
-        try options.show(answer)
+        try KeyChange.show(answer, asJSON: options.output.json)
     }
 }
 

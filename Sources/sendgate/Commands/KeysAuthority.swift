@@ -74,7 +74,7 @@ struct AuthorityInit: GateCommand {
         }
         let publicPath = "\(directory)/\(AuthorityDirectory.publicName)"
         guard access(publicPath, F_OK) != 0 else { throw KeyFileError.exists(path: publicPath) }
-        let key = try PrivateKeyFile.generate(.authority, at: SystemClock().now())
+        var key = try PrivateKeyFile.generate(.authority, at: SystemClock().now())
         let path = try key.create(in: directory, wrappedBy: nil)
         let signer = try Self.signer(key, name: name)
         try OutputFile.create(publicPath, with: Array((signer.verifierKey.text + "\n").utf8))

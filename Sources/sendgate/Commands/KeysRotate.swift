@@ -7,6 +7,7 @@ import KeyFiles
 /// `sendgate keys rotate`: a new key of one purpose, from making it to the point where the old one can go.
 ///
 ///     add → promote (the old one: deactivated) → data: wait until nothing is under the old one
+///                  └ root: a second caller runs the same command
 ///
 /// Each step is looked up in the keyring first, so a command that was interrupted goes on where it ended.
 struct KeysRotate: GateCommand {
@@ -15,46 +16,28 @@ struct KeysRotate: GateCommand {
         usage: """
             sendgate keys rotate PURPOSE --socket PATH [--dry-run] [--no-wait] [--json]
             sendgate keys rotate PURPOSE --config FILE [--dry-run] [--no-wait] [--json]
-            sendgate keys rotate root --directory DIR [--root-key FILE] [--new-root-key FILE] [--dry-run] [--json]
             """,
         discussion: """
-            PURPOSE is origin, trail, data or link: the gateway makes the key, promotes it, and lets the old \
+            PURPOSE is origin, trail, data, link or root: the gateway makes the key, promotes it, and lets the old \
             one go on reading. A key that waits already is promoted. After a data key, stored values are sealed anew \
             in the background; the command waits for the last, and one that was interrupted waits on. The old key is \
             left to `keys destroy`, which two callers ask for.
 
-            A root key changes on the key directory, whether the gateway runs or not: the keys that it wraps are \
-            wrapped anew. `--root-key` names one that is kept elsewhere, `--new-root-key` where the new one goes.
+            For root two callers run the command within an hour. The new root key is made in the key directory, and the \
+            keys that the old one wraps are wrapped anew when it is promoted. Where root keys are kept elsewhere, move it \
+            there, and name it as `root_key`, before the next start.
             """)
     static let example = "sendgate keys rotate origin --socket /tmp/gate/keys-team.sock"
 
     @Argument(help: ArgumentHelp("What the key is for.", valueName: "purpose")) var purpose: KeyPurpose
     @OptionGroup var gateway: GatewayOptions
-    @Option(help: ArgumentHelp("For root: the directory of private keys.", valueName: "dir"))
-    var directory: String?
-    @Option(help: ArgumentHelp("For root: the present root key, if it is elsewhere.", valueName: "file"))
-    var rootKey: String?
-    @Option(help: ArgumentHelp("For root: where the new one goes, if not there.", valueName: "file"))
-    var newRootKey: String?
     @Flag(name: .customLong("dry-run"), help: "Say what would be done, and change nothing.")
     var isDryRun = false
     @Flag(name: .customLong("no-wait"), help: "For data: do not wait until everything is sealed anew.")
     var isNotWaiting = false
     @OptionGroup var output: OutputOptions
 
-    func validate() throws {
-        let isRoot = purpose == .root
-        if isRoot, directory == nil { throw ValidationError("`root` needs `--directory`") }
-        if !isRoot, directory != nil || rootKey != nil || newRootKey != nil {
-            throw ValidationError("`--directory`, `--root-key` and `--new-root-key` go with `root`")
-        }
-        if isRoot, gateway.isGiven {
-            throw ValidationError("`--socket`, `--config` and `--dev` do not go with `root`")
-        }
-    }
-
     func run() async throws {
-        if let directory { return try rotateRoot(in: directory) }
         let connection = try await gateway.connection()
         do {
             try await rotate(over: connection)
@@ -78,8 +61,11 @@ struct KeysRotate: GateCommand {
         if isDryRun {
             let steps = [
                 waiting.map { "\($0) waits already" } ?? "a new \(purpose.rawValue) key would be made",
-                "it would be promoted", old.map { "\($0) would be deactivated, and go on reading" },
+                purpose == .root
+                    ? "it would be promoted when two callers have asked" : "it would be promoted",
+                old.map { "\($0) would be deactivated, and go on reading" },
                 purpose == .data ? "every stored value would be sealed anew" : nil,
+                purpose == .root ? "the keys that it wraps would be wrapped anew" : nil,
             ].compactMap { $0 }
             if output.json {
                 return Terminal.print([
@@ -101,6 +87,7 @@ struct KeysRotate: GateCommand {
             Terminal.note("made \(new)")
         }
         let promoted = try await connection.post("/v1/keys/\(KeyTarget.encoded(new))/promote", [:])
+        if promoted.status == 202 { return try KeyChange.show(promoted, of: new, asJSON: output.json) }
         guard promoted.status == 200 else { throw promoted.reportProblem() }
         try await finish(connection, old: old, new: new)
     }
@@ -117,6 +104,11 @@ struct KeysRotate: GateCommand {
         if let old {
             Terminal.print("\(old) is deactivated")
             Terminal.note("sendgate: hint: when nothing needs it any more, `sendgate keys destroy \(old)`")
+            if purpose == .root {
+                Terminal.note(
+                    "sendgate: hint: if root keys are kept elsewhere, move it there and name it as `root_key`"
+                )
+            }
         }
     }
 
@@ -147,32 +139,5 @@ struct KeysRotate: GateCommand {
             progress.show(UInt64(most - lag.rowCount), of: UInt64(max(most, 1)))
             try await Task.sleep(for: Self.pollingInterval)
         }
-    }
-
-    // MARK: On the key directory
-
-    private func rotateRoot(in directory: String) throws {
-        let rewrap = try RootRotation(directory: directory, rootPath: rootKey, newRootPath: newRootKey)
-        if isDryRun {
-            if output.json {
-                return Terminal.print([
-                    "dry_run": true, "wrapped": .array(rewrap.wrapped.map { .string($0) }),
-                ])
-            }
-            Terminal.print("a new root key would be made, and these wrapped by it:")
-            for id in rewrap.wrapped { Terminal.print("  \(id)") }
-            return
-        }
-        let done = try rewrap.run(at: SystemClock().now())
-        if output.json {
-            return Terminal.print([
-                "root": .string(done.root), "path": .string(done.path),
-                "wrapped": .array(rewrap.wrapped.map { .string($0) }),
-            ])
-        }
-        Terminal.print("\(done.root) wraps \(rewrap.wrapped.count) keys; it is in \(done.path)")
-        Terminal.note(
-            "sendgate: hint: name it as `root_key` if it is kept apart, restart the gateway, which records it, and destroy the old root key's copies"
-        )
     }
 }

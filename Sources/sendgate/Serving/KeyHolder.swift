@@ -12,46 +12,63 @@ import Synchronization
 
 /// The private halves of the gateway's keys, from files to where they are used.
 ///
-///     keyring (committed) → origin: envelopes  ·  trail: checkpoints  ·  link: unsubscribe links
+///     keyring (committed) → origin: envelopes  ·  trail: checkpoints  ·  link: unsubscribe links  ·  root: the files
 ///
 /// Which data key seals is the store's to know, in the same commit as the keyring.
 final class KeyHolder: PrivateKeys {
     private let directory: String
     private let prefix: String
     private let trailOrigin: String
-    private let root: PrivateKeyFile
-    private let files: Mutex<[String: PrivateKeyFile]>
+    private let held: Mutex<Held>
     private let gateKeys: GateKeys
     private let library: PublishedTrail
     private let store: SQLiteStore
 
+    private struct Held {
+        var files: [String: PrivateKeyFile]
+        /// Wraps what is made.
+        var root: PrivateKeyFile
+    }
+
+    /// - Parameter keyring: As the start found it.
     /// - Parameter prefix: Of the ids of keys that are made: `dev-` where throwaway keys are taken.
     init(
-        _ keys: PrivateKeyDirectory, prefix: String, trailOrigin: String, gateKeys: GateKeys,
-        library: PublishedTrail, store: SQLiteStore
+        _ keys: PrivateKeyDirectory, as keyring: Keyring, prefix: String, trailOrigin: String,
+        gateKeys: GateKeys, library: PublishedTrail, store: SQLiteStore
     ) throws {
         directory = keys.path
         self.prefix = prefix
         self.trailOrigin = trailOrigin
-        root = try keys.current(.root)
-        files = Mutex(
-            Dictionary(keys.keys.values.joined().map { ($0.id, $0) }, uniquingKeysWith: { one, _ in one }))
+        let files = Dictionary(
+            keys.keys.values.joined().map { ($0.id, $0) }, uniquingKeysWith: { one, _ in one })
+        guard let root = keyring.active(.root).flatMap({ files[$0.id] }) else {
+            throw KeyFileError.missing(purpose: .root, directory: keys.path)
+        }
+        held = Mutex(Held(files: files, root: root))
         self.gateKeys = gateKeys
         self.library = library
         self.store = store
     }
 
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
-        let file = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
-        try file.create(in: directory, wrappedBy: root)
-        files.withLock { $0[file.id] = file }
+        var file = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
+        try file.create(in: directory, wrappedBy: held.withLock { $0.root })
+        held.withLock { [file] in $0.files[file.id] = file }
         // A data key opens from here on, so that it can seal from the end of the commit that promotes it.
         if purpose == .data { store.add(try RowCipher.Key(file)) }
         return try GatewayKey(file, at: now)
     }
 
     func follow(_ keyring: Keyring) throws {
-        let files = files.withLock { $0 }
+        let files = try held.withLock { held in
+            if let root = keyring.active(.root).flatMap({ held.files[$0.id] }) {
+                held.root = root
+                for key in try RootRotation.wrap(Array(held.files.values), by: root, in: directory) {
+                    held.files[key.id] = key
+                }
+            }
+            return held.files
+        }
         gateKeys.replace(
             with: keyring, origin: try Self.originSigner(of: keyring, in: files),
             links: try Self.linkKeys(of: keyring, in: files) ?? gateKeys.links)
@@ -63,7 +80,7 @@ final class KeyHolder: PrivateKeys {
 
     func erase(_ key: GatewayKey) throws {
         try PrivateKeyFile.erase(key.id, in: directory)
-        files.withLock { $0[key.id] = nil }
+        held.withLock { $0.files[key.id] = nil }
     }
 
     // MARK: Signers
