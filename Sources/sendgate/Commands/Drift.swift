@@ -162,9 +162,10 @@ struct DriftReport {
         var table = Table("count", "finding", "action", "")
         for row in rows {
             let kind = row["finding"]?.stringValue ?? "?"
+            let action = row["action"]?.stringValue ?? "?"
             table.add(
-                "\(row["count"]?.integerValue ?? 0)", kind, row["action"]?.stringValue ?? "?",
-                DriftKind(rawValue: kind)?.words ?? "")
+                "\(row["count"]?.integerValue ?? 0)", kind, action,
+                DriftKind(rawValue: kind)?.words(after: DriftAction(rawValue: action)) ?? "")
         }
         for line in table.lines { Terminal.print(line) }
     }
@@ -172,9 +173,11 @@ struct DriftReport {
 
 extension DriftKind {
     /// What it means and who can do something about it, in one line.
-    fileprivate var words: String {
+    func words(after action: DriftAction?) -> String {
         switch self {
         case .subscribedWhileOff: "switched off here, subscribed there: `sendgate drift list --orders`"
+        case .unsubscribedWhileOn where action == .repaired:
+            "chosen here since, not subscribed there: `sendgate drift list --orders`"
         case .unsubscribedWhileOn: "on here, not subscribed there: suppressed until somebody chooses anew"
         case .blockedAtOS: "the phone shows nothing of the app: the app shows a badge"
         case .deliveredQuietly: "iOS delivers quietly: nobody was asked yet"

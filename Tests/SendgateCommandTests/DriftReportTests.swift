@@ -1,0 +1,21 @@
+import GateVocabulary
+import Testing
+
+@testable import sendgate
+
+/// What an audit's report tells its reader to do.
+@Suite struct DriftReportTests {
+    @Test func `what a provider has to change is an order, and what waits for a choice is suppressed`() {
+        let repaired = DriftKind.unsubscribedWhileOn.words(after: .repaired)
+        let suppressed = DriftKind.unsubscribedWhileOn.words(after: .suppressed)
+        #expect(repaired.contains("--orders") && !repaired.contains("suppressed"))
+        #expect(suppressed.contains("suppressed") && !suppressed.contains("--orders"))
+        #expect(DriftKind.subscribedWhileOff.words(after: .repaired).contains("--orders"))
+    }
+
+    @Test(arguments: DriftKind.allCases)
+    func `each finding is told in one line`(kind: DriftKind) {
+        let words = kind.words(after: .marked)
+        #expect(!words.isEmpty && !words.contains("\n") && words.count < 90)
+    }
+}
