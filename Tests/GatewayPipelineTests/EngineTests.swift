@@ -551,6 +551,18 @@ final class ProcessEnd: Sendable {
         #expect(end.reasons == ["subjects.db"] && answers.all == [])
     }
 
+    @Test func `an erasure that is recorded has no answer but 503 until it is finished`() async throws {
+        let (gate, store) = try await gate()
+        store.failErasures(.unavailable("the disk is full"))
+        for _ in 0..<2 {
+            let answer = try await gate.call("product", "DELETE", "/v1/recipients/u_1")
+            #expect(answer.status == 503 && "\(answer)".contains("erasure is recorded"), "\(answer)")
+        }
+        store.failErasures(nil)
+        #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 404)
+        #expect(try gate.entries("erasure").count == 1)
+    }
+
     @Test func `a bundle whose archive may not be on the disk ends the process and decides nothing`()
         async throws
     {

@@ -99,12 +99,13 @@ extension Gateway {
         if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 
-    /// Forgets a person. Answered when the mapping is destroyed too, not before.
+    /// Forgets a person. Answered when the mapping is destroyed too, not before: also to a repeated request, which finds the
+    /// name unknown while an earlier one may not be finished, because the disk was full.
     private func erase(
         _ user: UserID, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
         let finish: @Sendable (Answer) -> Void = { [self] recorded in
-            guard recorded.status < 300 else { return answer(recorded) }
+            guard recorded.status < 300 || recorded.status == 404 else { return answer(recorded) }
             let isTaken = readers.submit(for: caller, lane: .security) { [self] in
                 do {
                     try store.finishErasures()
@@ -115,7 +116,8 @@ extension Gateway {
                     let why = Problem(looking: error).detail ?? ""
                     answer(
                         Problem(
-                            .unavailable, detail: "the erasure is recorded and will be finished: \(why)"
+                            .unavailable,
+                            detail: "the erasure is recorded and is not finished: \(why); ask again"
                         ).answer)
                 }
             }

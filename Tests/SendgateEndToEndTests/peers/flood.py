@@ -208,6 +208,8 @@ class Producer(threading.Thread):
                 if caller not in self.gates:
                     self.gates[caller] = Gate(os.path.join(self.options.folder, f"{caller}.sock"))
                 answer = self.gates[caller].call(method, target, body, content_type)
+                # An erasure that is recorded and not finished has no answer yet either.
+                lost += answer.status == 503 and method == "DELETE" and b"erasure is recorded" in answer.body
                 if answer.status not in (429, 503):
                     is_lines = content_type != "application/json"
                     return answer.status, answer.body if is_lines else answer.json, lost
