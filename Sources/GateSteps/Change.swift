@@ -118,8 +118,8 @@ package final class Change {
 
 /// What a step asks of the engine besides being written down.
 package struct StepEffects {
-    /// Envelopes to seal before the commit.
-    package internal(set) var envelopes: [PendingEnvelope] = []
+    /// Bodies to seal or to sign before the commit.
+    package internal(set) var pendingBodies: [PendingBody] = []
     /// Messages that go to the relay from memory once everything is durable.
     package var offers: [MessageOffer] = []
     /// Offers taken back: messages that wait in the store again.
@@ -137,19 +137,23 @@ package struct StepEffects {
     package var provesTheWay = false
 }
 
-/// An envelope that the engine has sealed while the batch goes on, and the body that it goes into.
-package struct PendingEnvelope: Sendable {
-    let plan: DeliveryPlan
-    package let order: SealOrder
-    /// The key it is sealed to.
-    package let recipient: DevicePublicKey
+/// The body of a push that the engine has sealed or signed by the origin key while the batch goes on.
+package struct PendingBody: Sendable {
+    package enum Order: Sendable {
+        case seal(SealOrder, to: DevicePublicKey)
+        case sign(SignOrder)
+    }
 
-    package var message: MessageID { order.message }
+    let plan: DeliveryPlan
+    package let order: Order
+
+    package var message: MessageID { plan.message }
 
     /// The provider's body.
     ///
-    /// - Throws: When the envelope is not as long as the decision was made on.
-    package func body(around envelope: [UInt8]) throws -> [UInt8] { try plan.filled(with: envelope) }
+    /// - Parameter inserted: What came of ``order``.
+    /// - Throws: When that is not as long as the decision was made on.
+    package func body(with inserted: [UInt8]) throws -> [UInt8] { try plan.filled(with: inserted) }
 }
 
 /// An entry that has no place in the trail yet.

@@ -22,7 +22,7 @@ package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible 
     case clockJumped(milliseconds: Int64)
     /// 503: the time since boot is this much less than it was at the newest entry, in the same boot.
     case uptimeWentBack(milliseconds: Int64)
-    /// 503: this one send could not be sealed.
+    /// 503: the body of this one send could not be sealed or signed.
     case sealingFailed(String)
 
     /// The failure that a caller is told of for an error of a store or a step.

@@ -6,7 +6,7 @@ package struct Moment {
     var time: Result<Instant, EngineFailure>
     /// What the clocks showed.
     var reading: ClockReading
-    /// Why an envelope that this step ordered could not be sealed, when it ran before.
+    /// Why a body that this step ordered could not be sealed or signed, when it ran before.
     var sealingFailure: String?
 
     package init(

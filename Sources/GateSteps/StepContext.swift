@@ -78,22 +78,22 @@ package final class StepContext {
     ///
     /// - Parameters:
     ///   - delivery: What the relay would be given, without the body; `nil` for one that cannot go now.
-    ///   - envelope: What the body is sealed in, meanwhile.
+    ///   - pending: The body, where the origin key has to seal or sign it first.
     ///   - waiting: The row it takes the place of.
     /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     func enqueue(
-        _ record: OutboxRecord, delivery: Delivery?, sealing envelope: PendingEnvelope?,
+        _ record: OutboxRecord, delivery: Delivery?, awaiting pending: PendingBody?,
         insteadOf waiting: OutboxRecord? = nil
     ) throws -> Bool {
-        if let envelope {
+        if let pending {
             if let reason = moment.sealingFailure {
                 // What waits was promised already and is not the caller's to ask for again.
                 guard let waiting else { throw EngineFailure.sealingFailed(reason) }
-                let later = try puttingOff(waiting, because: "it could not be sealed: \(reason)")
+                let later = try puttingOff(waiting, because: "it could not be sealed or signed: \(reason)")
                 try insert(later, offering: nil)
                 return false
             }
-            view.affect { $0.envelopes.append(envelope) }
+            view.affect { $0.pendingBodies.append(pending) }
         }
         try insert(record, offering: delivery)
         return true

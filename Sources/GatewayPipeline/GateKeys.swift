@@ -19,7 +19,7 @@ package final class GateKeys: Sendable {
     }
 
     /// - Parameters:
-    ///   - origin: Signs the content inside every envelope; `nil` while none is in use, and nothing is sealed then.
+    ///   - origin: Signs every push, inside the seal or in the open; `nil` while none is in use, and no push goes out then.
     ///   - links: Authenticate unsubscribe links.
     ///   - keyring: Every key there is and was.
     package init(

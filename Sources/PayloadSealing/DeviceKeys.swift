@@ -1,3 +1,4 @@
+package import GateVocabulary
 package import OpenSSLCrypto
 package import SealedFormat
 
@@ -46,7 +47,7 @@ package final class DeviceSealingKey: Sendable {
     }
 }
 
-/// The key that says a content comes from this gateway: signs inside the seal.
+/// The key that says a content comes from this gateway: signs inside the seal, and what is shown in the open.
 package struct OriginSigner: Sendable {
     /// 8 bytes; devices find the pinned public key by it.
     package let keyID: [UInt8]
@@ -59,6 +60,27 @@ package struct OriginSigner: Sendable {
         }
         self.keyID = keyID
         self.privateKey = privateKey
+    }
+
+    /// Signs what an open push shows and leads to.
+    ///
+    /// - Parameters:
+    ///   - app: The app's bundle or package name, 1 to 1,024 bytes.
+    ///   - device: The device's id as its owner registered it, 1 to 1,024 bytes.
+    ///   - expiresAt: Unix seconds, ten digits.
+    /// - Returns: ``OriginMark/text``, ``OriginMark/characterCount`` bytes.
+    /// - Throws: ``SealedFormatError`` for what the format cannot carry.
+    package func mark(
+        _ content: OpenPushContent, app: String, device: DestinationID, messageID: MessageID,
+        expiresAt: UInt64
+    ) throws -> [UInt8] {
+        let statement = try OpenPushStatement.bytes(
+            originKeyID: keyID, app: app, device: device.text, messageID: messageID.bytes,
+            expiresAt: expiresAt, content: content)
+        return try OriginMark(
+            originKeyID: keyID, messageID: messageID.bytes, expiresAt: expiresAt,
+            signature: privateKey.sign(statement)
+        ).text
     }
 }
 

@@ -26,12 +26,7 @@ package struct SealedInfo: Hashable, Sendable {
         purpose: SealingPurpose, suite: SealingSuite, app: String, device: String, keyID: [UInt8],
         publicKeyDigest: [UInt8], messageID: [UInt8], expiresAt: UInt64
     ) throws(SealedFormatError) {
-        for (field, name) in [("app", app), ("device", device)] {
-            guard (1...SealedLimits.nameByteCountMax).contains(name.utf8.count) else {
-                throw .nameLength(
-                    of: field, byteCount: name.utf8.count, byteCountMax: SealedLimits.nameByteCountMax)
-            }
-        }
+        try requireNames(app: app, device: device)
         try require(keyID, "a key id", SealedLimits.identifierByteCount)
         try require(publicKeyDigest, "a public key's digest", SealedLimits.digestByteCount)
         try require(messageID, "a message id", SealedLimits.identifierByteCount)
@@ -105,6 +100,15 @@ package enum PossessionStatement {
 func require(_ bytes: [UInt8], _ field: String, _ count: Int) throws(SealedFormatError) {
     guard bytes.count == count else {
         throw .wrongByteCount(of: field, expected: count, actual: bytes.count)
+    }
+}
+
+func requireNames(app: String, device: String) throws(SealedFormatError) {
+    for (field, name) in [("app", app), ("device", device)] {
+        guard (1...SealedLimits.nameByteCountMax).contains(name.utf8.count) else {
+            throw .nameLength(
+                of: field, byteCount: name.utf8.count, byteCountMax: SealedLimits.nameByteCountMax)
+        }
     }
 }
 

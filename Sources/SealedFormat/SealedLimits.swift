@@ -65,7 +65,7 @@ extension SealedFormatError: CustomStringConvertible {
             "the expiry \(seconds) is no Unix time in seconds between 2001 and 2286; is it in milliseconds?"
         case .malformedEnvelope(let expected, let offset):
             "not an envelope: expected \(expected) at byte \(offset)"
-        case .malformedField(let field, let expected): "not an envelope: `\(field)` must be \(expected)"
+        case .malformedField(let field, let expected): "`\(field)` must be \(expected)"
         case .malformedPlaintext(let rule): "not a sealed message: \(rule)"
         }
     }

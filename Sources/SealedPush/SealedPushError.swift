@@ -25,6 +25,10 @@ public enum SealedPushError: Error, Equatable, Sendable {
     case staleKeyset(version: UInt64, known: UInt64)
     /// The keyset says nothing any more (Unix seconds): ask for a newer one.
     case expiredKeyset(expiredAt: UInt64)
+    /// A push in the clear without the gateway's signature: its texts and links are not the gateway's.
+    case unsigned
+    /// The signature of a push in the clear has no form that the gateway writes; `detail` says how it departs.
+    case malformedMark(detail: String)
     /// Another message came under this message id before; this one is dropped.
     case repeatedMessageID(messageID: String)
     /// The record of seen messages could not be read or written, so a repetition cannot be ruled out.

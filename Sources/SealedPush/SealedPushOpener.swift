@@ -49,13 +49,13 @@ public enum Opening: Sendable, Hashable {
 /// only thing that lasts.
 @available(macOS 14, iOS 17, tvOS 17, watchOS 10, visionOS 1, macCatalyst 17, *)
 public struct SealedPushOpener: Sendable {
-    private let app: String
-    private let device: String
+    let app: String
+    let device: String
     private let keys: [[UInt8]: DeviceKey]
-    private let origins: [String: Curve25519.Signing.PublicKey]
+    let origins: [String: Curve25519.Signing.PublicKey]
     private let seen: any SeenMessages
     /// Unix seconds; `nil` for origins that no keyset vouches for.
-    private let keysetExpiresAt: UInt64?
+    let keysetExpiresAt: UInt64?
 
     /// - Parameters:
     ///   - app: The bundle or package name the device was registered with; 1 to 1,024 bytes.
@@ -178,19 +178,22 @@ public struct SealedPushOpener: Sendable {
         guard now < expiresAt else { throw .expired(expiredAt: expiresAt) }
         let message = SealedMessage(
             content: content, messageID: IdentifierText.uuid(envelope.messageID), expiresAt: expiresAt)
-        // Only what is proved genuine is recorded, or a forger could use up message ids.
-        let known: SeenMessage
-        do {
-            try seen.forgetExpired(now: now)
-            known = try seen.record(
-                messageID: envelope.messageID, digest: Array(SHA256.hash(data: envelope.bytes)),
-                expiresAt: envelope.expiresAt)
-        } catch { throw .seenMessagesUnavailable(detail: String(describing: error)) }
-        switch known {
+        switch try record(envelope.messageID, digestOf: envelope.bytes, until: envelope.expiresAt, now: now) {
         case .new: return .opened(message)
         case .same: return .alreadyOpened(message)
         case .different: throw .repeatedMessageID(messageID: message.messageID)
         }
+    }
+
+    /// Records a message that is proved genuine: if others were recorded, a forger could use up message ids.
+    func record(
+        _ messageID: [UInt8], digestOf bytes: [UInt8], until expiresAt: UInt64, now: UInt64
+    ) throws(SealedPushError) -> SeenMessage {
+        do {
+            try seen.forgetExpired(now: now)
+            return try seen.record(
+                messageID: messageID, digest: Array(SHA256.hash(data: bytes)), expiresAt: expiresAt)
+        } catch { throw .seenMessagesUnavailable(detail: String(describing: error)) }
     }
 
     private struct StatedExpiry: Decodable {

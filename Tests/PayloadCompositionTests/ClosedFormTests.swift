@@ -15,7 +15,7 @@ import Testing
     func `outside the seal nothing tells`(_ target: PayloadTarget, _ language: String) throws {
         let payload = try compose(Sample(language).content, for: target, as: .sealed)
         let outside =
-            payload.body.beforeEnvelope + payload.body.afterEnvelope + payload.headers
+            payload.body.beforeInsertion + payload.body.afterInsertion + payload.headers
         for word in Sample.telling { #expect(!outside.contains(word), "`\(word)` is outside") }
         // And the test can fail: inside, they are there.
         let inner = try #require(payload.innerContent)
@@ -47,8 +47,8 @@ import Testing
         for form in [BodyForm.sealed, .generic] {
             let left = try compose(one, for: target, as: form)
             let right = try compose(other, for: target, as: form)
-            #expect(left.body.beforeEnvelope == right.body.beforeEnvelope)
-            #expect(left.body.afterEnvelope == right.body.afterEnvelope)
+            #expect(left.body.beforeInsertion == right.body.beforeInsertion)
+            #expect(left.body.afterInsertion == right.body.afterInsertion)
             #expect(left.headers == right.headers)
         }
     }
@@ -58,7 +58,7 @@ import Testing
     ) throws {
         let outsides = try Interruption.allCases.map { interruption in
             let payload = try compose(Sample(interruption: interruption).content, for: target, as: .sealed)
-            return payload.body.beforeEnvelope + payload.body.afterEnvelope
+            return payload.body.beforeInsertion + payload.body.afterInsertion
         }
         #expect(Set(outsides).count == 1 && outsides[0].contains("HIGH"), "\(outsides)")
     }
@@ -152,11 +152,11 @@ import Testing
 
     @Test func `an envelope of another length than foretold is refused`() throws {
         let body = try compose(Sample().content, for: .apns(topic: "a", suite: .p256), as: .sealed).body
-        let expected = try #require(body.envelopeByteCount)
-        #expect(throws: CompositionError.envelopeLength(expected: expected, actual: expected + 1)) {
+        let expected = try #require(body.insertionByteCount)
+        #expect(throws: CompositionError.insertionLength(expected: expected, actual: expected + 1)) {
             try body.filled(with: TestEnvelope.bytes(count: expected + 1))
         }
-        #expect(throws: CompositionError.envelopeNotExpected(hasPlace: true)) { try body.filled(with: nil) }
+        #expect(throws: CompositionError.insertionNotExpected(hasPlace: true)) { try body.filled(with: nil) }
         // The right length with another number of quotation marks is no envelope either.
         #expect(throws: CompositionError.self) {
             try body.filled(with: [UInt8](repeating: UInt8(ascii: "\""), count: expected))
@@ -164,8 +164,8 @@ import Testing
     }
 
     @Test func `a body without a place takes no envelope`() throws {
-        let body = try compose(Sample().content, for: .apns(topic: "a", suite: .p256), as: .generic).body
-        #expect(throws: CompositionError.envelopeNotExpected(hasPlace: false)) { try body.filled(with: [1]) }
+        let body = try compose(Sample().content, for: .email, as: .generic).body
+        #expect(throws: CompositionError.insertionNotExpected(hasPlace: false)) { try body.filled(with: [1]) }
         #expect(try body.filled(with: nil).count == body.byteCount)
     }
 }

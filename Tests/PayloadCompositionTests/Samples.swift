@@ -73,9 +73,17 @@ struct Sample {
 }
 
 extension ComposedPayload {
-    /// The body with an envelope of the right length in it, whatever it says.
+    /// What is sealed; `nil` in every other form.
+    var innerContent: [UInt8]? { if case .sealed(let content) = content { content } else { nil } }
+
+    /// The body with an envelope or a mark of the right length in it, whatever it says.
     func filledForTest() throws -> [UInt8] {
-        try body.filled(with: body.envelopeByteCount.map { TestEnvelope.bytes(count: $0) })
+        switch content {
+        case .sealed: try body.filled(with: body.insertionByteCount.map { TestEnvelope.bytes(count: $0) })
+        case .open:
+            try body.filled(with: [UInt8](repeating: UInt8(ascii: "M"), count: OriginMark.characterCount))
+        case nil: try body.filled(with: nil)
+        }
     }
 }
 

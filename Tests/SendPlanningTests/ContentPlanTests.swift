@@ -69,6 +69,22 @@ import Testing
         return (plan, decide(material.request, given: facts, under: TestBook.policy), facts, material)
     }
 
+    /// The body with an envelope or a mark of the right length in it.
+    static func filled(_ delivery: DeliveryPlan) throws -> [UInt8] {
+        switch delivery.order {
+        case .seal(let order): try delivery.filled(with: try envelope(for: order))
+        case .sign: try delivery.filled(with: [UInt8](repeating: 65, count: OriginMark.characterCount))
+        case nil: try delivery.filled(with: nil)
+        }
+    }
+
+    static func expiry(of order: OriginOrder) -> UInt64 {
+        switch order {
+        case .seal(let order): order.expiresAt
+        case .sign(let order): order.expiresAt
+        }
+    }
+
     static func envelope(for order: SealOrder) throws -> [UInt8] {
         let bucket = try #require(SealedLimits.bucket(contentByteCount: order.content.count))
         return try SealedEnvelope(
@@ -95,7 +111,7 @@ import Testing
                     let size = try #require(facts.sizes?[decision.form])
                     #expect(delivery.byteCount == size)
                     #expect(delivery.form == decision.form)
-                    let body = try delivery.filled(with: try delivery.order.map(Self.envelope))
+                    let body = try Self.filled(delivery)
                     #expect(CanonicalJSON.isCanonical(body))
                     if situation.channel != .sms { #expect(body.count == size, "\(type.id) \(locale)") }
                 }
@@ -113,7 +129,7 @@ import Testing
             guard let delivery = plan.delivery(for: decision) else { continue }
             seen.insert(delivery.form)
             guard delivery.form != .full else { continue }
-            let outside = (delivery.body.beforeEnvelope + delivery.body.afterEnvelope + delivery.headers)
+            let outside = (delivery.body.beforeInsertion + delivery.body.afterInsertion + delivery.headers)
                 .text
             for word in Canary.telling(type, material.params, material) {
                 #expect(!outside.contains(word), "`\(word)` of \(type.id) is outside")
@@ -129,7 +145,7 @@ import Testing
         let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
         let (plan, decision, _, material) = try Self.plan(type, Self.situations[0])
         let delivery = try #require(plan.delivery(for: decision))
-        let order = try #require(delivery.order)
+        let order = try #require(delivery.order?.seal)
         #expect(order.device == DestinationID("d_1"))
         #expect(order.app == "no.getdrop.app")
         #expect(order.purpose == .notification)
@@ -160,10 +176,10 @@ import Testing
         }
         guard let delivery = plan.delivery(for: decision), delivery.form != .full else { return nil }
         var seen = [
-            delivery.headers.text, delivery.body.beforeEnvelope.text, delivery.body.afterEnvelope.text,
-            "\(delivery.order?.expiresAt ?? 0)",
+            delivery.headers.text, delivery.body.beforeInsertion.text, delivery.body.afterInsertion.text,
+            "\(delivery.order.map(Self.expiry) ?? 0)",
         ].joined(separator: "\n")
-        if let order = delivery.order {
+        if let order = delivery.order?.seal {
             seen += "\nbucket \(SealedLimits.bucket(contentByteCount: order.content.count) ?? 0)"
         }
         // A tag is random to whoever sees it; that there is one is not.
@@ -217,7 +233,7 @@ import Testing
                 })
             for situation in Self.situations where situation.key == .usable {
                 let (plan, decision, _, _) = try Self.plan(type, situation, params: params)
-                guard let order = plan.delivery(for: decision)?.order else { continue }
+                guard let order = plan.delivery(for: decision)?.order?.seal else { continue }
                 let bucket = try #require(SealedLimits.bucket(contentByteCount: order.content.count))
                 met.insert(bucket)
                 let bare = try CanonicalJSON.readCanonical(order.content)["padding"] == nil
@@ -233,8 +249,8 @@ import Testing
         for situation in Self.situations where situation.channel == .push {
             let (plan, decision, _, _) = try Self.plan(type, situation) { _, facts in facts.now = later }
             let delivery = try #require(plan.delivery(for: decision))
-            #expect((delivery.order != nil) == (situation.key == .usable))
-            #expect(delivery.order.map { $0.expiresAt == UInt64(later.seconds) + 172_800 } != false)
+            #expect((delivery.order?.seal != nil) == (situation.key == .usable))
+            #expect(delivery.order.map(Self.expiry) == UInt64(later.seconds) + 172_800)
             if situation.platform == .ios {
                 let headers = try CanonicalJSON.readCanonical(delivery.headers)
                 #expect(headers["apns-expiration"] == .string(String(later.seconds + 172_800)))
@@ -250,7 +266,7 @@ import Testing
                 guard let delivery = plan.delivery(for: decision) else { continue }
                 forms[delivery.form, default: 0] += 1
                 let body = try CanonicalJSON.readCanonical(
-                    try delivery.filled(with: try delivery.order.map(Self.envelope)))
+                    try Self.filled(delivery))
                 let sound = body["aps"]?["sound"]
                 if delivery.form == .full {
                     #expect(
@@ -271,7 +287,7 @@ import Testing
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
                 let body = try CanonicalJSON.readCanonical(
-                    try delivery.filled(with: try delivery.order.map(Self.envelope)))
+                    try Self.filled(delivery))
                 let message = body["message"]
                 let shown: JSONValue? =
                     switch situation.channel {
@@ -322,10 +338,11 @@ import Testing
                 switch delivery.form {
                 case .sealed:
                     #expect(
-                        try CanonicalJSON.readCanonical(delivery.order!.content)["number"] == .integer(number)
+                        try CanonicalJSON.readCanonical(delivery.order!.seal!.content)["number"]
+                            == .integer(number)
                     )
                 case .full:
-                    let body = try CanonicalJSON.readCanonical(try delivery.filled(with: nil))
+                    let body = try CanonicalJSON.readCanonical(try Self.filled(delivery))
                     let found = body["number"] ?? body["message"]?["data"]?["number"]
                     #expect(found == .integer(number) || found == .string(String(number)))
                 case .generic, .never: break
@@ -343,8 +360,8 @@ import Testing
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
                 let everything =
-                    (try delivery.filled(with: try delivery.order.map(Self.envelope))).text
-                    + (delivery.order?.content.text ?? "")
+                    (try Self.filled(delivery)).text
+                    + (delivery.order?.seal?.content.text ?? "")
                 #expect(everything.contains("https://drop.example/u/opaque") == demanded, "\(type.id)")
                 if demanded { count += 1 }
             }
@@ -371,7 +388,7 @@ import Testing
             let delivery = try #require(plan.delivery(for: decision))
             #expect(delivery.interruption == expected)
             let aps = try CanonicalJSON.readCanonical(
-                try delivery.filled(with: try Self.envelope(for: delivery.order!)))["aps"]
+                try Self.filled(delivery))["aps"]
             #expect(aps?["interruption-level"]?.stringValue == (allowed ? "critical" : "time-sensitive"))
             #expect((aps?["sound"]?.objectValue != nil) == allowed)
         }

@@ -165,10 +165,10 @@ extension [DeliveryDraft] {
 }
 
 extension StepContext {
-    /// Writes one promise into the outbox: ready now, sealed by the time of the commit, or held.
+    /// Writes one promise into the outbox: ready now, sealed or signed by the time of the commit, or deferred.
     ///
     /// - Parameter waiting: The row it takes the place of, which needs no room of its own and comes back should
-    ///   sealing fail.
+    ///   sealing or signing fail.
     /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     @discardableResult
     func enqueue(
@@ -199,21 +199,29 @@ extension StepContext {
                 row.state = .deferred
                 row.notBefore = draft.decision.notBefore ?? now
             }
-            return try enqueue(row, delivery: nil, sealing: nil)
+            return try enqueue(row, delivery: nil, awaiting: nil)
         }
         if let link = draft.link { view.putUnsubscribeLink(link) }
         row.headers = plan.headers
         row.key = plan.key
         let delivery = Delivery(
             row, to: destination, composedAt: draft.facts.now ?? now, at: now)
-        guard let order = plan.order, let key = draft.key else {
+        guard let order = plan.order else {
             row.body = try plan.filled(with: nil)
-            return try enqueue(row, delivery: delivery, sealing: nil)
+            return try enqueue(row, delivery: delivery, awaiting: nil)
         }
-        let envelope = PendingEnvelope(
-            plan: plan, order: order,
-            recipient: DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite))
-        return try enqueue(row, delivery: delivery, sealing: envelope, insteadOf: waiting)
+        let pending = PendingBody(plan: plan, order: try pendingOrder(order, to: draft.key))
+        return try enqueue(row, delivery: delivery, awaiting: pending, insteadOf: waiting)
+    }
+
+    private func pendingOrder(_ order: OriginOrder, to key: DeviceKeyRecord?) throws -> PendingBody.Order {
+        switch order {
+        case .sign(let order): return .sign(order)
+        case .seal(let order):
+            guard let key else { preconditionFailure("a body was planned as sealed to no key") }
+            return .seal(
+                order, to: DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite))
+        }
     }
 
     /// A message that waited, decided and composed as if it had just come in.

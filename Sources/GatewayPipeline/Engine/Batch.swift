@@ -19,8 +19,8 @@ package final class Batch {
     private let store: any GateStore
     let state: BatchState
     private var changes: [(step: StepNumber, change: Change)] = []
-    /// Envelopes that are being sealed.
-    private var tickets: [(step: StepNumber, envelope: PendingEnvelope, ticket: SealerPool.Ticket)] = []
+    /// Bodies that are being sealed or signed.
+    private var tickets: [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
     /// Offers of earlier batches that a step of this one asked for.
     private var recalled: [MessageID: MessageOffer] = [:]
     /// Steps that an earlier try ended with, and why.
@@ -42,7 +42,7 @@ package final class Batch {
 
     /// What was found out about a step only after it had run.
     enum StepFailure {
-        /// An envelope that it ordered could not be made.
+        /// A body that it ordered could not be sealed or signed.
         case unsealed(String)
         /// The store could not write what it did.
         case unwritten(any Error)
@@ -121,9 +121,9 @@ package final class Batch {
 
     private func keep(_ change: Change, of number: StepNumber) {
         state.apply(change)
-        for envelope in change.effects.envelopes {
+        for pending in change.effects.pendingBodies {
             // Taken by another thread at once, while the steps go on.
-            tickets.append((number, envelope, dependencies.seal(envelope)))
+            tickets.append((number, pending, dependencies.complete(pending)))
         }
         changes.append((number, change))
     }
@@ -233,16 +233,16 @@ package final class Batch {
         changes.lazy.map(\.change.effects.observations)
     }
 
-    /// Waits for the envelopes and puts them into their rows.
+    /// Waits for the envelopes and signatures and puts the bodies into their rows.
     ///
-    /// - Throws: ``FailedSteps`` with all whose envelopes could not be made.
-    private func fillSeals() throws {
+    /// - Throws: ``FailedSteps`` with all whose bodies could not be completed.
+    private func fillBodies() throws {
         guard !tickets.isEmpty else { return }
         var bodies: [MessageID: [UInt8]] = [:]
         var failures: [StepNumber: StepFailure] = [:]
-        for (step, envelope, ticket) in tickets {
+        for (step, pending, ticket) in tickets {
             do {
-                bodies[envelope.message] = try envelope.body(around: ticket.wait())
+                bodies[pending.message] = try pending.body(with: ticket.wait())
             } catch {
                 failures[step] = .unsealed("\(error)")
             }
@@ -258,7 +258,7 @@ package final class Batch {
         guard changes.contains(where: { !$0.change.isEmpty }) else {
             return CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
         }
-        try fillSeals()
+        try fillBodies()
         switch try store.commit(changes.map(\.change), against: state) {
         case .done(let receipt): return receipt
         case .conflict, .stale: return nil

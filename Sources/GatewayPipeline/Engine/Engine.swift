@@ -292,15 +292,21 @@ package struct EngineDependencies: Sendable {
 extension EngineDependencies {
     package var limits: EngineLimits { fixedSettings.limits }
 
-    /// Has an envelope sealed on another thread.
-    func seal(_ envelope: PendingEnvelope) -> SealerPool.Ticket {
-        let (order, keys) = (envelope.order, keys)
-        return sealers.submit { [recipient = envelope.recipient] sealer in
+    /// Has a body sealed or signed by the origin key on another thread.
+    func complete(_ pending: PendingBody) -> SealerPool.Ticket {
+        sealers.submit { [order = pending.order, keys] sealer in
             let origin = try keys.origin()
-            return try sealer.seal(
-                order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose, app: order.app,
-                device: order.device, keyID: order.key.id, messageID: order.message,
-                expiresAt: order.expiresAt, origin: origin)
+            switch order {
+            case .seal(let order, let recipient):
+                return try sealer.seal(
+                    order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose,
+                    app: order.app, device: order.device, keyID: order.key.id, messageID: order.message,
+                    expiresAt: order.expiresAt, origin: origin)
+            case .sign(let order):
+                return try origin.mark(
+                    order.content, app: order.app, device: order.device, messageID: order.message,
+                    expiresAt: order.expiresAt)
+            }
         }
     }
 

@@ -4,17 +4,16 @@ import SealedFormat
 
 /// `POST /3/device/<token>`: Apple, "Sending notification requests to APNs" and "Generating a remote notification".
 enum APNsPayload {
-    /// - Returns: The place of the envelope in a sealed body.
+    /// - Returns: The place of the envelope in a sealed body, of the origin's mark in any other.
     static func write(
         _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
-    ) throws(CompositionError) -> Int? {
+    ) throws(CompositionError) -> Int {
         switch form {
-        case .sealed: return writeSealed(content, to: &json)
+        case .sealed: writeSealed(content, to: &json)
         case .generic: writeGeneric(content, to: &json)
         case .full: writeFull(content, to: &json)
         case .never: throw .formNever
         }
-        return nil
     }
 
     /// - Parameter isClosed: Whether the body tells nothing, so that the headers must not either.
@@ -44,24 +43,25 @@ enum APNsPayload {
         var place = 0
         json.object { json in
             // The service extension opens the envelope and replaces all of this; when it fails, this is shown.
-            json.member("aps") { writeConstantAlert(content, isMutable: true, to: &$0) }
+            json.member("aps") { writeConstantAlert(content, to: &$0) }
             json.member("sendgate") { $0.quoted { place = $0.byteCount } }
         }
         return place
     }
 
-    private static func writeGeneric(_ content: NotificationContent, to json: inout CanonicalWriter) {
+    private static func writeGeneric(_ content: NotificationContent, to json: inout CanonicalWriter) -> Int {
+        var place = 0
         json.object { json in
-            json.member("aps") { writeConstantAlert(content, isMutable: false, to: &$0) }
+            json.member("aps") { writeConstantAlert(content, to: &$0) }
+            json.member("origin") { $0.quoted { place = $0.byteCount } }
             json.member("send_id", uuid: content.send)
             json.member("unsubscribe", content.unsubscribeLink)
         }
+        return place
     }
 
     /// What says nothing but how urgent it is.
-    private static func writeConstantAlert(
-        _ content: NotificationContent, isMutable: Bool, to json: inout CanonicalWriter
-    ) {
+    private static func writeConstantAlert(_ content: NotificationContent, to json: inout CanonicalWriter) {
         json.object { json in
             json.member("alert") { json in
                 json.object { json in
@@ -70,15 +70,20 @@ enum APNsPayload {
                 }
             }
             json.member("interruption-level", content.interruption.apnsName)
-            if isMutable { json.member("mutable-content", 1) }
+            writeMutable(to: &json)
             // Which sound would tell the type; whether one is heard is the tier's.
             let sound = content.interruption.isUrgent ? "default" : nil
             writeSound(named: sound, content.interruption, to: &json)
         }
     }
 
-    private static func writeFull(_ content: NotificationContent, to json: inout CanonicalWriter) {
+    /// Has the system ask the app's service extension before anything is shown: it opens what is sealed, and replaces what
+    /// the origin key has not signed.
+    private static func writeMutable(to json: inout CanonicalWriter) { json.member("mutable-content", 1) }
+
+    private static func writeFull(_ content: NotificationContent, to json: inout CanonicalWriter) -> Int {
         let shown = content.shownTexts
+        var place = 0
         json.object { json in
             if content.number != nil { json.member("alert_record", content.hasAlertRecord) }
             json.member("aps") { json in
@@ -92,6 +97,7 @@ enum APNsPayload {
                     json.member("badge", content.badge.map(Int64.init))
                     json.member("category", content.actionCategory)
                     json.member("interruption-level", content.interruption.apnsName)
+                    writeMutable(to: &json)
                     writeSound(named: content.sound, content.interruption, to: &json)
                     json.member("thread-id", content.thread)
                 }
@@ -99,11 +105,13 @@ enum APNsPayload {
             json.member("category", name: content.category)
             json.member("deep_link", content.deepLink)
             json.member("number", content.number.map(Int64.init))
+            json.member("origin") { $0.quoted { place = $0.byteCount } }
             if !content.references.isEmpty { json.member("params") { $0.value(content.references) } }
             json.member("send_id", uuid: content.send)
             json.member("type", content.type.text)
             json.member("unsubscribe", content.unsubscribeLink)
         }
+        return place
     }
 
     /// The dictionary form is the only one that sounds through silence (Apple, "Generating a remote notification", table 2).

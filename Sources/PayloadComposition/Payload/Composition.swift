@@ -24,9 +24,9 @@ package enum PayloadTarget: Hashable, Sendable {
 
 /// Composes the payload of one notification for one destination in one form.
 ///
-/// Pure. In the sealed form everything that tells is in ``ComposedPayload/innerContent``; outside are one
+/// Pure. In the sealed form everything that tells is in ``ComposedPayload/content``; outside are one
 /// constant text per app and tier, the urgency, the expiry and a keyed collapse tag. In the generic form
-/// there is nothing else at all but the random send id and, where S1 demands it, the way to mute.
+/// there is nothing else at all but the random send id, the origin's mark and, where S1 demands it, the way to mute.
 package func compose(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> ComposedPayload {
@@ -39,9 +39,17 @@ package func compose(
     }
     var body = CanonicalWriter(capacity: 1_024)
     let written = try write(content, for: target, as: form, to: &body)
+    let origin: OriginContent? =
+        if let sealed = written.sealedContent {
+            .sealed(sealed)
+        } else if let platform = target.platform {
+            .open(try content.openContent(for: platform, as: form))
+        } else {
+            nil
+        }
     return ComposedPayload(
-        headers: headers.finish(), body: PayloadBody(body.finish(), envelope: written.envelope),
-        innerContent: written.innerContent, byteCount: written.byteCount)
+        headers: headers.finish(), body: PayloadBody(body.finish(), insertion: written.insertion),
+        content: origin, byteCount: written.byteCount)
 }
 
 /// What gate 12 would weigh of a payload that is not to go anywhere: ``ComposedPayload/byteCount`` of the composed one.
@@ -54,8 +62,8 @@ package func composedByteCount(
 
 /// What is known of a body that was written.
 private struct WrittenBody {
-    var innerContent: [UInt8]?
-    var envelope: PayloadBody.Envelope?
+    var sealedContent: [UInt8]?
+    var insertion: PayloadBody.Insertion?
     /// ``ComposedPayload/byteCount``
     var byteCount: Int
 }
@@ -64,30 +72,41 @@ private func write(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm,
     to body: inout CanonicalWriter
 ) throws(CompositionError) -> WrittenBody {
-    let place: Int?
+    let place: Int
     switch target {
     case .apns: place = try APNsPayload.write(content, as: form, to: &body)
     case .fcm(let package, _): place = try FCMPayload.write(content, package: package, as: form, to: &body)
     case .sms: return WrittenBody(byteCount: try SMSPayload.write(content, as: form, to: &body))
     case .email:
         try EmailPayload.write(content, as: form, to: &body)
-        place = nil
+        return WrittenBody(byteCount: body.byteCount)
     }
-    guard let place else { return WrittenBody(byteCount: body.byteCount) }
-    guard let (platform, suite) = target.sealing else { throw .sealedWithoutKey }
+    guard form == .sealed else {
+        let mark = PayloadBody.Insertion.mark(at: place)
+        return WrittenBody(insertion: mark, byteCount: body.byteCount + mark.filledByteCount)
+    }
+    guard let platform = target.platform, let suite = target.suite else { throw .sealedWithoutKey }
     let inner = content.sealedContent(for: platform)
-    let envelope = PayloadBody.Envelope(
-        place: place, byteCount: EnvelopeLength.byteCount(contentByteCount: inner.count, suite: suite))
+    let envelope = PayloadBody.Insertion.envelope(
+        at: place, byteCount: EnvelopeLength.byteCount(contentByteCount: inner.count, suite: suite))
     return WrittenBody(
-        innerContent: inner, envelope: envelope, byteCount: body.byteCount + envelope.filledByteCount)
+        sealedContent: inner, insertion: envelope, byteCount: body.byteCount + envelope.filledByteCount)
 }
 
 extension PayloadTarget {
-    /// How a body is sealed for it; `nil` where it is not, or has no key to seal to.
-    fileprivate var sealing: (Platform, SealingSuite)? {
+    /// Set for a push.
+    fileprivate var platform: Platform? {
         switch self {
-        case .apns(_, let suite): suite.map { (.ios, $0) }
-        case .fcm(_, let suite): suite.map { (.android, $0) }
+        case .apns: .ios
+        case .fcm: .android
+        case .sms, .email: nil
+        }
+    }
+
+    /// How a body is sealed for it; `nil` where it is not, or has no key to seal to.
+    fileprivate var suite: SealingSuite? {
+        switch self {
+        case .apns(_, let suite), .fcm(_, let suite): suite
         case .sms, .email: nil
         }
     }

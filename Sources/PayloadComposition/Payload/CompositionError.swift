@@ -12,10 +12,12 @@ package enum CompositionError: Error, Hashable, Sendable {
     case sealedWithoutKey
     /// The type is never sent on this channel.
     case formNever
-    /// The envelope has another length than the one the decision was made on. Both counts are bytes.
-    case envelopeLength(expected: Int, actual: Int)
-    /// An envelope for a body that has no place for one, or none for a body that has.
-    case envelopeNotExpected(hasPlace: Bool)
+    /// A text of an open push that is longer than 65,535 bytes.
+    case tooLongToSign
+    /// The envelope or the origin's mark has another length than the one the decision was made on. Both counts are bytes.
+    case insertionLength(expected: Int, actual: Int)
+    /// An envelope or a mark for a body that has no place for one, or none for a body that has.
+    case insertionNotExpected(hasPlace: Bool)
 }
 
 extension CompositionError: CustomStringConvertible {
@@ -26,10 +28,11 @@ extension CompositionError: CustomStringConvertible {
         case .noVariant: "no variant of the text can do without the params that are not there"
         case .sealedWithoutKey: "a sealed body needs a device and its key"
         case .formNever: "this type is never sent on this channel"
-        case .envelopeLength(let expected, let actual):
-            "the envelope has \(actual) bytes and the decision was made on \(expected)"
-        case .envelopeNotExpected(true): "the body has a place for an envelope and got none"
-        case .envelopeNotExpected(false): "the body has no place for an envelope"
+        case .tooLongToSign: "a text of the push is longer than 65,535 bytes"
+        case .insertionLength(let expected, let actual):
+            "the envelope or signature has \(actual) bytes and the decision was made on \(expected)"
+        case .insertionNotExpected(true): "the body has a place for an envelope or a signature and got none"
+        case .insertionNotExpected(false): "the body has no place for an envelope or a signature"
         }
     }
 }

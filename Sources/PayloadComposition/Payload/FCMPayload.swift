@@ -5,17 +5,16 @@ import SealedFormat
 /// `POST /v1/projects/{id}/messages:send`, FCM HTTP v1, discovery revision 20261023. The target (`token` or
 /// `fid`) is put in at hand-over: a token is never copied into a row.
 enum FCMPayload {
-    /// - Returns: The place of the envelope in a sealed body.
+    /// - Returns: The place of the envelope in a sealed body, of the origin's mark in any other.
     static func write(
         _ content: NotificationContent, package: String, as form: BodyForm, to json: inout CanonicalWriter
-    ) throws(CompositionError) -> Int? {
+    ) throws(CompositionError) -> Int {
         switch form {
-        case .sealed: return writeSealed(content, package, to: &json)
+        case .sealed: writeSealed(content, package, to: &json)
         case .generic: writeGeneric(content, package, to: &json)
         case .full: writeFull(content, package, to: &json)
         case .never: throw .formNever
         }
-        return nil
     }
 
     /// Data only, so that the app is woken to open the envelope and shows the notification itself, and HIGH,
@@ -55,7 +54,8 @@ enum FCMPayload {
 
     private static func writeGeneric(
         _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
-    ) {
+    ) -> Int {
+        var place = 0
         writeMessage(
             to: &json,
             android: { json in
@@ -75,15 +75,37 @@ enum FCMPayload {
                     json.member("visibility", content.privacy == .hidden ? "SECRET" : "PRIVATE")
                 }
             },
-            data: { json in
-                json.member("send_id", uuid: content.send)
-                json.member("unsubscribe", content.unsubscribeLink)
-            })
+            data: { place = writeOpenData(content, as: .generic, to: &$0) })
+        return place
+    }
+
+    /// Everything that is signed, as the app reads it in the foreground and after a tap: the texts of `notification`
+    /// reach the app in neither case when the system has shown them.
+    ///
+    /// - Returns: The place of the origin's mark.
+    private static func writeOpenData(
+        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
+    ) -> Int {
+        var place = 0
+        func text(_ member: OpenPushMember) -> String? { content.openText(member, for: .android, as: form) }
+        json.member("alert_record", text(.alertRecord))
+        json.member("body", text(.body))
+        json.member("category", text(.category))
+        json.member("deep_link", text(.deepLink))
+        json.member("number", text(.number))
+        json.member("origin") { $0.quoted { place = $0.byteCount } }
+        json.member("params", text(.params))
+        json.member("send_id", text(.send))
+        json.member("title", text(.title))
+        json.member("type", text(.type))
+        json.member("unsubscribe", text(.unsubscribe))
+        return place
     }
 
     private static func writeFull(
         _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
-    ) {
+    ) -> Int {
+        var place = 0
         writeMessage(
             to: &json,
             android: { json in
@@ -99,19 +121,8 @@ enum FCMPayload {
                     json.member("visibility", content.privacy == .full ? "PUBLIC" : "PRIVATE")
                 }
             },
-            // Values are strings, whatever they were (FCM, `Message.data`).
-            data: { json in
-                if content.number != nil {
-                    json.member("alert_record", content.hasAlertRecord ? "true" : "false")
-                }
-                json.member("category", name: content.category)
-                json.member("deep_link", content.deepLink)
-                json.member("number", content.number.map { String($0) })
-                if !content.references.isEmpty { json.member("params", content.references.description) }
-                json.member("send_id", uuid: content.send)
-                json.member("type", content.type.text)
-                json.member("unsubscribe", content.unsubscribeLink)
-            })
+            data: { place = writeOpenData(content, as: .full, to: &$0) })
+        return place
     }
 
     /// - Parameters:

@@ -1,72 +1,92 @@
 import CanonicalJSON
-import SealedFormat
+package import SealedFormat
 
-/// The bytes of a provider's body, with at most one place for an envelope.
+/// The bytes of a provider's body, with at most one place for what the origin key makes: a push is sealed or signed
+/// after it was decided.
 ///
-/// The envelope is put in as a JSON string: FCM's `data` holds nothing else, and a string is the only
-/// shape whose bytes survive a delivery layer that parses JSON and writes it again.
+/// The insertion is a JSON string: FCM's `data` holds nothing else, and a string is the only shape whose bytes survive a
+/// delivery layer that parses JSON and writes it again.
 package struct PayloadBody: Hashable, Sendable {
     /// What a body has a place for.
-    struct Envelope: Hashable, Sendable {
+    struct Insertion: Hashable, Sendable {
         /// Where in the body without it: inside of the quotation marks of a JSON string that is empty.
         var place: Int
         var byteCount: Int
+        /// Characters that JSON escapes with one byte each.
+        var quotationMarkCount: Int
         /// Bytes it takes in the body.
-        var filledByteCount: Int { byteCount + SealedEnvelope.quotationMarkCount }
+        var filledByteCount: Int { byteCount + quotationMarkCount }
+
+        static func envelope(at place: Int, byteCount: Int) -> Insertion {
+            Insertion(
+                place: place, byteCount: byteCount, quotationMarkCount: SealedEnvelope.quotationMarkCount)
+        }
+
+        static func mark(at place: Int) -> Insertion {
+            Insertion(place: place, byteCount: OriginMark.characterCount, quotationMarkCount: 0)
+        }
     }
 
-    /// Everything but the envelope.
+    /// Everything but the insertion.
     private let bytes: [UInt8]
-    private let envelope: Envelope?
+    private let insertion: Insertion?
 
-    init(_ bytes: [UInt8], envelope: Envelope?) {
+    init(_ bytes: [UInt8], insertion: Insertion?) {
         self.bytes = bytes
-        self.envelope = envelope
+        self.insertion = insertion
     }
 
-    /// The length of the envelope that belongs here; `nil` when none does.
-    package var envelopeByteCount: Int? { envelope?.byteCount }
+    /// The length of what belongs here; `nil` when nothing does.
+    package var insertionByteCount: Int? { insertion?.byteCount }
 
-    private var place: Int { envelope?.place ?? bytes.count }
+    private var place: Int { insertion?.place ?? bytes.count }
 
-    /// Everything, when there is no place for an envelope.
-    package var beforeEnvelope: [UInt8] { Array(bytes[..<place]) }
-    package var afterEnvelope: [UInt8] { Array(bytes[place...]) }
+    /// Everything, when there is no place for an insertion.
+    package var beforeInsertion: [UInt8] { Array(bytes[..<place]) }
+    package var afterInsertion: [UInt8] { Array(bytes[place...]) }
 
     /// Bytes of the body once it is filled.
-    package var byteCount: Int { bytes.count + (envelope?.filledByteCount ?? 0) }
+    package var byteCount: Int { bytes.count + (insertion?.filledByteCount ?? 0) }
 
     /// The body as it goes to the provider.
     ///
-    /// - Throws: ``CompositionError/envelopeLength(expected:actual:)`` when the envelope has not the length the
-    ///   decision was made on: then the send fails instead of leaving with a size nobody decided about.
-    package func filled(with envelope: [UInt8]?) throws(CompositionError) -> [UInt8] {
-        guard let envelopeByteCount else {
-            guard envelope == nil else { throw .envelopeNotExpected(hasPlace: false) }
+    /// - Throws: ``CompositionError/insertionLength(expected:actual:)`` when the envelope or the mark has not the length
+    ///   that the decision was made on: the send then fails, because no decision covers another size.
+    package func filled(with inserted: [UInt8]?) throws(CompositionError) -> [UInt8] {
+        guard let insertionByteCount else {
+            guard inserted == nil else { throw .insertionNotExpected(hasPlace: false) }
             return bytes
         }
-        guard let envelope else { throw .envelopeNotExpected(hasPlace: true) }
-        guard envelope.count == envelopeByteCount else {
-            throw .envelopeLength(expected: envelopeByteCount, actual: envelope.count)
+        guard let inserted else { throw .insertionNotExpected(hasPlace: true) }
+        guard inserted.count == insertionByteCount else {
+            throw .insertionLength(expected: insertionByteCount, actual: inserted.count)
         }
         var filled = CanonicalWriter(capacity: byteCount)
         filled.raw(bytes[..<place])
-        filled.characters(String(decoding: envelope, as: UTF8.self))
+        filled.characters(String(decoding: inserted, as: UTF8.self))
         filled.raw(bytes[place...])
         guard filled.byteCount == byteCount else {
-            throw .envelopeLength(expected: byteCount, actual: filled.byteCount)
+            throw .insertionLength(expected: byteCount, actual: filled.byteCount)
         }
         return filled.finish()
     }
 }
 
-/// One payload, ready but for the seal.
+/// What the origin key vouches for in a body, and so what is put into it.
+package enum OriginContent: Hashable, Sendable {
+    /// The content of a seal; the envelope goes in.
+    case sealed([UInt8])
+    /// What is shown and linked to in the clear; the signature over it goes in, as an ``OriginMark``.
+    case open(OpenPushContent)
+}
+
+/// One payload, ready but for the seal or the signature.
 package struct ComposedPayload: Hashable, Sendable {
     /// Provider headers by name, values are texts: canonical JSON.
     package var headers: [UInt8]
     package var body: PayloadBody
-    /// What is to be sealed; set exactly when ``body`` has a place for an envelope.
-    package var innerContent: [UInt8]?
+    /// Set for every push: exactly when ``body`` has a place for an insertion.
+    package var content: OriginContent?
     /// What gate 12 weighs: bytes of the filled body, and for SMS the characters of ``SMSEncoding``.
     package var byteCount: Int
 }

@@ -12,8 +12,9 @@ package struct ContentPlan: Sendable {
     package let sizes: PayloadSizes
     /// How strongly the decision will ask to interrupt, should it let the send pass.
     package let interruption: Interruption
-    /// Of an envelope: a class of its tier, the exact time being inside.
-    private let expiresAt: Instant
+    /// Of an envelope and a generic push: a class of its tier. The exact time of a sealed one is inside.
+    private let closedExpiresAt: Instant
+    private let exactExpiresAt: Instant
     private let payloads: [(form: BodyForm, payload: ComposedPayload)]
 
     /// Composes, and writes the sizes into `facts`.
@@ -35,7 +36,8 @@ package struct ContentPlan: Sendable {
         self.destination = destination
         let now = facts.now ?? material.sentAt
         let tier = policy.type(material.request.type)?.tier ?? .informational
-        expiresAt = now.advanced(
+        exactExpiresAt = material.expiresAt
+        closedExpiresAt = now.advanced(
             bySeconds: ExpiryClass.seconds(until: material.expiresAt, from: now, tier: tier))
         // Urgency is part of the payload, so it must be known before the payload's size. The decision itself
         // is asked what it would carry if only the size were right: gate 12 is the one gate that looks at it.
@@ -99,17 +101,29 @@ package struct ContentPlan: Sendable {
         return DeliveryPlan(
             message: message, destination: destination.tag, form: decision.form, interruption: interruption,
             headers: payload.headers, body: payload.body, byteCount: payload.byteCount,
-            order: sealOrder(for: payload))
+            order: order(for: payload, as: decision.form))
     }
 
-    private func sealOrder(for payload: ComposedPayload) -> SealOrder? {
-        guard let content = payload.innerContent else { return nil }
-        guard case .device(let device, _, let app, .some(let key)) = destination.kind else {
-            preconditionFailure("a sealed payload was composed for a destination without a key")
+    private func order(for payload: ComposedPayload, as form: BodyForm) -> OriginOrder? {
+        guard let content = payload.content else { return nil }
+        guard case .device(let device, _, let app, let key) = destination.kind else {
+            preconditionFailure("a push was composed for a destination that is no device")
         }
-        return SealOrder(
-            key: key, app: app, device: device, purpose: .notification, message: message,
-            expiresAt: UInt64(max(0, expiresAt.seconds)), content: content)
+        let expiresAt = UInt64(max(0, (form == .full ? exactExpiresAt : closedExpiresAt).seconds))
+        switch content {
+        case .open(let content):
+            return .sign(
+                SignOrder(
+                    app: app, device: device, message: message, expiresAt: expiresAt, content: content))
+        case .sealed(let content):
+            guard let key else {
+                preconditionFailure("a sealed payload was composed for a destination without a key")
+            }
+            return .seal(
+                SealOrder(
+                    key: key, app: app, device: device, purpose: .notification, message: message,
+                    expiresAt: expiresAt, content: content))
+        }
     }
 }
 

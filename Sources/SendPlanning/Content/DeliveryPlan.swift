@@ -13,19 +13,39 @@ package struct DeliveryPlan: Hashable, Sendable {
     package var body: PayloadBody
     /// What gate 12 weighed.
     package var byteCount: Int
-    /// Set exactly when ``form`` is sealed.
-    package var order: SealOrder?
+    /// Set for every push.
+    package var order: OriginOrder?
 
     /// The key the body is sealed to.
-    package var key: KeyID? { order?.key.id }
+    package var key: KeyID? { order?.seal?.key.id }
 
     /// The provider's body.
     ///
-    /// - Parameter envelope: What the sealer made of ``order``; `nil` exactly when there is no order.
-    /// - Throws: When the envelope is not as long as the decision was made on; that one send then fails.
-    package func filled(with envelope: [UInt8]?) throws(CompositionError) -> [UInt8] {
-        try body.filled(with: envelope)
+    /// - Parameter inserted: The envelope or the mark that the sealer made of ``order``; `nil` exactly when there is no
+    ///   order.
+    /// - Throws: When it is not as long as the decision was made on; that one send then fails.
+    package func filled(with inserted: [UInt8]?) throws(CompositionError) -> [UInt8] {
+        try body.filled(with: inserted)
     }
+}
+
+/// What the origin key has to do for one push. Pure data: the sealer brings the key.
+package enum OriginOrder: Hashable, Sendable {
+    /// Set exactly when the form is sealed.
+    case seal(SealOrder)
+    case sign(SignOrder)
+
+    package var seal: SealOrder? { if case .seal(let order) = self { order } else { nil } }
+}
+
+/// What to sign of an open push, bound to what.
+package struct SignOrder: Hashable, Sendable {
+    package var app: String
+    package var device: DestinationID
+    package var message: MessageID
+    /// Unix seconds.
+    package var expiresAt: UInt64
+    package var content: OpenPushContent
 }
 
 /// What to seal, to whom, bound to what. Pure data: the sealer brings the origin key and the randomness.

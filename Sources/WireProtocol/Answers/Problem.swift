@@ -119,7 +119,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         case .trailBehind: "The published trail is too far behind"
         case .clockWentBack: "The clock went back; entries would be out of order"
         case .clockJumped: "The clock jumped forward; later entries would be out of order once it is right"
-        case .sealingFailed: "The payload could not be sealed"
+        case .sealingFailed: "The payload could not be sealed or signed"
         }
     }
 

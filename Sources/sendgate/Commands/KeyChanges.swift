@@ -101,8 +101,8 @@ struct KeysSuspend: GateCommand {
             sendgate keys suspend KEY --config FILE [--dry-run] [--json]
             """,
         discussion: """
-            It protects nothing new from the next decision on. While no origin key is in use nothing is sealed: what \
-            has to be sealed is answered 503. Keys that the gateway cannot go on without are rotated first.
+            It protects nothing new from the next decision on. While no origin key is in use no push is sealed or \
+            signed: each is answered 503. Keys that the gateway cannot go on without are rotated first.
             """)
     static let example =
         "sendgate keys suspend origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
