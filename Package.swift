@@ -36,6 +36,9 @@ let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+/// Apple's platforms have CryptoKit, so an app there links none of swift-crypto.
+let cryptoWithoutCryptoKit: Target.Dependency = .product(
+    name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux, .android]))
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -158,7 +161,7 @@ let package = Package(
 
         // Outside the house: what other teams link.
         module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"]),
-        module("SealedPush", ["SealedFormat", .product(name: "Crypto", package: "swift-crypto")]),
+        module("SealedPush", ["SealedFormat", cryptoWithoutCryptoKit]),
 
         // Layer 7: the one binary.
         .executableTarget(

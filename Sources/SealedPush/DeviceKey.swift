@@ -1,5 +1,10 @@
-public import Crypto
 import SealedFormat
+
+#if canImport(CryptoKit)
+    public import CryptoKit
+#else
+    public import Crypto
+#endif
 
 // Only for `Data`, which HPKE's initializer takes.
 #if canImport(FoundationEssentials)

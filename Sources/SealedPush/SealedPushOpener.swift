@@ -1,5 +1,10 @@
-import Crypto
 import SealedFormat
+
+#if canImport(CryptoKit)
+    import CryptoKit
+#else
+    import Crypto
+#endif
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

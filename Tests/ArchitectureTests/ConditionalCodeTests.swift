@@ -13,9 +13,16 @@ import Testing
             #"Terminal.warning("this is a debug build, several times slower than `swift build -c release`")"#,
             "#endif",
         ],
-        "SealedPush/SealedPushOpener.swift": foundation,
-        "SealedPush/DeviceKey.swift": foundation,
-        "SealedPush/TrustedKeyset.swift": foundation,
+        "SealedPush/SealedPushOpener.swift": crypto + foundation,
+        "SealedPush/DeviceKey.swift": [
+            "#if canImport(CryptoKit)", "public import CryptoKit", "#else", "public import Crypto", "#endif",
+        ] + foundation,
+        "SealedPush/TrustedKeyset.swift": crypto + foundation,
+    ]
+
+    /// Apple's own CryptoKit where there is one; swift-crypto has the same interface.
+    private static let crypto = [
+        "#if canImport(CryptoKit)", "import CryptoKit", "#else", "import Crypto", "#endif",
     ]
 
     /// Apple's platforms have no `FoundationEssentials`.

@@ -29,6 +29,8 @@ import Testing
     static let outside: [String: Set<String>] = [
         "COpenSSL": ["OpenSSLCrypto"],
         "Crypto": ["SealedPush", "sendgate"],
+        // Where the platform has it; see `ConditionalCodeTests`.
+        "CryptoKit": ["SealedPush"],
         // Only the benchmark counts, and only it writes without the store.
         "CPerfEvent": ["sendgate"],
         "CSQLite": ["SQLiteStore", "sendgate"],
