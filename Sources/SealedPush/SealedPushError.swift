@@ -34,3 +34,39 @@ public enum SealedPushError: Error, Equatable, Sendable {
     /// The record of seen messages could not be read or written, so a repetition cannot be ruled out.
     case seenMessagesUnavailable(detail: String)
 }
+
+extension SealedPushError {
+    /// What an app does about a push that was not opened. No case shows anything of what came, asks for the same message
+    /// in plaintext, or takes a step that an attacker gains from: all of them can be provoked by a forged push.
+    public enum Advice: Hashable, Sendable, CaseIterable {
+        /// Show the app's own constant text.
+        case showOwnText
+        /// Show nothing, because the message was shown before or its time is over. Where the system does not let an
+        /// extension show nothing, the app's own text without a sound.
+        case showNothing
+        /// Show the app's own text, and have the app fetch a newer keyset from its own server, then open the push once
+        /// more. A push can be made by anybody who has the device's public key, so fetch at most once an hour.
+        case fetchKeyset
+        /// Show the app's own text, and have the app ask its own server, signed in as always, which key it has
+        /// registered for this device. Register again only when that is not the active key of the app.
+        ///
+        /// - Warning: Never register because a push said so: the key id and the suite of an envelope are not
+        ///   authenticated, and a forged push with a made-up key id ends here. Ask at most once a day.
+        case registerAgain
+    }
+
+    /// What to do about it.
+    public var advice: Advice {
+        switch self {
+        case .expired, .repeatedMessageID: .showNothing
+        case .unknownOrigin, .expiredKeyset: .fetchKeyset
+        case .unknownKey, .suiteMismatch: .registerAgain
+        // Whatever was changed on the way or sealed by a stranger ends in one of these, so nothing follows from them. A
+        // device whose key is another than the registered one hears of that by the key id.
+        case .cannotOpen, .malformedEnvelope, .malformedMessage, .forgedOrigin: .showOwnText
+        // The earlier keyset stays good, and a second fetch would bring the same.
+        case .untrustedKeyset, .staleKeyset: .showOwnText
+        case .malformedConfiguration, .seenMessagesUnavailable: .showOwnText
+        }
+    }
+}
