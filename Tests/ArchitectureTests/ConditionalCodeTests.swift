@@ -18,6 +18,12 @@ import Testing
             "#if canImport(CryptoKit)", "public import CryptoKit", "#else", "public import Crypto", "#endif",
         ] + foundation,
         "SealedPush/TrustedKeyset.swift": crypto + foundation,
+        "SealedPush/FileSeenMessages.swift": crypto + [
+            "#if canImport(Darwin)", "import Darwin", "#elseif canImport(Android)", "import Android", "#else",
+            "import Glibc", "#endif",
+        ] + foundation + [
+            "#if canImport(Darwin)", "if fcntl(descriptor, F_FULLFSYNC) == 0 { return }", "#endif",
+        ],
     ]
 
     /// Apple's own CryptoKit where there is one; swift-crypto has the same interface.
