@@ -82,6 +82,8 @@ enum Machine {
     static let schemathesis = "\(peers)/bin/schemathesis"
     /// `verify_tiles.go`, built by `make peers`.
     static let verifyTiles = "\(peers)/bin/verify_tiles"
+    /// `open_vectors.go`, built by `make peers`.
+    static let openVectors = "\(peers)/bin/open_vectors"
 
     /// Of the Debian package `prometheus`, unpacked by `make peers`.
     static let promtool = "\(peers)/bin/promtool"
