@@ -1,5 +1,10 @@
-import Crypto
 import SealedFormat
+
+#if canImport(CryptoKit)
+    import CryptoKit
+#else
+    import Crypto
+#endif
 
 /// A push that was shown in the clear, and that the gateway signed for this app on this device.
 ///

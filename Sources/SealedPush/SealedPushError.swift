@@ -63,7 +63,8 @@ extension SealedPushError {
         case .unknownKey, .suiteMismatch: .registerAgain
         // Whatever was changed on the way or sealed by a stranger ends in one of these, so nothing follows from them. A
         // device whose key is another than the registered one hears of that by the key id.
-        case .cannotOpen, .malformedEnvelope, .malformedMessage, .forgedOrigin: .showOwnText
+        case .cannotOpen, .malformedEnvelope, .malformedMessage, .forgedOrigin, .unsigned, .malformedMark:
+            .showOwnText
         // The earlier keyset stays good, and a second fetch would bring the same.
         case .untrustedKeyset, .staleKeyset: .showOwnText
         case .malformedConfiguration, .seenMessagesUnavailable: .showOwnText

@@ -20,6 +20,8 @@ import Testing
         case .expiredKeyset: "expiredKeyset"
         case .repeatedMessageID: "repeatedMessageID"
         case .seenMessagesUnavailable: "seenMessagesUnavailable"
+        case .unsigned: "unsigned"
+        case .malformedMark: "malformedMark"
         }
     }
 
@@ -38,10 +40,12 @@ import Testing
         (.expiredKeyset(expiredAt: 1), .fetchKeyset),
         (.repeatedMessageID(messageID: "m"), .showNothing),
         (.seenMessagesUnavailable(detail: "d"), .showOwnText),
+        (.unsigned, .showOwnText),
+        (.malformedMark(detail: "d"), .showOwnText),
     ]
 
     @Test func `every error has the advice that is stated here`() {
-        #expect(Set(Self.stated.map { Self.name($0.0) }).count == 14)
+        #expect(Set(Self.stated.map { Self.name($0.0) }).count == 16)
         for (error, advice) in Self.stated { #expect(error.advice == advice, "\(Self.name(error))") }
         #expect(Set(Self.stated.map(\.1)) == Set(SealedPushError.Advice.allCases))
     }
