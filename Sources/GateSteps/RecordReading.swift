@@ -22,6 +22,12 @@ package protocol RecordReading {
     func setting(_ name: String) throws -> String?
 }
 
+/// What lies beside a person's state, for reading.
+package protocol HistoryReading {
+    /// Every transition of a preference, oldest first.
+    func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
+}
+
 extension RecordReading {
     /// Forwards to this person since a moment: this type, this category and everything, each counted apart.
     ///

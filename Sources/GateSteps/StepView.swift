@@ -5,7 +5,7 @@ package import RecipientModel
 ///
 /// Reads find what this step wrote, then what the steps before it wrote, then what was loaded. What none of them has
 /// throws ``MissingFacts``: a step reaches nothing but through here, and knows nothing of where it comes from.
-package final class StepView: RecordReading {
+package final class StepView: RecordReading, HistoryReading {
     let state: BatchState
     package let change = Change()
     /// Which message each of ``Change/messages`` is about: a group of results looks along them for each.

@@ -253,6 +253,12 @@ import Testing
         let run = try await gate.audit()
         #expect(run.recordedCount == 2 && run.resolvedCount == 1)
         #expect(try await drifts(gate) == ["permission_outdated marked - denied -"])
+        // A person who switched push off for the account is in no disagreement with a phone.
+        _ = try await gate.call(
+            "product", "PUT", Self.person,
+            ["push_enabled": false, "region": "DE", "time_zone": "Europe/Berlin"])
+        try await gate.audit()
+        #expect(try await drifts(gate).isEmpty)
     }
 
     @Test func `critical alerts without the entitlement are taken off the device`() async throws {

@@ -226,8 +226,8 @@ import Testing
         let after = try state()
         #expect(after.words == before.words)
         #expect(
-            after.preferences.filter { $0.state != .default }.map(\.state)
-                == before.preferences.filter { $0.state != .default }.map(\.state))
+            after.preferences.filter { $0.state != .default }
+                == before.preferences.filter { $0.state != .default })
         #expect(try folded() == after.evidence)
         let shown = try await gate.call("product", "GET", "/v1/recipients/u_1/consents")
         let states = shown.json["records"]?.arrayValue?.compactMap { $0["state"]?.stringValue } ?? []
@@ -246,6 +246,117 @@ import Testing
             return
         }
         #expect(again.isOff && again.undoableUntil != nil)
+    }
+
+    @Test func `undo brings back the choice of the app, with its source and its time`() async throws {
+        let link = try await registered()
+        let chosen = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["channel": "push", "device": "d_1", "source": "in_app_settings", "state": "user_on"])
+        try #require(chosen.status == 200, "\(chosen.json)")
+        let choice = try #require(
+            try state().preferences.first { $0.destination != nil && $0.state == .userOn })
+        gate.clock.advance(seconds: 60)
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 60)
+        _ = await ask(.undo, link)
+        let after = try #require(
+            try state().preferences.first { $0.destination != nil && $0.state == .userOn })
+        #expect(after.source == .inAppSettings && after.at == choice.at)
+        #expect(try folded() == state().evidence)
+    }
+
+    /// Reports what the provider of notifications has the phone subscribed to.
+    private func subscribe(marketing: Bool, at device: String = "d_1") async throws {
+        let reply = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/devices/\(device)/subscriptions",
+            ["categories": ["marketing": .boolean(marketing)]])
+        try #require(reply.status == 200, "\(reply.json)")
+    }
+
+    @Test func `what an audit suppressed is not yet switched off, and is by the link`() async throws {
+        let link = try await registered()
+        try await subscribe(marketing: false)
+        try await gate.audit()
+        #expect(try state().preferences.contains { $0.isSuppression })
+        guard case .known(let standing) = await ask(.look, link) else {
+            Issue.record("the link is not known")
+            return
+        }
+        #expect(!standing.isOff)
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await subscribe(marketing: true)
+        try await gate.audit()
+        #expect(try await verdict("s2") == "no_gdpr_consent")
+    }
+
+    @Test func `a suppression that was muted over comes back with the undo, and ends with the next audit`()
+        async throws
+    {
+        let link = try await registered()
+        try await subscribe(marketing: false)
+        try await gate.audit()
+        let suppression = try #require(try state().preferences.first { $0.isSuppression })
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.undo, link)
+        #expect(try state().preferences.first { $0.isSuppression } == suppression)
+        #expect(try folded() == state().evidence)
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await subscribe(marketing: true)
+        try await gate.audit()
+        #expect(try await verdict("s2") == "allowed")
+    }
+
+    @Test func `an audit of another phone does not make an undo too late`() async throws {
+        let link = try await registered()
+        try await gate.register("u_1", device: "d_2")
+        try await subscribe(marketing: false, at: "d_2")
+        try await gate.audit()
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 1)
+        try await subscribe(marketing: true, at: "d_2")
+        try await gate.audit()
+        gate.clock.advance(seconds: 1)
+        guard case .known(let standing) = await ask(.undo, link) else {
+            Issue.record("the audit made the undo too late")
+            return
+        }
+        #expect(!standing.isOff)
+    }
+
+    @Test func `a link that is used back and forth leaves a bounded trail and ends switched off`()
+        async throws
+    {
+        let link = try await registered()
+        var counts: [UInt64] = []
+        for _ in 0..<1_000 {
+            _ = await ask(.mute, link)
+            gate.clock.advance(milliseconds: 10)
+            _ = await ask(.undo, link)
+            gate.clock.advance(milliseconds: 10)
+            counts.append(try entryCount)
+        }
+        #expect(counts[UnsubscribeLink.undoCountMax + 1] == counts.last)
+        guard case .known(let standing) = await ask(.look, link) else {
+            Issue.record("the link is not known")
+            return
+        }
+        #expect(standing.isOff && standing.undoableUntil == nil)
+        // A day later a mute can be taken back again.
+        gate.clock.advance(seconds: 86_400)
+        try await gate.consent("u_1", id: "c2")
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.mute, link)
+        guard case .known(let undone) = await ask(.undo, link) else {
+            Issue.record("a day later nothing can be taken back")
+            return
+        }
+        #expect(!undone.isOff)
     }
 
     @Test func `after fifteen minutes there is nothing to take back`() async throws {

@@ -139,10 +139,9 @@ struct DriftRules {
         func mark(_ kind: DriftKind, old: String) {
             findings.append(DriftFinding(kind, .marked, device: device.tag, old: old))
         }
-        if device.osPermission == .denied, let seen = receipts?.observedAt, seen > device.seenAt {
-            mark(.permissionOutdated, old: device.osPermission.rawValue)
-        } else if device.osPermission == .denied, person.record.pushEnabled {
-            mark(.blockedAtOS, old: device.osPermission.rawValue)
+        if device.osPermission == .denied, person.record.pushEnabled {
+            let isOutdated = receipts?.observedAt.map { $0 > device.seenAt } ?? false
+            mark(isOutdated ? .permissionOutdated : .blockedAtOS, old: device.osPermission.rawValue)
         }
         if device.osPermission == .provisional, person.record.pushEnabled {
             mark(.deliveredQuietly, old: device.osPermission.rawValue)

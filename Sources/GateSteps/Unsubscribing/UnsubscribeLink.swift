@@ -30,6 +30,10 @@ package struct UnsubscribeLink: Hashable, Sendable {
 
     /// How long what a link did can be taken back.
     package static let undoSeconds: Int64 = 15 * 60
+    /// How many mutes at one place can be taken back in ``undoWindowSeconds``. Each mute that is taken back leaves records that
+    /// are never deleted, and a link may be in many hands.
+    package static let undoCountMax = 3
+    package static let undoWindowSeconds: Int64 = 86_400
 }
 
 /// Where links lead, and what authenticates them.

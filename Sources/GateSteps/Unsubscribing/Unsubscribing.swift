@@ -26,8 +26,9 @@ extension StepContext {
         return target.standing(at: now, under: policy)
     }
 
-    /// Takes the mute of a link back, in ``UnsubscribeLink/undoSeconds``, as long as nothing else was said since: what
-    /// was chosen before is chosen again, and the withdrawals that the mute recorded count as never said.
+    /// Takes the mute of a link back, in ``UnsubscribeLink/undoSeconds``, as long as nothing else was said since: the choice
+    /// before it holds again, with its source and of its time, and the withdrawals that the mute recorded count as never
+    /// said.
     ///
     /// - Returns: How it stands now, and whether it was taken back.
     /// - Throws: ``StepRefusal`` `notFound` for a link of somebody who was erased.
@@ -36,13 +37,8 @@ extension StepContext {
         guard let mute = target.undoableMute(at: now, under: policy) else {
             return (target.standing(at: now, under: policy), false)
         }
-        var before = mute.choice
-        before.at = now
-        // The newest of its place is the mute itself.
-        before.state =
-            try view.preferenceHistory(of: mute.choice.subject).filter { $0.isAbout(mute.choice) }
-            .dropLast().last?.state ?? .default
-        try appendPreference(before, receivedAt: now)
+        try appendPreference(
+            choice(before: mute.choice, of: target.person.person.state, at: now), receivedAt: now)
         var person = target.person
         for withdrawal in mute.withdrawals {
             try appendLedger(undoing(withdrawal, of: person, at: now), at: now)
@@ -52,6 +48,27 @@ extension StepContext {
         try reconsider(
             target.link.subject, as: target.person.person, because: .preferenceChanged, at: now)
         return (target.standing(at: now, under: policy), true)
+    }
+
+    /// The record that a mute took the place of. What a drift audit suppressed is suppressed again only while the audit's
+    /// finding stands.
+    ///
+    /// - Returns: In the gateway's name: the undo reports it, and no caller.
+    private func choice(
+        before mute: PreferenceRecord, of state: RecipientState, at now: Instant
+    ) throws -> PreferenceRecord {
+        let isStanding = state.drifts.contains {
+            $0.action == .suppressed && $0.device == mute.destination && $0.category?.rawValue == mute.scope
+        }
+        let earlier = try view.preferenceHistory(of: mute.subject).filter { $0.isAbout(mute) }.dropLast()
+            .last { $0.source != .driftAudit || $0.isSuppression && isStanding }
+        var choice = earlier ?? mute
+        if earlier == nil {
+            choice.state = .default
+            choice.at = now
+        }
+        choice.caller = .gateway
+        return choice
     }
 
     private func undoing(
@@ -74,29 +91,43 @@ package struct LinkTarget {
     /// Where the choice is made. A link lives on in an inbox after its address or device is gone; the no then holds for
     /// the whole channel.
     let place: Tag?
+    /// When links switched the category off at that place, while the newest choice there is such a mute.
+    private let mutes: [Instant]
 
     /// - Throws: ``StepRefusal`` `notFound` for a link of somebody who was erased.
     package static func load(
-        _ link: UnsubscribeLink?, from store: any RecordReading
+        _ link: UnsubscribeLink?, from store: any RecordReading & HistoryReading
     ) throws -> LinkTarget {
         guard let link, let subject = try store.subject(link.subject),
             let person = try RecipientWithLedger.load(subject, from: store)
         else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
-        let destination = person.person.destination(tagged: link.destination, on: link.channel)
-        return LinkTarget(link: link, person: person, place: destination?.tag)
+        let place = person.person.destination(tagged: link.destination, on: link.channel)?.tag
+        let choice = Self.choice(of: link, at: place, in: person.person.state)
+        let mutes =
+            choice?.isMute == true
+            ? try store.preferenceHistory(of: link.subject).filter { $0.isMute && $0.isAbout(choice!) } : []
+        return LinkTarget(link: link, person: person, place: place, mutes: mutes.map(\.at))
     }
 
     package func standing(at now: Instant, under policy: CompiledPolicy) -> LinkStanding {
         let scope = link.category.rawValue
+        // A suppression is the audit's and may end with the next one: the page goes by the person's own choice.
+        let chosen = RecipientSnapshot(
+            subject: person.subject, record: person.person.record,
+            state: person.person.state.withoutSuppressions)
         return LinkStanding(
             category: link.category, channel: link.channel, locale: person.person.record.locale,
-            isOff: [nil, place].contains { person.person.preference(scope, link.channel, at: $0).isOff },
+            isOff: [nil, place].contains { chosen.preference(scope, link.channel, at: $0).isOff },
             undoableUntil: undoableMute(at: now, under: policy)?.choice.at.advanced(
                 bySeconds: UnsubscribeLink.undoSeconds))
     }
 
-    private var choice: PreferenceRecord? {
-        person.person.state.preferences.first {
+    private var choice: PreferenceRecord? { Self.choice(of: link, at: place, in: person.person.state) }
+
+    private static func choice(
+        of link: UnsubscribeLink, at place: Tag?, in state: RecipientState
+    ) -> PreferenceRecord? {
+        state.preferences.first {
             $0.scope == link.category.rawValue && $0.channel == link.channel && $0.destination == place
         }
     }
@@ -119,11 +150,14 @@ package struct LinkTarget {
 
     /// The mute that can still be taken back: this link's own, and the newest word on its category and channel.
     func undoableMute(at now: Instant, under policy: CompiledPolicy) -> Mute? {
-        guard let choice, choice.state.isOff, choice.source == .unsubscribeLink, choice.caller == .gateway,
-            now < choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+        guard let choice, choice.isMute, now < choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
         else { return nil }
+        let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
+        guard mutes.count(where: { $0 > windowStart }) <= UnsubscribeLink.undoCountMax else { return nil }
+        // A record of the drift audit is no choice of the person.
         let isNewest = person.person.state.preferences.allSatisfy {
             $0 == choice || $0.scope != choice.scope || $0.channel != choice.channel || $0.at < choice.at
+                || $0.source == .driftAudit
         }
         guard isNewest else { return nil }
         let purposes = policy.purposes(endedWith: link.category)
@@ -139,6 +173,9 @@ package struct LinkTarget {
 }
 
 extension PreferenceRecord {
+    /// Whether a link on the gateway's own pages switched it off.
+    fileprivate var isMute: Bool { state.isOff && source == .unsubscribeLink && caller == .gateway }
+
     fileprivate func isAbout(_ other: PreferenceRecord) -> Bool {
         scope == other.scope && channel == other.channel && destination == other.destination
     }

@@ -3,7 +3,7 @@ package import GateVocabulary
 package import RecipientModel
 
 /// Looking things up, on one consistent snapshot.
-package protocol StoreReading: RecordReading {
+package protocol StoreReading: RecordReading, HistoryReading {
     // MARK: People
 
     /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
@@ -14,8 +14,6 @@ package protocol StoreReading: RecordReading {
     /// Pseudonyms of people that something is held of, in rising order, at most `limit`, and only those after one; damaged
     /// rows are left out.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID]
-    /// Every transition of a preference, oldest first.
-    func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
 
     /// What an unsubscribe link leads to; `nil` for one that no message carried, and once the person is erased.
     func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink?
