@@ -27,6 +27,8 @@ package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case unknownScope
         case unknownEvent
         case invalidPublicKey
+        /// Allowed, and asked for too often.
+        case rateLimited
     }
 
     package var kind: Kind

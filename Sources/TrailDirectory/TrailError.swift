@@ -59,7 +59,7 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
         case .rolledBack(let size, let publishedSize):
             "the trail directory holds \(size) entries, but \(publishedSize) were published from it; an old copy was put in its place"
         case .aheadOfStore(let size, let entryCount):
-            "the trail directory holds \(size) entries, and the databases know \(entryCount): an old copy of them was put in place; restore the newer one, or start with a new `origin` and an empty trail directory"
+            "the trail directory holds \(size) entries, and the databases know \(entryCount): an old copy of them was put in place; put the newer `gate.db` and `subjects.db` back, with their `-wal` files"
         case .gap(let expected, let found): "entry \(found) was to be published before entry \(expected)"
         case .conflict(let index):
             "entry \(index) is already published with other bytes; the store or the directory was changed"

@@ -408,7 +408,7 @@ import WireProtocol
         var all: [Registered] = []
         for _ in 0..<60 {
             all.append(try await add(gate))
-            gate.clock.advance(seconds: 1)
+            gate.clock.advance(seconds: 16)
         }
         let held = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
         let keys = held.json["devices"]?.arrayValue?.flatMap { $0["keys"]?.arrayValue ?? [] } ?? []
@@ -427,6 +427,34 @@ import WireProtocol
         // What is in use is no key that waits.
         for _ in 0..<5 { _ = try await post(gate, DeviceKeyPair()) }
         #expect(try await state(gate, all[56].id) == "active")
+    }
+
+    @Test func `a device registers four keys a minute, however often it is asked to and put anew`()
+        async throws
+    {
+        let gate = try await gate()
+        let path = "/v1/recipients/u_1/devices/d_1"
+        let entryCount = try entries(gate).count
+        var statuses: [Int: Int] = [:]
+        for _ in 0..<1_000 {
+            let reply = try await post(gate, DeviceKeyPair())
+            statuses[reply.status, default: 0] += 1
+            if reply.status == 429 {
+                #expect(reply["type"]?.hasSuffix("rate_limited") == true, "\(reply.json)")
+            }
+            gate.clock.advance(milliseconds: 1)
+        }
+        #expect(statuses == [201: 4, 429: 996])
+        #expect(try entries(gate).count == entryCount + 4)
+        // Nor does a device that is taken out and put again begin anew.
+        try #require(try await gate.call("product", "DELETE", path).status == 200)
+        try await gate.register("u_1")
+        #expect(try await post(gate, DeviceKeyPair()).status == 429)
+        // Another device is another one's, and a minute later it goes on.
+        try await gate.register("u_1", device: "d_2")
+        _ = try await add(gate, to: "d_2")
+        gate.clock.advance(seconds: 60)
+        #expect(try await post(gate, DeviceKeyPair()).status == 201)
     }
 
     // MARK: The challenge

@@ -15,6 +15,10 @@ extension StepContext {
     /// Keys of one device that wait to be proved. One more takes the place of the oldest: whoever registers last holds the
     /// phone, and a client that never answers must not grow what is kept of a person.
     static let unprovedKeyCountMax = 4
+    /// Registrations of one device within ``registrationWindowSeconds``. Each validates a point, seals one challenge or two,
+    /// and is an entry for good. No more than ``unprovedKeyCountMax``: so many of the newest are known.
+    static let registrationCountMax = 4
+    static let registrationWindowSeconds: Int64 = 60
 
     /// Takes a public key in and challenges its owner. It seals nothing until possession is proved.
     package func addDeviceKey(
@@ -27,6 +31,15 @@ extension StepContext {
             throw StepRefusal(
                 .invalidPublicKey, detail: "nothing is sealed for the suite `\(body.suite.rawValue)`")
         }
+        let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
+        let windowStart = now.advanced(bySeconds: -Self.registrationWindowSeconds)
+        guard known.count(where: { $0.createdAt > windowStart }) < Self.registrationCountMax else {
+            throw StepRefusal(
+                .rateLimited,
+                detail:
+                    "a device registers \(Self.registrationCountMax) keys in \(Self.registrationWindowSeconds) s at most; answer a challenge that is open, or ask again in a minute"
+            )
+        }
         let publicKey: DevicePublicKey
         let sealingKey: DeviceSealingKey
         do {
@@ -35,7 +48,6 @@ extension StepContext {
         } catch {
             throw StepRefusal(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
         }
-        let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
         try requireUncompromised(body.publicKey, suite)
         let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
         for var surplus in unproved.dropFirst(Self.unprovedKeyCountMax - 1) {

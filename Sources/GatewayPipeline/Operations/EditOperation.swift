@@ -47,6 +47,7 @@ extension Problem {
             case .unknownScope: .unknownScope
             case .unknownEvent: .unknownEvent
             case .invalidPublicKey: .invalidPublicKey
+            case .rateLimited: .rateLimited
             }
         self.init(name, detail: refusal.detail, violations: refusal.violations)
     }

@@ -82,14 +82,14 @@ extension Route {
             "addDeviceKey", .post, "/v1/recipients/{user}/devices/{device}/keys", .user, .device,
             tag: "Device keys", "Register a device's public key",
             means:
-                "The key is not used before the device proves that it holds the private half. When the device already has an active key, the old key must answer a challenge too. While one is suspended, a new key comes into use by the security team alone. A public key that was revoked as compromised is not taken again.",
+                "The key is not used before the device proves that it holds the private half. When the device already has an active key, the old key must answer a challenge too. While one is suspended, a new key comes into use by the security team alone. A public key that was revoked as compromised is not taken again. A device registers four keys a minute at most.",
             grants: [.devicesWrite], body: .json(DeviceKeyBody.self, "A P-256 key"),
             answers: [
                 .ok(
                     "Registered; answer the challenge.", KeyChallengeAnswer.shape, Samples.challenge.json,
                     status: 201)
             ],
-            problems: [.notFound, .invalidPublicKey, .wrongState, .sealingFailed]
+            problems: [.notFound, .invalidPublicKey, .wrongState, .rateLimited, .sealingFailed]
         ) { request, user, device in
             .edit(lane: .general, order: .change(user)) { step, now in
                 let answer = try step.addDeviceKey(
