@@ -14,6 +14,24 @@ import Testing
         #expect(page.contains("```swift\n\(code)```\n"))
     }
 
+    /// The file is compiled where there is UIKit alone; the page has what stands between its condition and the end of that.
+    @Test func `the page for iOS teams shows the file that lies beside these tests`() throws {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let file = try String(contentsOf: tests.appendingPathComponent("HandbookIOS.swift"), encoding: .utf8)
+        var lines = file.components(separatedBy: "\n")
+        #expect(lines.count > 400)
+        #expect(lines.removeFirst() == "#if canImport(UserNotifications) && canImport(UIKit)")
+        #expect(lines.suffix(2) == ["#endif", ""])
+        let code = lines.dropLast(2).map { line in
+            #expect(line.isEmpty || line.hasPrefix("    "), "`\(line)`")
+            return line.dropFirst(4) + "\n"
+        }.joined()
+        let page = try String(
+            contentsOf: tests.appendingPathComponent("../../Sources/sendgate/Sendgate.docc/IOSExtension.md"),
+            encoding: .utf8)
+        #expect(page.contains("```swift\n\(code)```\n"))
+    }
+
     @Test(arguments: SealingSuite.allCases)
     func `the code shows what came once, and its own text for everything else`(suite: SealingSuite) throws {
         let scene = try Scene(suite)
