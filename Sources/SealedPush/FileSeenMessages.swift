@@ -88,10 +88,10 @@ public struct FileSeenMessages: SeenMessages {
                 }
             }
             // A torn slot is looked for only where there is no other: each costs a hash.
-            let place =
+            let found =
                 free ?? (slots.count < countMax ? slots.count : nil)
                 ?? (0..<min(slots.count, countMax)).first { !slots[$0].isWhole }
-            guard let place else { throw Failure.full(countMax: countMax) }
+            guard let place = found else { throw Failure.full(countMax: countMax) }
             try write(
                 Slot.bytes(messageID: messageID, digest: digest, expiresAt: expiresAt), at: place, descriptor)
             try synchronise(descriptor, "fsync")

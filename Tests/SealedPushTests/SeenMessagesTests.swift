@@ -222,7 +222,7 @@ private func slot(_ number: Int, digest bytes: [UInt8], expiresAt: UInt64) -> [U
         #expect(throws: FileSeenMessages.Failure.full(countMax: 2)) {
             try smaller.record(messageID: messageID(5), digest: digest(1), expiresAt: 500)
         }
-        // An empty slot beyond its own is no room.
+        // An empty slot beyond its own is not used.
         try smaller.forgetExpired(now: 0)
         var bytes = try folder.bytes()
         bytes.replaceSubrange(128..<192, with: repeatElement(0, count: 64))
