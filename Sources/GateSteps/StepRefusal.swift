@@ -27,7 +27,7 @@ package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case unknownScope
         case unknownEvent
         case invalidPublicKey
-        /// Allowed, and asked for too often.
+        /// Allowed, and asked for too often; ``StepRefusal/retryAfterSeconds`` says when it is taken again.
         case rateLimited
     }
 
@@ -36,12 +36,17 @@ package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     package var detail: String?
     /// Members of what was asked that are wrong; of ``Kind/invalid`` only.
     package var violations: [Violation]
+    /// Whole seconds until the same is taken; of ``Kind/rateLimited`` only.
+    package var retryAfterSeconds: Int?
 
     package var description: String { detail ?? violations.map(\.description).joined(separator: "; ") }
 
-    package init(_ kind: Kind, detail: String? = nil, violations: [Violation] = []) {
+    package init(
+        _ kind: Kind, detail: String? = nil, violations: [Violation] = [], retryAfterSeconds: Int? = nil
+    ) {
         self.kind = kind
         self.detail = detail
         self.violations = violations
+        self.retryAfterSeconds = retryAfterSeconds
     }
 }

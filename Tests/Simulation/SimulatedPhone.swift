@@ -12,6 +12,8 @@ struct SimulatedPhone {
     /// Keys that wait to be proved; one more takes the place of the oldest.
     static let waitingCountMax = 4
     static let proofCountMax = 5
+    /// Registrations that are taken within a minute.
+    static let registrationCountMax = 4
 
     enum State: String {
         case waiting = "pre_activation"
@@ -72,6 +74,7 @@ struct SimulatedPhone {
     struct Key {
         let id: String
         let pair: P256.KeyAgreement.PrivateKey
+        let registeredAt: Instant
         var state = State.waiting
         var challenge: Challenge?
         /// The security team has said that nothing sealed to it goes any more.
@@ -103,6 +106,11 @@ struct SimulatedPhone {
             forgotten.append(surplus.id)
         }
         keys.append(key)
+    }
+
+    /// Whether one more registration is taken.
+    func mayRegister(at now: Instant) -> Bool {
+        keys.count { $0.registeredAt.advanced(bySeconds: 60) > now } < Self.registrationCountMax
     }
 
     /// Whether the right proofs bring a key into use.

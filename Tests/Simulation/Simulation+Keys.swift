@@ -60,12 +60,20 @@ extension Simulation {
         }
         let isCompromised = isCompromised(pair)
         let before = people[index].phone.active?.id
+        let now = environment.now()
+        let mayRegister = people[index].phone.mayRegister(at: now)
         let reply = call(
             losesAnswers: false, "product", "POST", path(index),
             [
                 "suite": "P256_SHA256_AES256GCM",
                 "public_key": .string(Base64URL.encode(Array(pair.publicKey.x963Representation))),
             ])
+        guard mayRegister else {
+            count("key registered too often")
+            require(
+                reply.status == 429, "a registration too many is answered \(reply.status): \(reply.json)")
+            return nil
+        }
         if isCompromised {
             count("compromised key refused")
             require(
@@ -84,7 +92,7 @@ extension Simulation {
         require((old != nil) == (before != nil), "the key in use is not asked: \(reply.json)")
         people[index].phone.add(
             .init(
-                id: id, pair: pair,
+                id: id, pair: pair, registeredAt: now,
                 challenge: .init(
                     own: SimulatedPhone.envelope(own), old: old.map(SimulatedPhone.envelope), oldKey: before,
                     expiresAt: expiry)))

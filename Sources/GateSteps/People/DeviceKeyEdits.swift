@@ -27,18 +27,11 @@ extension StepContext {
     ) throws -> Citing<KeyChallengeAnswer> {
         let person = try person(user)
         let device = try self.device(deviceID, of: person)
+        let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
+        try requireRoomForRegistration(after: known, at: now)
         guard let suite = SealingSuite(rawValue: body.suite.rawValue) else {
             throw StepRefusal(
                 .invalidPublicKey, detail: "nothing is sealed for the suite `\(body.suite.rawValue)`")
-        }
-        let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
-        let windowStart = now.advanced(bySeconds: -Self.registrationWindowSeconds)
-        guard known.count(where: { $0.createdAt > windowStart }) < Self.registrationCountMax else {
-            throw StepRefusal(
-                .rateLimited,
-                detail:
-                    "a device registers \(Self.registrationCountMax) keys in \(Self.registrationWindowSeconds) s at most; answer a challenge that is open, or ask again in a minute"
-            )
         }
         let publicKey: DevicePublicKey
         let sealingKey: DeviceSealingKey
@@ -234,6 +227,20 @@ extension StepContext {
                 .wrongState,
                 detail: "the device's active key changed after the challenge; register the key again")
         }
+    }
+
+    /// Limits the registrations of a device. The keys of a device outlive its removal, so that removing it and putting it
+    /// back does not start the count anew.
+    private func requireRoomForRegistration(after known: [DeviceKeyRecord], at now: Instant) throws {
+        let registrations = known.map { $0.createdAt.advanced(bySeconds: Self.registrationWindowSeconds) }
+            .filter { $0 > now }.sorted()
+        guard registrations.count >= Self.registrationCountMax else { return }
+        let next = registrations[registrations.count - Self.registrationCountMax]
+        throw StepRefusal(
+            .rateLimited,
+            detail:
+                "a device registers \(Self.registrationCountMax) keys in \(Self.registrationWindowSeconds) s at most; answer a challenge that is open, or register again later",
+            retryAfterSeconds: Int((next.milliseconds - now.milliseconds + 999) / 1_000))
     }
 
     // MARK: What the edits share

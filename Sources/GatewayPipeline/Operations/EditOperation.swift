@@ -49,7 +49,9 @@ extension Problem {
             case .invalidPublicKey: .invalidPublicKey
             case .rateLimited: .rateLimited
             }
-        self.init(name, detail: refusal.detail, violations: refusal.violations)
+        self.init(
+            name, detail: refusal.detail, violations: refusal.violations,
+            retryAfterSeconds: refusal.retryAfterSeconds)
     }
 
     /// What a caller is told when nothing was committed: 429 or 503, never a decision.
