@@ -129,6 +129,13 @@ extension BadLine {
             "channels.yaml", ["sms", "fallback", "marketing"], "own_consent",
             "never replaces a marketing push"),
         BadLine("channels.yaml", ["push", "payload_bytes_max"], 4097, "must be 1 to 4096"),
+        BadLine(
+            "channels.yaml", ["push", "device_key"], ["max_age_days": 30, "told_before_days": 31],
+            "before the key is made"),
+        BadLine(
+            "channels.yaml", ["push", "device_key"], ["max_age_days": 0, "told_before_days": 1],
+            "must be 1 to 3650|before the key is made"),
+        BadLine("channels.yaml", ["push", "device_key"], ["max_age_days": 365], "lacks `told_before_days`"),
         BadLine("channels.yaml", ["sms", "hours", "earliest"], "8:00", "must be a time"),
         BadLine("channels.yaml", ["sms", "hours", "latest"], "08:00", "must start before it ends"),
         BadLine("channels.yaml", ["sms", "hours", "regions", "0"], "ZZ", "no line in regions.yaml"),

@@ -633,6 +633,26 @@ import WireProtocol
         #expect(try keys(other) == ["d_1": theirs.keyID])
     }
 
+    @Test(arguments: [(334, nil), (335, 365), (400, 365)] as [(Int64, Int64?)])
+    func `an app is told inside the seal when its key is to be replaced`(days: Int64, end: Int64?)
+        async throws
+    {
+        let gate = try await gate()
+        let created = gate.clock.now()
+        let key = try await key(in: .active, gate)
+        gate.clock.advance(seconds: days * 86_400)
+        let reply = try await login(gate, "s1")
+        #expect(try keys(reply)["d_1"] == key.id, "\(reply.json)")
+        let envelope = try #require(try await gate.claim(.security).first.flatMap(sealed))
+        let opener = try key.pair.opener(
+            keyID: key.id, app: Self.app, device: "d_1", origin: gate.origin.publicKey.rawBytes)
+        let opened = try opener.open(envelope, now: UInt64(gate.clock.now().seconds)).message
+        let content = try CanonicalJSON.read(Array(opened.content))
+        #expect(
+            content["rotate_key_by"]?.integerValue
+                == end.map { created.advanced(bySeconds: $0 * 86_400).milliseconds }, "\(content)")
+    }
+
     // MARK: What waits
 
     /// What takes a key out of use, each by the security team.

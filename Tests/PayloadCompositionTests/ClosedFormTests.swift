@@ -150,6 +150,35 @@ import Testing
         #expect(try compose(content, for: target, as: .sealed).byteCount > 4096)
     }
 
+    /// An old key shows in no length, and refuses no message.
+    @Test(arguments: ClosedFormTests.targets) func `the end of a key is told where its bucket has the room`(
+        _ target: PayloadTarget
+    ) throws {
+        let member = #""rotate_key_by":1800000000000,"#
+        var (told, untold) = (0, 0)
+        for length in stride(from: 0, through: 1_800, by: 5) {
+            var content = Sample().content
+            content.params = ["p": .string(String(repeating: "x", count: length))]
+            let plain = try compose(content, for: target, as: .sealed)
+            content.rotateKeyBy = Instant(milliseconds: 1_800_000_000_000)
+            let old = try compose(content, for: target, as: .sealed)
+            #expect(old.byteCount == plain.byteCount)
+            let (before, after) = (try #require(plain.innerContent), try #require(old.innerContent))
+            if String(decoding: after, as: UTF8.self).contains(member) {
+                told += 1
+            } else {
+                untold += 1
+                #expect(after == before)
+                // Too long already, or with the member.
+                let bucket = SealedLimits.bucket(contentByteCount: before.count)
+                #expect(
+                    bucket == nil
+                        || SealedLimits.bucket(contentByteCount: before.count + member.utf8.count) != bucket)
+            }
+        }
+        #expect(told > 100 && untold > 6)
+    }
+
     @Test func `an envelope of another length than foretold is refused`() throws {
         let body = try compose(Sample().content, for: .apns(topic: "a", suite: .p256), as: .sealed).body
         let expected = try #require(body.insertionByteCount)

@@ -83,9 +83,24 @@ package struct RevocationRule: Hashable, Sendable {
     }
 }
 
+/// How old a device's key may be, and from when its app is told to replace it. A key past its age still seals: without it
+/// the message would go in another form, or not at all.
+package struct DeviceKeyAge: Hashable, Sendable {
+    package var maxAgeDays: Int
+    package var toldBeforeDays: Int
+
+    /// When a key is to be replaced; `nil` while the app is not told yet.
+    package func rotateBy(keyCreatedAt: Instant, now: Instant) -> Instant? {
+        let end = keyCreatedAt.advanced(bySeconds: Int64(maxAgeDays) * 86_400)
+        return now >= end.advanced(bySeconds: -Int64(toldBeforeDays) * 86_400) ? end : nil
+    }
+}
+
 /// The channels (`channels.yaml`).
 package struct ChannelRules: Hashable, Sendable {
     package var rules: ByChannel<ChannelRule>
+    /// `nil` where keys may be of any age.
+    package var deviceKeyAge: DeviceKeyAge?
     package var smsFallbackForMarketing: FallbackRule
     package var smsFallbackForOthers: FallbackRule
     package var smsHours: SendingHours?
@@ -111,6 +126,7 @@ extension ChannelRules {
         let email = members.required("email")?.members()
         rules = ByChannel(
             push: Self.rule(push, .push), sms: Self.rule(sms, .sms), email: Self.rule(email, .email))
+        deviceKeyAge = push?.optional("device_key").map { DeviceKeyAge($0) }
         let fallback = sms?.required("fallback")?.members()
         smsFallbackForMarketing = fallback?.name("marketing") ?? .forbidden
         smsFallbackForOthers = fallback?.name("others") ?? .forbidden
@@ -130,6 +146,20 @@ extension ChannelRules {
             payloadByteCountMax: members?.integer("payload_bytes_max", 1...most) ?? most,
             rationale: members?.rationale()
                 ?? Rationale(because: "", law: [], reviewed: CalendarDate.first))
+    }
+}
+
+extension DeviceKeyAge {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        maxAgeDays = members.integer("max_age_days", 1...3650)
+        toldBeforeDays = members.integer("told_before_days", 1...3650)
+        if toldBeforeDays > maxAgeDays {
+            reader.problem(
+                "tells an app of its key's age before the key is made",
+                hint: "`told_before_days` is at most `max_age_days`")
+        }
+        members.refuseOthers()
     }
 }
 

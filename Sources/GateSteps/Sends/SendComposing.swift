@@ -88,7 +88,7 @@ struct SendComposer {
         let message = try message ?? identifiers.newMessageID()
         let link = unsubscribeLink(to: destination, of: person)
         let plan = ContentPlan(
-            material, saying: content ?? nil, to: try destination.profile(key: key), as: message,
+            material, saying: content ?? nil, to: try profile(of: destination, key: key), as: message,
             ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
             // The one-tap way out that S1 asks for inside every marketing and social push.
             unsubscribeLink: link.map(unsubscribe.text), facts: &facts, under: policy)
@@ -97,6 +97,13 @@ struct SendComposer {
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
             message: decision.outcome.isPromise ? message : nil, material: material, key: key, event: event,
             link: link)
+    }
+
+    private func profile(of destination: Destination, key: DeviceKeyRecord?) throws -> DestinationProfile {
+        let rotateBy = key.flatMap {
+            policy.bundle.channels.deviceKeyAge?.rotateBy(keyCreatedAt: $0.createdAt, now: now)
+        }
+        return try destination.profile(key: key, rotatedBy: rotateBy)
     }
 
     /// `nil` for what has no one-tap way out. A text message is answered with a word instead.
@@ -322,13 +329,14 @@ extension StepContext {
 
 extension Destination {
     /// The destination as far as composing and sealing need to know it.
-    func profile(key: DeviceKeyRecord?) throws -> DestinationProfile {
+    func profile(key: DeviceKeyRecord?, rotatedBy rotateBy: Instant?) throws -> DestinationProfile {
         switch self {
         case .address(let address):
             return DestinationProfile(tag: address.tag, kind: address.channel == .sms ? .phone : .mailbox)
         case .device(let device):
             let sealing = try key.map {
-                DestinationProfile.SealingKey(id: $0.key, suite: try $0.sealingSuite)
+                DestinationProfile.SealingKey(
+                    id: $0.key, suite: try $0.sealingSuite, rotateBy: rotateBy)
             }
             return DestinationProfile(
                 tag: device.tag,

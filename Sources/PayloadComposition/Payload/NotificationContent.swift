@@ -44,6 +44,8 @@ package struct NotificationContent: Sendable {
     package var closedCollapse: Tag?
     /// Mutes the category without a login; inside every marketing and social message (S1).
     package var unsubscribeLink: String?
+    /// When the key that this is sealed to is to be replaced; told while it is due, and where there is room.
+    package var rotateKeyBy: Instant?
 
     package struct ConstantText: Hashable, Sendable {
         package var title: String
@@ -162,21 +164,35 @@ package struct NotificationContent: Sendable {
     /// What goes inside the seal: canonical JSON, for the app's eyes only.
     ///
     ///     {action_category?, alert_record?, android_channel?, badge?, body, category, deep_link?, expires_at,
-    ///      interruption, number?, padding?, params, privacy, public_body?, public_title?, send_id, sent_at, sound?,
-    ///      thread?, title, type, unsubscribe?}
+    ///      interruption, number?, padding?, params, privacy, public_body?, public_title?, rotate_key_by?, send_id,
+    ///      sent_at, sound?, thread?, title, type, unsubscribe?}
     ///
     /// `padding` says nothing: it makes every content long enough for one bucket
     /// (``CompositionLimits/sealedContentByteCountMin``).
     /// `sent_at` and `expires_at` are in milliseconds since 1970, and nothing is shown after the second; `category` is
-    /// the consent axis, which an app mutes by.
+    /// the consent axis, which an app mutes by. `rotate_key_by`, in milliseconds too, is left out where it would take the
+    /// content into a larger bucket: whether a key is old shows in no length, and is no reason to refuse a message.
     package func sealedContent(for platform: Platform) -> [UInt8] {
-        let bytes = content(for: platform, padding: nil)
+        let rotateKeyBy = tellsRotation(on: platform) ? rotateKeyBy : nil
+        let bytes = content(for: platform, rotateKeyBy: rotateKeyBy, padding: nil)
         let missing = CompositionLimits.sealedContentByteCountMin - bytes.count
         guard missing > 0 else { return bytes }
-        return content(for: platform, padding: max(0, missing - #""padding":"","#.utf8.count))
+        return content(
+            for: platform, rotateKeyBy: rotateKeyBy, padding: max(0, missing - #""padding":"","#.utf8.count))
     }
 
-    private func content(for platform: Platform, padding: Int?) -> [UInt8] {
+    private func tellsRotation(on platform: Platform) -> Bool {
+        guard let rotateKeyBy else { return false }
+        func bucket(_ told: Instant?) -> Int? {
+            let byteCount = content(for: platform, rotateKeyBy: told, padding: nil).count
+            return SealedLimits.bucket(
+                contentByteCount: max(byteCount, CompositionLimits.sealedContentByteCountMin))
+        }
+        guard let bucketWithout = bucket(nil) else { return false }
+        return bucket(rotateKeyBy) == bucketWithout
+    }
+
+    private func content(for platform: Platform, rotateKeyBy: Instant?, padding: Int?) -> [UInt8] {
         var json = CanonicalWriter(capacity: 1_024)
         json.object { json in
             if platform == .ios { json.member("action_category", actionCategory) }
@@ -194,6 +210,7 @@ package struct NotificationContent: Sendable {
             json.member("privacy", name: privacy)
             json.member("public_body", texts.publicBody)
             json.member("public_title", texts.publicTitle)
+            json.member("rotate_key_by", rotateKeyBy)
             json.member("send_id", uuid: send)
             json.member("sent_at", sentAt)
             json.member("sound", sound)

@@ -58,10 +58,11 @@ package struct ContentPlan: Sendable {
                 forms == [.full]
                 ? nil
                 : material.collapse ?? (preview.outcome == .forward ? ownCollapse() : Tag(high: 0, low: 0))
-            let notification = content.notification(
+            var notification = content.notification(
                 material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
                 unsubscribeLink: unsubscribeLink)
+            notification.rotateKeyBy = destination.key?.rotateBy
             for form in forms {
                 let (target, canBeSent) = destination.target(for: form)
                 // What is refused whatever its size is refused with its size.

@@ -7,10 +7,13 @@ package struct DestinationProfile: Hashable, Sendable {
     package struct SealingKey: Hashable, Sendable {
         package var id: KeyID
         package var suite: SealingSuite
+        /// When it is to be replaced; `nil` while its app is not told.
+        package var rotateBy: Instant?
 
-        package init(id: KeyID, suite: SealingSuite) {
+        package init(id: KeyID, suite: SealingSuite, rotateBy: Instant? = nil) {
             self.id = id
             self.suite = suite
+            self.rotateBy = rotateBy
         }
     }
 
@@ -30,5 +33,10 @@ package struct DestinationProfile: Hashable, Sendable {
     package init(tag: Tag, kind: Kind) {
         self.tag = tag
         self.kind = kind
+    }
+
+    var key: SealingKey? {
+        guard case .device(_, _, _, let key) = kind else { return nil }
+        return key
     }
 }
