@@ -37,6 +37,16 @@ import WireProtocol
         return gate.alarms.all
     }
 
+    /// What `/metrics` counts as unreached, by type, without those that it counts none of.
+    private func unreached() async -> [String: String] {
+        let page = await gate.ask("auditor", "GET", "/metrics")
+        let samples = String(decoding: page.body, as: UTF8.self).matches(
+            of: /(?m)^sendgate_mandatory_unreached_total\{type="([^"]+)"\} (\d+)$/)
+        return Dictionary(samples.map { (String($0.1), String($0.2)) }) { "\($0) \($1)" }.filter {
+            $0.value != "0"
+        }
+    }
+
     private func registerWithMailbox() async throws {
         try await gate.register("u_1")
         let now = gate.clock.now().rfc3339
@@ -72,9 +82,12 @@ import WireProtocol
         #expect(entries.filter { $0["kind"] == "send" }.map { $0["owed"] } == [["email", "letter"]])
         // Nothing is raised before its time is over, and then once.
         #expect(await alarms(afterHours: 23) == [])
+        #expect(await unreached() == [:])
         let raised = await alarms(afterHours: 2)
+        #expect(await unreached() == ["privacy.breach_notice": "1"])
         #expect(raised.count == 1 && raised[0].contains("must go by letter"), "\(raised)")
         #expect(await alarms(afterHours: 48).count == 1)
+        #expect(await unreached() == ["privacy.breach_notice": "1"])
         let events = try await gate.call("security", "GET", "/v1/sends/\(push["send_id"] ?? "")")
         #expect(
             events.json["events"]?.arrayValue?.contains { $0["event"] == "mandatory_unreached" } == true)

@@ -275,6 +275,86 @@ import Testing
         #expect(held.json["devices"]?.arrayValue?.first?.objectValue?["active"] == true, "\(held.json)")
     }
 
+    @Test func `a receipt about no send, another destination or somebody erased is one that finds nothing`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        // A device of the same person, to which the send did not go.
+        try await gate.register("u_1", device: "d_2")
+        gate.clock.advance(seconds: 60)
+        func report(
+            _ send: String, at destination: String, _ event: String
+        ) async throws -> GatewayHarness.Reply {
+            try await gate.call(
+                "product", "POST", "/v1/receipts",
+                [
+                    "send": .string(send), "destination": .string(destination), "event": .string(event),
+                    "at": .string(gate.clock.now().rfc3339),
+                ])
+        }
+        func expectNothingFound(_ send: String, at destination: String) async throws {
+            let before = try gate.store.read { try $0.entryCount() }
+            for event in ["accepted_by_provider", "failed", "token_gone", "expired", "user_observed"] {
+                let reply = try await report(send, at: destination, event)
+                #expect(reply.status == 404, "\(reply.json)")
+                #expect(reply["detail"] == "no send of this id went to this destination", "\(reply.json)")
+            }
+            #expect(try gate.store.read { try $0.entryCount() } == before)
+        }
+        try await expectNothingFound("0190b5a0-0000-7000-8000-000000000000", at: "d_1")
+        try await expectNothingFound(send, at: "d_2")
+        try await expectNothingFound(send, at: "d_9")
+        let held = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
+        let devices = try #require(held.json["devices"]?.arrayValue)
+        #expect(devices.count == 2 && devices.allSatisfy { $0["active"] == true }, "\(held.json)")
+        // The send and its destination are the ones that a receipt finds, until the person is erased.
+        #expect(try await report(send, at: "d_1", "accepted_by_provider").status == 200)
+        #expect(try receipts(gate).count == 1)
+        #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        try await expectNothingFound(send, at: "d_1")
+        // Who comes back under the same names is somebody new.
+        try await gate.register("u_1")
+        try await expectNothingFound(send, at: "d_1")
+        #expect(try receipts(gate).count == 1)
+    }
+
+    @Test func `receipts of two callers' sends show to each caller its own, whoever reports them`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        _ = try await gate.addKey("u_1")
+        let payment = try await gate.remit("r1")
+        let comment = try await gate.call(
+            "social", "POST", "/v1/sends",
+            try await gate.example("social.comment", "c1", to: "u_1", as: "social"))
+        let sends = [
+            "payments": try #require(payment["send_id"], "\(payment.json)"),
+            "social": try #require(comment["send_id"], "\(comment.json)"),
+        ]
+        let deliveries = try await gate.claim()
+        try #require(deliveries.count == 2)
+        for delivery in deliveries {
+            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        }
+        gate.clock.advance(seconds: 60)
+        let reported = ["payments": "accepted_by_provider", "social": "failed"]
+        for (caller, event) in reported {
+            #expect(try await receipt(gate, #require(sends[caller]), event).status == 200)
+        }
+        for (caller, other) in [("payments", "social"), ("social", "payments")] {
+            let own = try #require(sends[caller])
+            let status = try await gate.call(caller, "GET", "/v1/sends/\(own)")
+            let told = (status.json["events"]?.arrayValue ?? []).compactMap { $0["event"]?.stringValue }
+            #expect(told == ["handed_over", try #require(reported[caller])], "\(status.json)")
+            let page = try await gate.call(caller, "GET", "/v1/events?after=0")
+            let events = try #require(page.json["events"]?.arrayValue, "\(page.json)")
+            #expect(events.compactMap { $0["event"]?.stringValue } == told, "\(page.json)")
+            #expect(try await gate.call(caller, "GET", "/v1/sends/\(#require(sends[other]))").status == 404)
+        }
+    }
+
     /// What the relay has in its hands may be with the provider, whose word can come before the hop's.
     @Test func `a receipt may come before the hop's own answer`() async throws {
         let gate = try GatewayHarness()
