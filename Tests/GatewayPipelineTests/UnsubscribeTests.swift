@@ -9,6 +9,7 @@ import GateVocabulary
 import GatewayPipeline
 import RecipientModel
 import SQLiteStore
+import Synchronization
 import Testing
 
 /// What an unsubscribe link does: from the message that carries it to the next send.
@@ -16,8 +17,10 @@ import Testing
     private let gate: GatewayHarness
     private let desk: LinkDesk
 
-    init() throws {
-        gate = try GatewayHarness()
+    init() throws { self.init(try GatewayHarness()) }
+
+    private init(_ gate: GatewayHarness) {
+        self.gate = gate
         desk = LinkDesk(gate.gateway)
     }
 
@@ -462,6 +465,35 @@ import Testing
         #expect(await ask(.look, link) == .unknown)
     }
 
+    @Test func `every token that leads nowhere costs one read of the store, whatever is wrong with it`()
+        async throws
+    {
+        let box = Mutex<CountingStore?>(nil)
+        var environment = EngineEnvironment()
+        environment.store = { store in
+            let counting = CountingStore(store)
+            box.withLock { $0 = counting }
+            return counting
+        }
+        let gate = try GatewayHarness(environment: environment)
+        let store = try #require(box.withLock { $0 })
+        let tests = UnsubscribeTests(gate)
+        let link = try await tests.registered()
+        try #require(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        await gate.settle()
+        let ofNobody = gate.gateKeys.links.token(for: Tag(high: 1, low: 1))
+        for question in [Question.look, .mute, .undo] {
+            for token in [link, ofNobody, String(link.dropLast()) + "A", String(link.dropLast(4)), ""] {
+                let before = store.counts
+                #expect(await tests.ask(question, token) == .unknown)
+                let after = store.counts
+                #expect(after.reads - before.reads == 1, "\(question) \(token)")
+                // Nothing of it waits in the engine's queue.
+                #expect(after.linkLoads == before.linkLoads, "\(question) \(token)")
+            }
+        }
+    }
+
     @Test func `a link outlives the device it was sent to`() async throws {
         let link = try await registered()
         let removed = try await gate.call("product", "DELETE", "/v1/recipients/u_1/devices/d_1")
@@ -474,4 +506,34 @@ import Testing
         // Which device is not there any more, so the no is the account's.
         #expect(try state().preferences.contains { $0.destination == nil && $0.state == .userOff })
     }
+}
+
+/// A store that counts how often it is read, and how often a step asks it for a link.
+private final class CountingStore: GateStore {
+    private let store: SQLiteStore
+    private let state = Mutex((reads: 0, linkLoads: 0))
+
+    init(_ store: SQLiteStore) { self.store = store }
+
+    var counts: (reads: Int, linkLoads: Int) { state.withLock { $0 } }
+
+    func load(_ asks: [Ask], into state: BatchState) throws {
+        if asks.contains(where: { if case .unsubscribeLink = $0 { true } else { false } }) {
+            self.state.withLock { $0.linkLoads += 1 }
+        }
+        try store.load(asks, into: state)
+    }
+    func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+        try store.commit(changes, against: state)
+    }
+    func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
+        state.withLock { $0.reads += 1 }
+        return try store.read(body)
+    }
+    func finishErasures() throws { try store.finishErasures() }
+    func space() throws -> StoreSpace { try store.space() }
+    var damagedRows: [StoredDamage] { store.damagedRows }
+    func note(_ damage: StoredDamage) { store.note(damage) }
+    func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }
+    var dataKeyUse: DataKeyUse { store.dataKeyUse }
 }
