@@ -54,9 +54,35 @@ extension EndToEnd {
             let rules = ["recording.yaml", "alerts.yaml"].map { "\(Self.monitoring)/\($0)" }
             let checked = try Self.promtool(["check", "rules"] + rules, in: scratch)
             #expect(checked.ending == .exit(0), "\(checked.output)\(checked.errors)")
-            let tested = try Self.promtool(
-                ["test", "rules", "\(Self.monitoring)/alerts_test.yaml"], in: scratch)
+            let tested = try Self.promtool(["test", "rules"] + Self.alertTests, in: scratch)
             #expect(tested.ending == .exit(0), "\(tested.output)\(tested.errors)")
+        }
+
+        private static let alertTests = ["alerts_test.yaml", "alerts_days_test.yaml"].map {
+            "\(monitoring)/\($0)"
+        }
+
+        @Test func `each alert has a case in which it fires and one in which it stays silent`() throws {
+            let alerts = try String(contentsOfFile: "\(Self.monitoring)/alerts.yaml", encoding: .utf8)
+            let named = Set(alerts.matches(of: /- alert: ([A-Za-z0-9]+)/).map { String($0.1) })
+            #expect(named.count >= 20)
+            var (firing, silent) = (Set<String>(), Set<String>())
+            for file in Self.alertTests {
+                let cases = try String(contentsOfFile: file, encoding: .utf8)
+                for found in cases.matches(of: /alertname: ([A-Za-z0-9]+)\n +exp_alerts:(.*)\n/) {
+                    if found.2 == " []" {
+                        silent.insert(String(found.1))
+                    } else {
+                        firing.insert(String(found.1))
+                    }
+                }
+                // Each case is one that was read above.
+                let count = cases.matches(of: /alertname:/).count
+                #expect(cases.matches(of: /alertname: [A-Za-z0-9]+\n +exp_alerts:/).count == count)
+            }
+            // A name that is no alert's would be silent in every case.
+            #expect(firing == named, "\(firing.symmetricDifference(named).sorted())")
+            #expect(silent == named, "\(silent.symmetricDifference(named).sorted())")
         }
 
         @Test func `the dashboard loads, and each of its queries is one of what is recorded`() throws {
@@ -66,7 +92,21 @@ extension EndToEnd {
             let targets = board.panels.flatMap(\.targets)
             #expect(board.panels.count > 15 && targets.count >= board.panels.count)
             #expect(Set(board.panels.map(\.id)).count == board.panels.count)
-            #expect(board.panels.allSatisfy { $0.gridPos.x + $0.gridPos.w <= 24 })
+            // Grafana has 24 columns, and moves a panel that lies on another.
+            for (number, panel) in board.panels.enumerated() {
+                let place = panel.gridPos
+                #expect(place.x >= 0 && place.y >= 0 && place.w > 0 && place.h > 0, "\(panel.title)")
+                #expect(place.x + place.w <= 24, "\(panel.title)")
+                for other in board.panels[..<number] where place.overlaps(other.gridPos) {
+                    Issue.record("the panel \(panel.title) lies on \(other.title)")
+                }
+                // The source of a panel is a variable of the dashboard, and one that asks for a Prometheus.
+                let source = panel.datasource
+                let variable = board.templating.list.first { "${\($0.name)}" == source.uid }
+                #expect(source.type == "prometheus", "\(panel.title)")
+                #expect(variable?.type == "datasource", "\(panel.title) asks \(source.uid)")
+                #expect(variable?.query == source.type, "\(panel.title)")
+            }
             let rules = try JSONEncoder().encode(
                 Rules(groups: [
                     .init(
@@ -107,13 +147,24 @@ extension EndToEnd {
         private struct Dashboard: Decodable {
             var title: String
             var panels: [Panel]
+            var templating: Templating
             struct Panel: Decodable {
                 var id: Int
                 var title: String
+                var datasource: Source
                 var gridPos: Position
                 var targets: [Target]
             }
-            struct Position: Decodable { var x, y, w, h: Int }
+            struct Source: Decodable { var type, uid: String }
+            struct Templating: Decodable { var list: [Variable] }
+            struct Variable: Decodable { var name, type, query: String }
+            struct Position: Decodable {
+                var x, y, w, h: Int
+
+                func overlaps(_ other: Position) -> Bool {
+                    x < other.x + other.w && other.x < x + w && y < other.y + other.h && other.y < y + h
+                }
+            }
             struct Target: Decodable { var refId, expr: String }
         }
 
