@@ -59,7 +59,7 @@ extension EndToEnd {
                 let bytes = try JSONSerialization.data(withJSONObject: body)
                 let sent = try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
                 try #require(sent["outcome"] == "forward", "\(sent)")
-                links.append("\(language)=\(try newestLink(of: gate, after: links.count))")
+                links.append("\(language)=\(try gate.newestLink(after: links.count))")
             }
             let browsed = try Finished.run(
                 [Machine.python, Machine.peer("browse_pages.py"), scratch.path("browser")] + links,
@@ -73,21 +73,6 @@ extension EndToEnd {
             let trail = try TrailText(gate.trail)
             #expect(trail.count(of: #""source":"unsubscribe_link""#) == 14)
             try expectVerifies(gate, in: scratch)
-        }
-
-        /// The link of the newest message that went to the delivery layer, once there is another than so many.
-        private func newestLink(of gate: GateProcess, after count: Int) throws -> String {
-            let deadline = Deadline(seconds: 30)
-            while true {
-                let file = "\(gate.folder)/onward.ndjson"
-                let handedOver =
-                    FileManager.default.fileExists(atPath: file)
-                    ? try String(contentsOfFile: file, encoding: .utf8) : ""
-                let links = handedOver.matches(
-                    of: /http:\/\/127\.0\.0\.1:[0-9]+\/u\/[A-Za-z0-9_-]{76}/)
-                if links.count > count, let newest = links.last { return String(newest.0) }
-                try #require(!deadline.isPast, "nothing was handed over: \(gate.errors)")
-            }
         }
 
         @Test func `a tap ends marketing, a second one takes it back`() throws {
@@ -122,7 +107,7 @@ extension EndToEnd {
             try #require(first.contains(#""outcome":"forward""#), "\(first)")
 
             // The link as the delivery layer is given it.
-            let link = try newestLink(of: gate, after: 0)
+            let link = try gate.newestLink(after: 0)
             #expect(link.hasPrefix("http://\(pages)/u/"))
 
             let asked = try open(link, in: scratch)
@@ -158,7 +143,7 @@ extension EndToEnd {
             // What other people do is another category, with a link of its own; its cap has room.
             let mention = try send("m_1", "social.mention")
             try #require(mention.contains(#""outcome":"forward""#), "\(mention)")
-            let social = try newestLink(of: gate, after: 1)
+            let social = try gate.newestLink(after: 1)
             #expect(social != link)
             #expect(try open(social, ["--data", "action=mute"], in: scratch).status == 303)
             let muffled = try send("m_2", "social.mention")
@@ -178,6 +163,68 @@ extension EndToEnd {
             #expect(entries.count(of: #""source":"unsubscribe_link""#) == 5)
             #expect(entries.count(of: #""state":"undone""#) >= 1)
             try expectVerifies(gate, in: scratch)
+        }
+    }
+}
+
+extension Alone {
+    /// Pages that anybody may ask, beside a producer.
+    @Suite struct PageFloodTests {
+        private struct Report: Decodable {
+            struct Sends: Decodable {
+                var sends: Int
+                var p99Ms: Double
+            }
+            var flooded: Sends
+            var pages: [String: Int]
+            var servedPerSecond: Int
+        }
+
+        @Test func `a flood of the pages takes no answer from a producer`() throws {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try gate.registerSomebody()
+            let connection = try gate.connect()
+            let type = try connection.request("GET", "/v1/types/social.mention").text
+            let read = try JSONSerialization.jsonObject(with: Data(type.utf8)) as? [String: Any]
+            var body = try #require(read?["example"] as? [String: Any])
+            body["recipient"] = ["user": "u_1"]
+            let bytes = try JSONSerialization.data(withJSONObject: body)
+            let sent = try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+            try #require(sent["outcome"] == "forward", "\(sent)")
+            let flood = try Finished.run(
+                [
+                    Machine.python, Machine.peer("flood_pages.py"), gate.folder,
+                    try gate.newestLink(after: 0),
+                ], in: scratch, within: 120)
+            #expect(flood.ending == .exit(0), "\(flood)")
+            let decoder = JSONDecoder()
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            let line = try #require(flood.output.split(separator: "\n").last)
+            let report = try decoder.decode(Report.self, from: Data(line.utf8))
+            #expect(report.flooded.sends == 250 && report.flooded.p99Ms < 1_000, "\(line)")
+            // Both what is served and what is turned away were under way: 100 a second, and 200 at once.
+            for status in ["200", "303", "404", "503"] { #expect(report.pages[status] ?? 0 > 0, "\(line)") }
+            #expect(report.servedPerSecond <= 100 + 200 / 5 + 10, "\(line)")
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
+            try expectVerifies(gate, in: scratch)
+        }
+    }
+}
+
+extension GateProcess {
+    /// The link of the newest message that went to the delivery layer, once there is another than so many.
+    func newestLink(after count: Int) throws -> String {
+        let deadline = Deadline(seconds: 30)
+        while true {
+            let file = "\(folder)/onward.ndjson"
+            let handedOver =
+                FileManager.default.fileExists(atPath: file)
+                ? try String(contentsOfFile: file, encoding: .utf8) : ""
+            let links = handedOver.matches(of: /http:\/\/127\.0\.0\.1:[0-9]+\/u\/[A-Za-z0-9_-]{76}/)
+            if links.count > count, let newest = links.last { return String(newest.0) }
+            try #require(!deadline.isPast, "nothing was handed over: \(errors)")
         }
     }
 }
