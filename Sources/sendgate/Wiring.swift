@@ -53,6 +53,7 @@ struct Wiring {
                 "keys may be swapped out: the kernel refused to lock their memory",
                 metadata: ["hint": "raise the limit: `LimitMEMLOCK=` in systemd, `ulimit -l` elsewhere"])
         }
+        for warning in configuration.warnings { logger.warning("\(warning)") }
         try WritePermissions.demand(
             state: configuration.stateDirectory, trail: configuration.trailDirectory)
         let sockets = try SocketPlan(configuration, environment: environment)

@@ -287,6 +287,14 @@ import UnixSocketEndpoint
         #expect(try read(Self.complete).preferencesURL == nil && read(Self.complete).publicListen == nil)
     }
 
+    @Test func `pages without a way to all other settings are warned of`() throws {
+        let served = Self.complete + "public_listen: \"127.0.0.1:8080\"\n"
+        #expect(try read(Self.complete).warnings == [])
+        let warnings = try read(served).warnings
+        #expect(warnings.count == 1 && warnings.first?.contains("`preferences_url`") == true, "\(warnings)")
+        #expect(try read(served + "preferences_url: https://example.com/settings\n").warnings == [])
+    }
+
     @Test func `every problem is told at once`() throws {
         let found = try problems(
             """

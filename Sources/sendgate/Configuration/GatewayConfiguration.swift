@@ -48,6 +48,14 @@ struct GatewayConfiguration: Hashable, Sendable {
 
     var isDevelopment: Bool { developmentCaller != nil }
 
+    /// What a gateway starts with and should not stay as it is, for the log of the start.
+    var warnings: [String] {
+        guard publicListen != nil, preferencesURL == nil else { return [] }
+        return [
+            "`public_listen` is set and `preferences_url` is not: a page behind an unsubscribe link leads to no other setting"
+        ]
+    }
+
     struct Listener: Hashable, Sendable {
         enum Source: Hashable, Sendable {
             case path(String)

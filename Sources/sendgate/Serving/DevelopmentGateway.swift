@@ -25,6 +25,9 @@ struct DevelopmentGateway {
     /// Who the person at the keyboard is. Not in the bundle's `callers.yaml`; see `DevelopmentCaller`.
     static let caller = CallerName("dev")
 
+    /// Where the pages behind unsubscribe links lead for all other settings. Nothing listens there.
+    static let preferencesURL = "http://127.0.0.1/preferences"
+
     /// Uids besides our own that may use the bound sockets.
     static let otherUserCountMax = 64
 
@@ -79,6 +82,8 @@ struct DevelopmentGateway {
             unsubscribeURL: "http://127.0.0.1/u/", publicListen: .loopback(port: 0), logLevel: logLevel,
             developmentCaller: Self.caller,
             sealerCount: max(1, min(4, ProcessInfo.processInfo.activeProcessorCount)))
+        // A placeholder: the app that has such a page is not part of a gateway.
+        configuration.preferencesURL = Self.preferencesURL
         configuration.authorities = try Self.authorities(in: root)
         // Room for a test that is not about room.
         configuration.limits.freeDiskByteCountMin = 16 << 20

@@ -146,6 +146,8 @@ def look(driver, name, language, folder, has_button):
     expect(f"{name}: headings {headings}", len(headings) == 1 and headings[0][1] == 1 and headings[0][0])
     buttons = [text for role, text, _ in read if role == "button"]
     expect(f"{name}: buttons {buttons}", len(buttons) == int(has_button) and all(buttons))
+    links = [text for role, text, _ in read if role == "link"]
+    expect(f"{name}: links {links}", len(links) == 1 and all(links))
     expect(f"{name}: its title is {driver.title!r}", driver.title == (headings or [("", 0)])[0][0])
     spoken = driver.find_element(By.TAG_NAME, "html").get_attribute("lang")
     expect(f"{name}: its language is {spoken}", spoken == language)
@@ -170,6 +172,20 @@ def look(driver, name, language, folder, has_button):
             ".every(e => e.scrollHeight <= e.clientHeight + 1 && e.scrollWidth <= e.clientWidth + 1);"
             "document.adoptedStyleSheets = []; return fits", style)
         expect(f"{name}: {style} does not fit {WIDTHS[0]} px", fits)
+    reach_link(driver, name)
+
+
+def reach_link(driver, name):
+    """Goes to the one link with Tab, and leaves the focus where a page that was just opened has it."""
+    for _ in range(4):
+        ActionChains(driver).send_keys(Keys.TAB).perform()
+        if driver.switch_to.active_element.tag_name == "a":
+            break
+    focused = driver.switch_to.active_element
+    expect(f"{name}: Tab does not reach the link", focused.tag_name == "a")
+    # WCAG 2.2, 2.5.8.
+    expect(f"{name}: the link is {focused.rect['height']} px high", focused.rect["height"] >= 24)
+    driver.execute_script("document.activeElement.blur(); getSelection().collapse(document.body, 0)")
 
 
 def status(driver):
