@@ -122,6 +122,32 @@ final class FakeDesk: UnsubscribeDesk {
         }
     }
 
+    /// What a scanner of links or a proxy may make of a link: none of it is a form that was sent.
+    @Test(arguments: ["GET", "HEAD"])
+    func `a look stays one whatever comes with it`(method: String) async throws {
+        try await serve { address in
+            var plain = try PageClient.get(address, path, method: method)
+            #expect(plain.status == 200 && plain.body.isEmpty == (method == "HEAD"))
+            plain.headers["date"] = nil
+            let form = "Host: a\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+            let length = "\(form)Content-Length: 11\r\n\r\naction=mute"
+            let chunked = "\(form)Transfer-Encoding: chunked\r\n\r\nb\r\naction=mute\r\n0\r\n\r\n"
+            let requests = [
+                "\(method) \(path) HTTP/1.1\r\n\(length)", "\(method) \(path) HTTP/1.1\r\n\(chunked)",
+                "\(method) \(path)?action=mute HTTP/1.1\r\nHost: a\r\n\r\n",
+                "\(method) \(path)?List-Unsubscribe=One-Click HTTP/1.1\r\nHost: a\r\n\r\n",
+                "\(method) \(path)?action=mute HTTP/1.1\r\n\(length)",
+            ]
+            for request in requests {
+                var answer = try PageClient.ask(address, request)
+                answer.headers["date"] = nil
+                #expect(answer == plain, "\(request)")
+            }
+            #expect(asked() == Array(repeating: "look \(FakeDesk.token)", count: 1 + requests.count))
+            #expect(desk.state.withLock { !$0.isOff })
+        }
+    }
+
     @Test func `a form mutes, and takes it back while that is possible`() async throws {
         try await serve(preferences: nil) { address in
             let muted = try PageClient.post(address, path, "action=mute")
