@@ -164,6 +164,95 @@ extension EndToEnd {
             #expect(entries.count(of: #""state":"undone""#) >= 1)
             try expectVerifies(gate, in: scratch)
         }
+
+        private struct LinkKeys: Decodable {
+            struct Key: Decodable { var id, purpose, state: String }
+            var keys: [Key]
+            var active: String? { keys.first { $0.purpose == "link" && $0.state == "active" }?.id }
+        }
+
+        @Test func `a link outlives its key's rotation, also after a restart, and ends with a stolen key`()
+            throws
+        {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try gate.registerSomebody()
+            let page = try gate.connect().request("GET", "/v1/types/social.mention").text
+            let read = try JSONSerialization.jsonObject(with: Data(page.utf8)) as? [String: Any]
+            var body = try #require(read?["example"] as? [String: Any])
+            body["recipient"] = ["user": "u_1"]
+            func send(_ id: String) throws -> Reply {
+                body["id"] = id
+                let bytes = try JSONSerialization.data(withJSONObject: body)
+                return try gate.connect().request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+            }
+            /// The token of a message that this sends.
+            func token(of id: String, after count: Int) throws -> String {
+                let sent = try send(id)
+                try #require(sent["outcome"] == "forward", "\(sent)")
+                let link = try newestLink(of: gate, after: count)
+                return String(try #require(link.split(separator: "/").last))
+            }
+            // A restart changes the port.
+            func open(_ token: String, _ more: [String] = []) throws -> Page {
+                let pages = try #require(gate.ready?.pages)
+                return try self.open("http://\(pages)/u/\(token)", more, in: scratch)
+            }
+            func keys(_ arguments: [String], as caller: String? = nil) throws -> Finished {
+                let finished = try Finished.run(
+                    [Machine.sendgate, "keys"] + arguments + ["--socket", gate.socket(of: caller)],
+                    in: scratch, within: 60)
+                try #require(finished.ending == .exit(0), "\(arguments): \(finished)")
+                return finished
+            }
+            func activeKey() throws -> String {
+                let listed = try keys(["list", "--json"]).output
+                let read = try JSONDecoder().decode(LinkKeys.self, from: Data(listed.utf8))
+                return try #require(read.active)
+            }
+            /// Mutes with a link, is refused a send, and takes it back.
+            func expectWorks(_ token: String, _ name: String) throws {
+                #expect(try open(token).status == 200, "\(name)")
+                #expect(try open(token, ["--data", "action=mute"]).status == 303, "\(name)")
+                #expect(try open(token).text.contains(#"value="undo""#), "\(name)")
+                #expect(try send(name)["reason"] == "user_preference", "\(name)")
+                #expect(try open(token, ["--data", "action=undo"]).status == 303, "\(name)")
+            }
+
+            let old = try token(of: "s_1", after: 0)
+            let oldKey = try activeKey()
+            _ = try keys(["rotate", "link"], as: "keys-team")
+            let newKey = try activeKey()
+            #expect(newKey != oldKey)
+            let new = try token(of: "s_2", after: 1)
+            #expect(new != old)
+            try expectWorks(old, "old")
+            try expectWorks(new, "new")
+
+            try gate.stop()
+            try gate.start()
+            try expectWorks(old, "old-restarted")
+            #expect(try token(of: "s_3", after: 2) == new)
+
+            let unknown = try open(String(repeating: "T", count: 76))
+            #expect(unknown.status == 404)
+            _ = try keys(["revoke", oldKey, "--cause", "compromised"], as: "keys-team")
+            for restarts in [false, true] {
+                if restarts {
+                    try gate.stop()
+                    try gate.start()
+                }
+                for more in [[], ["--data", "action=mute"], ["--data", "List-Unsubscribe=One-Click"]] {
+                    let ended = try open(old, more)
+                    #expect(ended.status == 404 && ended.text == unknown.text, "\(more): \(ended)")
+                }
+                #expect(try send("s_revoked_\(restarts)")["outcome"] == "forward")
+                try expectWorks(new, "new-revoked-\(restarts)")
+            }
+            try gate.stop()
+            try expectVerifies(gate, in: scratch)
+        }
     }
 }
 
