@@ -181,10 +181,8 @@ struct EngineService: Service {
         }
     }
 
-    /// How often it is looked whether somebody asked for a drift audit.
+    /// How often it is looked whether a drift audit was asked for.
     private static let driftInterval = Duration.seconds(1)
-    /// Pieces in a second that a run goes on in, so that no batch waits for more than some of its people.
-    private static let driftPieceCountPerSecond = 10
 
     /// Begins the week's audit; what cannot begin now begins in the next round.
     ///
@@ -200,18 +198,17 @@ struct EngineService: Service {
 
     /// Takes a drift audit that is under way from person to person, also one that another process began.
     private func auditDrift() async {
-        let perSecond = driftSchedule.personCountPerSecond
-        let pieceCount = min(perSecond, Self.driftPieceCountPerSecond)
+        let pace = driftSchedule.pace
         while !Task.isCancelled {
             let outcome = await withCheckedContinuation { continuation in
                 engine.submit(
-                    DriftAuditOperation(personCountMax: max(1, perSecond / pieceCount)) {
+                    DriftAuditOperation(personCountMax: pace.personCountPerPiece) {
                         continuation.resume(returning: $0)
                     })
             }
             switch outcome {
             case .success(let run?) where run.isUnderWay:
-                try? await Task.sleep(for: .milliseconds(1_000 / pieceCount))
+                try? await Task.sleep(for: pace.pause)
             case .success(let run?):
                 logger.info(
                     "a drift audit has looked at \(run.examinedCount) recipients and found \(run.foundCount) drifts; \(run.recordedCount) of what it found was new"
