@@ -17,6 +17,7 @@ import Testing
         "SealedPush/DeviceKey.swift": [
             "#if canImport(CryptoKit)", "public import CryptoKit", "#else", "public import Crypto", "#endif",
         ] + foundation,
+        "SealedPush/OpenPush.swift": crypto,
         "SealedPush/TrustedKeyset.swift": crypto + foundation,
         "SealedPush/FileSeenMessages.swift": crypto + [
             "#if canImport(Darwin)", "import Darwin", "#elseif canImport(Android)", "import Android", "#else",
