@@ -76,6 +76,43 @@ import Testing
         }
     }
 
+    static let p256PEM = """
+        -----BEGIN PUBLIC KEY-----
+        MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt
+        6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==
+        -----END PUBLIC KEY-----
+        """
+
+    @Test(
+        arguments: [
+            ("P256_SHA256_AES256GCM", p256PEM, "the raw 65 bytes"),
+            (
+                "P256_SHA256_AES256GCM",
+                "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==",
+                "the raw 65 bytes"
+            ),
+            (
+                "X25519_SHA256_CHACHA20POLY1305",
+                "MCowBQYDK2VuAyEAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=", "the raw 32 bytes"
+            ),
+            ("X25519_SHA256_CHACHA20POLY1305", "-----BEGIN PUBLIC KEY-----\n", "the raw 32 bytes"),
+            // Another mistake gets no advice about this one.
+            ("P256_SHA256_AES256GCM", "AQID", nil), ("X25519_SHA256_CHACHA20POLY1305", "MCow", nil),
+        ] as [(String, String, String?)])
+    func `a key in PEM or DER is refused with what to send in its place`(
+        suite: String, key: String, advice: String?
+    ) throws {
+        let body: JSONObject = ["suite": .string(suite), "public_key": .string(key)]
+        guard case .failure(.invalid(let violations)) = DeviceKeyBody.read(CanonicalJSON.write(body)) else {
+            Issue.record("\(key) was read")
+            return
+        }
+        #expect(violations.map(\.place) == [.body(JSONPointer(["public_key"]))])
+        let message = try #require(violations.first?.message)
+        #expect(message.contains("as base64url") == (advice != nil), "\(message)")
+        if let advice { #expect(message.contains(advice), "\(message)") }
+    }
+
     @Test func `consent for a channel names its address, and push has none`() throws {
         let body = try ConsentBody.read(CanonicalJSON.write(ConsentBody.example)).get()
         #expect(body.state == .given && body.address == nil && body.expiresAt == nil)

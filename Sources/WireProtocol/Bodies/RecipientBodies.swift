@@ -286,7 +286,7 @@ package struct DeviceKeyBody: WireBody, Hashable {
                             "An X25519 key.",
                             [
                                 .required(
-                                    "public_key", .text(.base64url32),
+                                    "public_key", .text(.base64urlX25519Key),
                                     "The public key, 32 bytes in base64url without padding.")
                             ])
                     ),

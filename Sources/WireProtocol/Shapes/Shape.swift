@@ -142,7 +142,7 @@ extension Shape {
             guard case .string(let text) = value else {
                 return [.expected("a string, \(rule.expectation)", found: value)]
             }
-            return rule.accepts(text) ? [] : [.here("expected \(rule.expectation)")]
+            return rule.accepts(text) ? [] : [.here(rule.refusal(of: text))]
         case .choice(let names):
             if case .string(let text) = value, names.contains(where: { CodeUnits.equal($0, text) }) {
                 return []

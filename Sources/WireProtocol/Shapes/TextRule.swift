@@ -11,17 +11,27 @@ package struct TextRule: Sendable {
     /// Keywords of JSON Schema 2020-12 beside `"type": "string"`. Lengths count characters, patterns are
     /// ECMA-262 and anchored at both ends.
     package let schema: JSONObject
+    /// What to do about a text that is refused and looks like a known mistake; said after ``expectation``.
+    private let advice: @Sendable (String) -> String?
     private let check: @Sendable (Span<UInt8>) -> Bool
 
     package init(
-        _ expectation: String, schema: JSONObject, check: @escaping @Sendable (Span<UInt8>) -> Bool
+        _ expectation: String, schema: JSONObject,
+        advice: @escaping @Sendable (String) -> String? = { _ in nil },
+        check: @escaping @Sendable (Span<UInt8>) -> Bool
     ) {
         self.expectation = expectation
         self.schema = schema
+        self.advice = advice
         self.check = check
     }
 
     package func accepts(_ text: String) -> Bool { check(text.utf8.span) }
+
+    /// What to answer about a text that is not accepted.
+    func refusal(of text: String) -> String {
+        "expected \(expectation)" + (advice(text).map { "; \($0)" } ?? "")
+    }
 }
 
 extension TextRule {
@@ -175,6 +185,21 @@ extension TextRule {
             && bytes[42].isOneOf("AEIMQUYcgkosw048")
     }
 
+    /// ``base64url32`` for a public key.
+    package static let base64urlX25519Key = TextRule(
+        base64url32.expectation, schema: base64url32.schema,
+        advice: { wrapping(of: $0, around: "32 bytes of the key") }, check: base64url32.check)
+
+    /// What platforms export in place of the key itself: PEM, or the DER of a SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7),
+    /// whose first bytes are the same for every key of a curve.
+    private static func wrapping(of text: String, around raw: String) -> String? {
+        // P-256, compressed P-256, X25519 (RFC 8410 section 4).
+        let beginnings = ["-----BEGIN", "MFkwEwYHKoZIzj0C", "MDkwEwYHKoZIzj0C", "MCowBQYDK2Vu"]
+        guard beginnings.contains(where: text.hasPrefix) else { return nil }
+        return
+            "this is PEM or DER, which wraps the key: send the raw \(raw), the last ones of the DER, as base64url"
+    }
+
     /// 65 bytes in base64url without padding, the first of them 4: an uncompressed P-256 point (SEC 1
     /// section 2.3.3). Whether it lies on the curve is asked where the key is imported.
     package static let base64urlP256Point = TextRule(
@@ -182,7 +207,7 @@ extension TextRule {
         schema: [
             "maxLength": 87, "minLength": 87,
             "pattern": "^B[A-P][A-Za-z0-9_-]{84}[AEIMQUYcgkosw048]$",
-        ]
+        ], advice: { wrapping(of: $0, around: "65 bytes of the point") }
     ) { bytes in
         bytes.count == 87 && bytes.all { $0.isAlphanumeric || $0.isOneOf("-_") }
             && bytes[0] == UInt8(ascii: "B")
