@@ -1,4 +1,5 @@
 package import GateVocabulary
+import Glibc
 
 /// A key file that cannot be written or must not be used.
 package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -8,10 +9,12 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     case cannotWrite(path: String, reason: String)
     /// Generation never overwrites: whoever wants a new key adds one beside the old.
     case exists(path: String)
-    /// Anybody but the owner can read or write it. `mode` is the permission bits.
+    /// Others than the owner can read it, or a user can write it. `mode` is the permission bits.
     case tooOpen(path: String, mode: UInt32)
-    /// Others than the owner may write in the directory of the keys. `mode` is the permission bits.
+    /// Others than the owner may enter, list or write in the directory of the keys. `mode` is the permission bits.
     case directoryTooOpen(path: String, mode: UInt32)
+    /// The directory of the keys belongs to a user that is neither root nor the gateway's.
+    case foreignDirectory(path: String, owner: UInt32)
     /// A symbolic link, a directory, or longer than 4 KiB.
     case notAPlainFile(path: String)
     case malformed(path: String, reason: String)
@@ -35,9 +38,11 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .cannotWrite(let path, let reason): "cannot write key file `\(path)`: \(reason)"
         case .exists(let path): "key file `\(path)` already exists and is never overwritten"
         case .tooOpen(let path, let mode):
-            "key file `\(path)` has mode \(String(mode, radix: 8)); only its owner may read it"
+            "key file `\(path)` has mode \(String(mode, radix: 8)); only its owner may read it, and no user write it"
         case .directoryTooOpen(let path, let mode):
-            "the key directory `\(path)` has mode \(String(mode, radix: 8)); only its owner may write in it"
+            "the key directory `\(path)` has mode \(String(mode, radix: 8)); only its owner may enter it"
+        case .foreignDirectory(let path, let owner):
+            "the key directory `\(path)` belongs to uid \(owner), and not to the gateway's user or root"
         case .notAPlainFile(let path): "`\(path)` is not a plain file of at most 4 KiB"
         case .malformed(let path, let reason): "key file `\(path)` is malformed: \(reason)"
         case .wrongRoot(let path): "the root key does not open key file `\(path)`"
@@ -61,6 +66,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .tooOpen(let path, _): "run `chmod 0400 \(path)`, and ask who could read it before"
         case .directoryTooOpen(let path, _):
             "run `chmod 0700 \(path)`, and make sure that every key in it is yours"
+        case .foreignDirectory(let path, _):
+            "run `chown \(geteuid()) \(path)` as root, and make sure that every key in it is yours"
         case .notAPlainFile: "put the file itself there, not a link to it"
         case .malformed: "restore it from the backup made at the key ceremony"
         case .wrongRoot: "give the root key this file was wrapped with"

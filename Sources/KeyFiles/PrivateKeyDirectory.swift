@@ -27,6 +27,7 @@ package struct PrivateKeyDirectory: Sendable {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
             throw KeyFileError.cannotWrite(path: path, reason: String(cString: strerror(errno)))
         }
+        try requirePrivate(path, credentials: nil)
         let existing = try names(in: path)
         if let first = existing.first { throw KeyFileError.exists(path: "\(path)/\(first)") }
         var root = try PrivateKeyFile.generate(.root, prefix: prefix, at: now)
@@ -47,14 +48,7 @@ package struct PrivateKeyDirectory: Sendable {
     package init(
         at path: String, rootPath: String? = nil, credentials: String? = nil, acceptsThrowaway: Bool
     ) throws {
-        var status = stat()
-        guard stat(path, &status) == 0 else {
-            throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
-        }
-        // Whoever may write here can put a key of their own in the place of one of ours.
-        guard status.st_mode & 0o022 == 0 else {
-            throw KeyFileError.directoryTooOpen(path: path, mode: status.st_mode & 0o7777)
-        }
+        try Self.requirePrivate(path, credentials: credentials)
         var roots: [String: PrivateKeyFile] = [:]
         let files = try Self.names(in: path).map { "\(path)/\($0)" }
         guard files.count <= Self.fileCountMax else { throw KeyFileError.tooManyFiles(directory: path) }
@@ -93,6 +87,23 @@ package struct PrivateKeyDirectory: Sendable {
         }
         self.keys = keys
         self.path = path
+    }
+
+    /// A user who may write in the directory can put a key of their own in the place of one of the gateway's, and one who
+    /// may enter it reads whatever file a restore or a copy leaves open for a moment.
+    private static func requirePrivate(_ path: String, credentials: String?) throws {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
+        }
+        guard status.st_uid == 0 || status.st_uid == geteuid() else {
+            throw KeyFileError.foreignDirectory(path: path, owner: status.st_uid)
+        }
+        if status.st_mode & 0o077 == 0 { return }
+        // systemd's folder of credentials is root's, and its list lets the service's user in (``PrivateKeyFile``).
+        guard status.st_uid == 0, status.st_mode & 0o027 == 0,
+            PrivateKeyFile.isCredential(path, below: credentials)
+        else { throw KeyFileError.directoryTooOpen(path: path, mode: status.st_mode & 0o7777) }
     }
 
     /// The key in use. Required purposes always have one.

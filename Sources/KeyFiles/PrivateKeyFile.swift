@@ -178,6 +178,10 @@ package struct PrivateKeyFile: Sendable {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
         defer { close(descriptor) }
+        // A kill from here on leaves a file that the next start reads, or finds overwritten.
+        guard fchmod(descriptor, 0o400) == 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
         let zeros = [UInt8](repeating: 0, count: byteCountMax)
         guard zeros.withUnsafeBytes({ write(descriptor, $0.baseAddress!, $0.count) }) == zeros.count,
             fsync(descriptor) == 0, unlink(path) == 0
@@ -235,17 +239,22 @@ package struct PrivateKeyFile: Sendable {
         return key
     }
 
-    /// Whether nobody but its owner may use a file.
+    /// Whether only its owner may read a file, and no user write it but root.
     ///
     /// systemd lays a credential as root's with mode 0440 and an access control list that lets the service's user
     /// read it, whose mask is what the group's bit shows (systemd.exec, "LoadCredential="). Nobody else can enter the
     /// folder it lies in.
     private static func isPrivate(_ status: stat, at path: String, credentials: String?) -> Bool {
-        if status.st_mode & 0o077 == 0 { return true }
-        guard let credentials, status.st_uid == 0, status.st_mode & 0o777 == 0o440,
-            let folder = resolved(credentials), let file = resolved(path)
-        else { return false }
-        return file.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
+        if status.st_mode & 0o277 == 0 { return true }
+        return status.st_uid == 0 && status.st_mode & 0o777 == 0o440 && isCredential(path, below: credentials)
+    }
+
+    /// Whether a path is the folder a service manager lays credentials in, or lies below it.
+    static func isCredential(_ path: String, below credentials: String?) -> Bool {
+        guard let credentials, let folder = resolved(credentials), let file = resolved(path) else {
+            return false
+        }
+        return (file + "/").hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
     }
 
     private static func resolved(_ path: String) -> String? {

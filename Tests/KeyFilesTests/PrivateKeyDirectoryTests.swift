@@ -48,20 +48,69 @@ import Testing
                 let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
                 #expect(mode == 0o400, "\(file)")
             }
-            try FileManager.default.setAttributes([.posixPermissions: 0o440], ofItemAtPath: files[1])
-            #expect(throws: KeyFileError.tooOpen(path: files[1], mode: 0o440)) {
-                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            for mode in [0o440, 0o404, 0o600, 0o420, 0o402, 0o777] {
+                try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: files[1])
+                let error = KeyFileError.tooOpen(path: files[1], mode: UInt32(mode))
+                #expect(throws: error) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+                #expect(error.hint.contains("chmod 0400 \(files[1])"))
             }
+            try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: files[1])
+            #expect(throws: Never.self) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
         }
     }
 
-    @Test(arguments: [0o777, 0o1777, 0o770, 0o702])
-    func `a directory others may write in is refused`(_ mode: Int) throws {
+    @Test(arguments: [0o777, 0o1777, 0o770, 0o702, 0o755, 0o750, 0o710, 0o701])
+    func `a directory that others may enter, list or write in is refused`(_ mode: Int) throws {
         try withFolder { path in
             try PrivateKeyDirectory.initialize(at: path, now: Self.now)
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
-            #expect(throws: KeyFileError.directoryTooOpen(path: path, mode: UInt32(mode))) {
-                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            let error = KeyFileError.directoryTooOpen(path: path, mode: UInt32(mode))
+            #expect(throws: error) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+            #expect(error.hint.contains("chmod 0700 \(path)"))
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
+            #expect(throws: Never.self) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+        }
+    }
+
+    @Test func `no keys are made in a directory that others may enter`() throws {
+        try withFolder { path in
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+            #expect(throws: KeyFileError.directoryTooOpen(path: path, mode: 0o755)) {
+                try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
+        }
+    }
+
+    @Test func `a directory of another user's is refused, and root's is not`() throws {
+        try #require(getuid() == 0, "gives files to other users, so run it as root")
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            #expect(throws: Never.self) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+            chown(path, 4711, 0)
+            let error = KeyFileError.foreignDirectory(path: path, owner: 4711)
+            #expect(throws: error) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+            #expect(error.hint.contains("chown 0 \(path)"))
+        }
+    }
+
+    /// systemd: root's, 0550, with an access control list for the service's user.
+    @Test func `a folder of credentials may hold the keys, with the modes systemd gives it`() throws {
+        try #require(getuid() == 0, "gives files to other users, so run it as root")
+        try withFolder { path in
+            for file in try PrivateKeyDirectory.initialize(at: path, now: Self.now) { chmod(file, 0o440) }
+            chmod(path, 0o550)
+            func read(credentials: String?) throws -> PrivateKeyDirectory {
+                try PrivateKeyDirectory(at: path, credentials: credentials, acceptsThrowaway: false)
+            }
+            #expect(throws: Never.self) { try read(credentials: path) }
+            #expect(throws: KeyFileError.directoryTooOpen(path: path, mode: 0o550)) {
+                try read(credentials: path + "-other")
+            }
+            chmod(path, 0o555)
+            #expect(throws: KeyFileError.directoryTooOpen(path: path, mode: 0o555)) {
+                try read(credentials: path)
             }
         }
     }

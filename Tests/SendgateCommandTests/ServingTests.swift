@@ -100,7 +100,9 @@ import WireProtocol
             default: Issue.record("\(String(describing: error))")
             }
         }
-        try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: path)
+        // The directory of the keys is its owner's alone; a group may read the others.
+        let mode = open == "gate/keys" ? 0o700 : 0o750
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
         try await GatewayFixture(in: folder.root).stop()
     }
 
