@@ -79,16 +79,52 @@ package struct PrivateKeyFile: Sendable {
             "v": 1, "id": .string(id), "purpose": .string(purpose.rawValue),
             "suite": .string(purpose.suite), "created": .integer(createdAt.milliseconds),
         ]
-        let plain = secret.withUnsafeBytes { Array($0) }
         if let root, isWrapped {
+            var plain = secret.withUnsafeBytes { Array($0) }
+            defer { plain.zeroise() }
             let wrapped = try AES256GCMKey(root.secret)
                 .seal(plain, aad: Self.wrapContext(id: id, purpose: purpose))
             object["wrapped"] = .string(Hexadecimal.encode(wrapped))
             object["root"] = .string(root.id)
         } else {
-            object["secret"] = .string(Hexadecimal.encode(plain))
+            // Its digits are put into the bytes: a text would leave them behind in memory.
+            object["secret"] = .string(String(repeating: "0", count: 2 * secret.count))
         }
-        try Self.writeExclusively(CanonicalJSON.write(.object(object)) + [UInt8(ascii: "\n")], to: path)
+        var bytes = CanonicalJSON.write(.object(object)) + [UInt8(ascii: "\n")]
+        defer { bytes.zeroise() }
+        if let place = Self.secretPlaces(in: bytes).first { secret.writeHexadecimal(into: &bytes, at: place) }
+        try Self.writeExclusively(bytes, to: path)
+    }
+
+    /// Where the digits of a `secret` stand. JSON escapes a quotation mark inside a text, so these are members.
+    private static func secretPlaces(in bytes: [UInt8]) -> [Range<Int>] {
+        let name = Array(#""secret":""#.utf8)
+        var places: [Range<Int>] = []
+        var index = 0
+        while index + name.count <= bytes.count {
+            guard bytes[index..<index + name.count].elementsEqual(name) else {
+                index += 1
+                continue
+            }
+            let start = index + name.count
+            let end = bytes[start...].firstIndex(of: UInt8(ascii: "\"")) ?? bytes.count
+            places.append(start..<end)
+            index = end
+        }
+        return places
+    }
+
+    /// Takes the secret out of a file's bytes, whose digits are zeros then: what reads the rest copies no secret.
+    ///
+    /// - Returns: `nil` when there is none, or more than one, or something else than lower-case hexadecimal.
+    private static func takeSecret(from bytes: inout [UInt8]) -> SecretBytes? {
+        let places = secretPlaces(in: bytes)
+        var secret: SecretBytes?
+        if places.count == 1 { secret = SecretBytes(hexadecimal: bytes[places[0]]) }
+        for place in places {
+            for index in place { bytes[index] = UInt8(ascii: "0") }
+        }
+        return secret
     }
 
     /// The file is there whole or not at all, so that a kill in between leaves a directory that the next start can read.
@@ -197,7 +233,8 @@ package struct PrivateKeyFile: Sendable {
     package static func read(
         _ path: String, roots: [String: PrivateKeyFile], credentials: String? = nil
     ) throws -> PrivateKeyFile {
-        let bytes = try readPlainFile(path, credentials: credentials)
+        var bytes = try readPlainFile(path, credentials: credentials)
+        let unwrapped = takeSecret(from: &bytes)
         func malformed(_ reason: String) -> KeyFileError { .malformed(path: path, reason: reason) }
         let trimmed = bytes.last == UInt8(ascii: "\n") ? Array(bytes.dropLast()) : bytes
         guard let value = try? CanonicalJSON.read(trimmed), case .object(let object) = value,
@@ -210,7 +247,7 @@ package struct PrivateKeyFile: Sendable {
             object["suite"] == .string(purpose.suite),
             case .integer(let created)? = object["created"]
         else { throw malformed("id, purpose, suite or created is missing or unknown") }
-        let plain: [UInt8]
+        let secret: SecretBytes
         var wrappers: Set<String> = []
         if case .string(let text)? = object["wrapped"], case .string(let rootID)? = object["root"] {
             guard let root = roots[rootID] else { throw KeyFileError.wrongRoot(path: path) }
@@ -218,23 +255,24 @@ package struct PrivateKeyFile: Sendable {
                 throw malformed("wrapped is not hexadecimal")
             }
             do {
-                plain = try AES256GCMKey(root.secret)
+                var plain = try AES256GCMKey(root.secret)
                     .open(wrapped, aad: wrapContext(id: id, purpose: purpose))
+                defer { plain.zeroise() }
+                secret = SecretBytes(copying: plain)
             } catch {
                 throw KeyFileError.wrongRoot(path: path)
             }
             wrappers = [rootID]
-        } else if case .string(let text)? = object["secret"], let bytes = Hexadecimal.decode(text) {
-            plain = bytes
+        } else if case .string? = object["secret"], let unwrapped {
+            secret = unwrapped
         } else {
             throw malformed("neither secret nor wrapped is there")
         }
-        guard plain.count == secretByteCount else {
-            throw malformed("the secret has \(plain.count) bytes, not \(secretByteCount)")
+        guard secret.count == secretByteCount else {
+            throw malformed("the secret has \(secret.count) bytes, not \(secretByteCount)")
         }
         var key = PrivateKeyFile(
-            id: id, purpose: purpose, createdAt: Instant(milliseconds: created),
-            secret: SecretBytes(copying: plain))
+            id: id, purpose: purpose, createdAt: Instant(milliseconds: created), secret: secret)
         key.wrappers = wrappers
         return key
     }
@@ -288,6 +326,7 @@ package struct PrivateKeyFile: Sendable {
                 Glibc.read(descriptor, $0.baseAddress! + filled, $0.count - filled)
             }
             guard count > 0 else {
+                bytes.zeroise()
                 throw KeyFileError.cannotRead(path: path, reason: "it ended early")
             }
             filled += count
@@ -296,4 +335,39 @@ package struct PrivateKeyFile: Sendable {
     }
 
     private static func systemReason() -> String { String(cString: strerror(errno)) }
+}
+
+extension SecretBytes {
+    /// - Returns: `nil` for an odd length or a character outside `0-9a-f`.
+    fileprivate convenience init?(hexadecimal digits: ArraySlice<UInt8>) {
+        guard digits.count.isMultiple(of: 2), digits.allSatisfy({ Self.value($0) != nil }) else { return nil }
+        self.init(byteCount: digits.count / 2) { secret in
+            for index in secret.indices {
+                let place = digits.startIndex + 2 * index
+                secret[index] = (Self.value(digits[place]) ?? 0) << 4 | (Self.value(digits[place + 1]) ?? 0)
+            }
+        }
+    }
+
+    /// - Precondition: `place` has two digits for each byte.
+    fileprivate func writeHexadecimal(into bytes: inout [UInt8], at place: Range<Int>) {
+        precondition(place.count == 2 * count)
+        func digit(_ value: UInt8) -> UInt8 {
+            value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+        }
+        withUnsafeBytes { secret in
+            for index in secret.indices {
+                bytes[place.lowerBound + 2 * index] = digit(secret[index] >> 4)
+                bytes[place.lowerBound + 2 * index + 1] = digit(secret[index] & 15)
+            }
+        }
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
 }

@@ -56,6 +56,16 @@ package final class SecretBytes: @unchecked Sendable, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["count": memory.count]) }
 }
 
+extension [UInt8] {
+    /// Zeroes a copy of a secret that had to lie in ordinary memory for a moment; never optimised away.
+    ///
+    /// - Warning: An array that shares its storage is copied first, and the shared bytes stay. Call it on a variable that
+    ///   nothing else was assigned from.
+    package mutating func zeroise() {
+        withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
+    }
+}
+
 /// Working memory for the secrets of one computation, used again for the next.
 ///
 /// Zeroed after every use and at the end. One thread at a time: the pointer inside keeps it from being

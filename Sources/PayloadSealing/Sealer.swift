@@ -51,7 +51,8 @@ package struct Sealer: ~Copyable {
         nonce: SecretBytes, to key: DeviceSealingKey, app: String, device: DestinationID, keyID: KeyID,
         messageID: MessageID, expiresAt: UInt64, origin: OriginSigner
     ) throws -> (envelope: [UInt8], info: SealedInfo) {
-        let content = nonce.withUnsafeBytes { Array($0) }
+        var content = nonce.withUnsafeBytes { Array($0) }
+        defer { content.zeroise() }
         let info = try SealedInfo(
             purpose: .challenge, suite: key.publicKey.suite, app: app, device: device.text,
             keyID: keyID.bytes,
@@ -67,14 +68,17 @@ package struct Sealer: ~Copyable {
                 of: "a challenge's nonce", expected: SealedLimits.nonceByteCount, actual: content.count)
         }
         let infoBytes = info.bytes
-        let statement = try OriginStatement.bytes(
+        var statement = try OriginStatement.bytes(
             infoDigest: SHA256.digest(infoBytes).bytes, originKeyID: origin.keyID, content: content)
-        let plaintext = try SealedPlaintext(
-            originKeyID: origin.keyID, signature: origin.privateKey.sign(statement), content: content)
+        defer { statement.zeroise() }
+        var plaintext = try SealedPlaintext(
+            originKeyID: origin.keyID, signature: origin.privateKey.sign(statement), content: content
+        ).bytes
+        defer { plaintext.zeroise() }
         let sealed =
             switch info.suite {
-            case .p256: try p256.seal(plaintext.bytes, to: key.agreement, info: infoBytes)
-            case .x25519: try x25519.seal(plaintext.bytes, to: key.agreement, info: infoBytes)
+            case .p256: try p256.seal(plaintext, to: key.agreement, info: infoBytes)
+            case .x25519: try x25519.seal(plaintext, to: key.agreement, info: infoBytes)
             }
         let envelope = try SealedEnvelope(
             suite: info.suite, keyID: info.keyID, messageID: info.messageID, expiresAt: info.expiresAt,

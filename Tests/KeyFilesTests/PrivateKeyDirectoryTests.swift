@@ -253,6 +253,45 @@ import Testing
         }
     }
 
+    /// The secret is taken out of the file's bytes before the rest is read.
+    @Test func `a file's secret is the member of that name, once and in lower case`() throws {
+        try withFolder { path in
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            var key = try PrivateKeyFile.generate(.origin, at: Self.now)
+            let file = try key.create(in: path, wrappedBy: nil)
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            let digits = key.secret.withUnsafeBytes { Hexadecimal.encode(Array($0)) }
+            // As it was always written.
+            let line =
+                #"{"created":1795000000000,"id":"\#(key.id)","purpose":"origin","secret":"\#(digits)","#
+                + #""suite":"Ed25519","v":1}"# + "\n"
+            #expect(text == line)
+            let read = try PrivateKeyFile.read(file, roots: [:])
+            #expect(read.secret.withUnsafeBytes { Array($0) } == key.secret.withUnsafeBytes { Array($0) })
+
+            let other = String(repeating: "7", count: 64)
+            for (number, damaged) in [
+                text.replacing(digits, with: "A" + digits.dropFirst()), text.replacing(digits, with: ""),
+                text.replacing(digits, with: digits.dropLast()),
+                text.replacing(digits, with: digits.dropLast(2)), text.replacing(digits, with: digits + "00"),
+                text.replacing(#""secret""#, with: #""secrets""#),
+                // Another one before it, in an object that nothing reads.
+                text.replacing(#"{"created""#, with: #"{"a":{"secret":"\#(other)"},"created""#),
+                text.replacing(#""secret":"\#(digits)""#, with: #""secret":{"secret":"\#(digits)"}"#),
+                text.replacing(#""suite""#, with: #""secret":"\#(other)","suite""#),
+            ].enumerated() {
+                try #require(damaged != text)
+                let forged = "\(path)/forged-\(number)"
+                try damaged.write(toFile: forged, atomically: false, encoding: .utf8)
+                chmod(forged, 0o400)
+                #expect(throws: KeyFileError.self, "\(number)") {
+                    try PrivateKeyFile.read(forged, roots: [:])
+                }
+            }
+        }
+    }
+
     @Test func `the keyring shows public parts and no secret`() throws {
         try withFolder { path in
             try PrivateKeyDirectory.initialize(at: path, now: Self.now)
