@@ -31,6 +31,9 @@ package struct GatewayKey: Sendable, Hashable {
         package static let seconds: Int64 = 3600
 
         package var expiresAt: Instant { at.advanced(bySeconds: Self.seconds) }
+
+        /// Whether a second caller may ask now. A clock that stands before the proposal must not lengthen its hour.
+        package func isOpen(at now: Instant) -> Bool { (at...expiresAt).contains(now) }
     }
 
     package struct ProposedEvent: Sendable, Hashable {
@@ -235,7 +238,7 @@ package struct Keyring: Sendable, Hashable {
             throw .stillNeeded(id)
         }
         if key.needsTwoCallers(for: event) {
-            guard let first = key.proposed?.proposal, key.proposed?.event == event, now <= first.expiresAt
+            guard let first = key.proposed?.proposal, key.proposed?.event == event, first.isOpen(at: now)
             else {
                 key.proposed = .init(event, by: .init(caller: caller, at: now))
                 keys[place] = key

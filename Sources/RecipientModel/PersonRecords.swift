@@ -150,6 +150,11 @@ package struct DeviceKeyRecord: Hashable, Sendable {
     package var createdAt: Instant
     package var changedAt: Instant
 
+    /// Whether the challenge may be answered now. A clock that stands before the registration must not lengthen its time.
+    package func isOpen(_ challenge: PendingChallenge, at now: Instant) -> Bool {
+        createdAt <= now && now <= challenge.expiresAt
+    }
+
     package struct PendingChallenge: Hashable, Sendable {
         /// HMAC-SHA256(nonce, "sendgate/possession/v1\0" ‖ info): 32 bytes. The nonce itself is not kept.
         package var expectedProof: [UInt8]

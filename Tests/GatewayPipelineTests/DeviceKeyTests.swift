@@ -493,6 +493,20 @@ import WireProtocol
         }
     }
 
+    /// The engine's own guard refuses a clock that went back; the challenge does not lean on it.
+    @Test(arguments: [(-300_000, false), (-1, false), (0, true), (300_000, true), (300_001, false)])
+    func `a challenge is open from its registration to its end`(milliseconds: Int64, isOpen: Bool)
+        async throws
+    {
+        let gate = try await gate()
+        let now = gate.clock.now()
+        let id = try #require(KeyID(hexadecimal: try await add(gate).id))
+        let record = try #require(try gate.store.read { try $0.deviceKey(id) })
+        let challenge = try #require(record.challenge)
+        #expect(record.createdAt == now)
+        #expect(record.isOpen(challenge, at: now.advanced(byMilliseconds: milliseconds)) == isOpen)
+    }
+
     @Test func `an old key's answer is in time or late with the new one's`() async throws {
         let gate = try await gate()
         let first = try await key(in: .active, gate)

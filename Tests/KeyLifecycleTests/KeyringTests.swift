@@ -164,6 +164,19 @@ import Testing
         #expect(keyring.active(.root)?.id == "new" && keyring["new"]?.proposed == nil)
     }
 
+    @Test(arguments: [(-3_600_000, false), (-1, false), (0, true), (3_600_000, true), (3_600_001, false)])
+    func `a proposal is open for its hour, and to no clock that stands before it`(
+        milliseconds: Int64, isOpen: Bool
+    ) throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", .origin))
+        _ = try keyring.apply(.destroy, to: "new", because: .request, by: Self.one, at: Self.start)
+        let second = try keyring.apply(
+            .destroy, to: "new", because: .request, by: Self.other,
+            at: Self.start.advanced(byMilliseconds: milliseconds))
+        #expect(second.map(\.event) == [isOpen ? .destroy : .proposeDestruction])
+    }
+
     @Test func `a data key under which rows may lie is not destroyed`() throws {
         var keyring = Self.started()
         _ = try keyring.add(Self.key("new", .data))

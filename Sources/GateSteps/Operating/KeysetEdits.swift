@@ -57,7 +57,7 @@ extension StepContext {
         if try view.keysetNote() == note { return KeysetChange(keyset: keyset) }
         let digest = Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes)
         let proposal = try view.keysetProposal()
-        let first = proposal.flatMap { $0.digest == digest && now <= $0.by.expiresAt ? $0.by : nil }
+        let first = proposal.flatMap { $0.digest == digest && $0.by.isOpen(at: now) ? $0.by : nil }
         if let first, first.caller == caller {
             throw StepRefusal(
                 .wrongState,

@@ -92,7 +92,7 @@ extension StepContext {
                 .wrongState,
                 detail: "the key is `\(record.state)`, with no challenge open; register the key again")
         }
-        guard now <= challenge.expiresAt else {
+        guard record.isOpen(challenge, at: now) else {
             throw StepRefusal(
                 .challengeExpired,
                 detail: "a challenge waits \(Self.challengeSeconds) s; register the key again")
