@@ -147,6 +147,24 @@ import WireProtocol
         #expect(gate.privateKeys.followed.isEmpty)
     }
 
+    @Test func `a dry run of what two callers must ask for says so, and counts for neither`() async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add("origin", to: gate)
+        func dry(_ caller: String) async throws -> JSONValue {
+            let answer = await gate.ask(caller, "POST", "/v1/keys/\(key)/destroy", ["dry_run": true])
+            try #require(answer.status == 200)
+            return try .object(Self.body(answer))
+        }
+        for caller in ["keys-team", "keys-witness"] {
+            let told = try await dry(caller)
+            #expect(told["state"]?.stringValue == "pre_activation", "\(told)")
+            #expect(told["second_caller_by"]?.stringValue != nil && told["dry_run"] == true, "\(told)")
+        }
+        try #require(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/destroy").status == 202)
+        let second = try await dry("keys-witness")
+        #expect(second["state"]?.stringValue == "destroyed" && second["second_caller_by"] == nil, "\(second)")
+    }
+
     @Test func `two callers destroy a key, and both are in the trail`() async throws {
         let gate = try await Self.started()
         let key = try await Self.add("origin", to: gate)

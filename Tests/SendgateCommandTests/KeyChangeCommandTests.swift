@@ -60,6 +60,11 @@ import Testing
         #expect(added.status == 0, "\(added)")
         let key = try #require(
             try CanonicalJSON.read(Array(added.output.utf8)).objectValue?["key"]?.stringValue)
+        let dry = try await CommandLineRun("keys", "destroy", key, "--dry-run", "--dev", directory)
+        #expect(
+            dry.status == 0
+                && dry.output.contains("would stay pre_activation until another caller asks for the same"),
+            "\(dry)")
         let first = try await CommandLineRun("keys", "destroy", key, "--dev", directory)
         #expect(first.status == 0 && first.output.contains("another caller"), "\(first)")
         let gate = try await GatewayFixture(in: folder.root)

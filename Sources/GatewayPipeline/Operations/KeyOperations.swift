@@ -146,8 +146,12 @@ extension GatewayReading {
             if let key = keyring[order.key], let refusal = try store.refusal(toUse: key) {
                 throw Problem(refusal)
             }
+            let changed = changes.last?.key
             return Answer(
-                json: KeyChangedAnswer(wouldBe: changes.last?.key.state ?? .destroyed, of: order.key).json)
+                json: KeyChangedAnswer(
+                    wouldBe: changed?.state ?? .destroyed, of: order.key,
+                    secondCallerBy: changed?.proposed?.proposal.expiresAt
+                ).json)
         } catch let error as KeyringRefusal {
             if case .unknownKey = error { throw Problem(.notFound, detail: error.message) }
             throw Problem(.wrongState, detail: error.message)
@@ -282,8 +286,10 @@ extension KeyChangedAnswer {
     }
 
     /// What a dry run says.
-    init(wouldBe state: KeyState, of key: String?) {
-        self.init(key: key, state: state.rawValue, trail: nil, isDryRun: true)
+    ///
+    /// - Parameter until: Set where the request would only be the first of the two that are needed.
+    init(wouldBe state: KeyState, of key: String?, secondCallerBy until: Instant? = nil) {
+        self.init(key: key, state: state.rawValue, trail: nil, isDryRun: true, secondCallerBy: until)
     }
 }
 

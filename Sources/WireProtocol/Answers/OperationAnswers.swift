@@ -98,7 +98,8 @@ package struct KeyChangedAnswer: Hashable, Sendable {
             .optional("dry_run", .boolean, "True when nothing was changed."),
             .optional(
                 "second_caller_by", .anyText,
-                "RFC 3339: nothing has changed yet, and another caller must ask for the same by then."),
+                "RFC 3339: nothing has changed yet, and another caller must ask for the same by then; on a dry run, would have to."
+            ),
         ])
 }
 

@@ -30,6 +30,11 @@ enum KeyChange {
         let name = object["key"]?.stringValue ?? key ?? "a new key"
         let state = object["state"]?.stringValue ?? "?"
         if object["dry_run"]?.booleanValue == true {
+            if let until = object["second_caller_by"]?.stringValue {
+                return Terminal.print(
+                    "\(name) would stay \(state) until another caller asks for the same, by \(until); nothing was changed"
+                )
+            }
             return Terminal.print("\(name) would be \(state); nothing was changed")
         }
         if let until = object["second_caller_by"]?.stringValue {
