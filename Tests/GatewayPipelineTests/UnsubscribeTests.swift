@@ -314,6 +314,63 @@ import Testing
         #expect(try await verdict("s2") == "allowed")
     }
 
+    @Test func `a suppression that a choice has ended does not come back with an undo`() async throws {
+        let link = try await registered()
+        try await subscribe(marketing: false)
+        try await gate.audit()
+        try #require(try state().preferences.contains { $0.isSuppression })
+        gate.clock.advance(seconds: 1)
+        // For the account; the finding is on record until the next audit.
+        let chosen = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["channel": "push", "source": "in_app_settings", "state": "user_on"])
+        try #require(chosen.status == 200, "\(chosen.json)")
+        try #require(try state().drifts.contains { $0.action == .suppressed })
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 1)
+        guard case .known(let standing) = await ask(.undo, link) else {
+            Issue.record("the mute was not taken back")
+            return
+        }
+        #expect(!standing.isOff)
+        #expect(try !state().preferences.contains { $0.state.isOff })
+        #expect(try folded() == state().evidence)
+    }
+
+    @Test(arguments: [false, true])
+    func `an undo brings back no mute that was taken back before a suppression ended`(
+        isEndedByAgreement: Bool
+    ) async throws {
+        let link = try await registered()
+        try await subscribe(marketing: false)
+        try await gate.audit()
+        for question in [Question.mute, .undo] {
+            gate.clock.advance(seconds: 1)
+            _ = await ask(question, link)
+        }
+        try #require(try state().preferences.contains { $0.isSuppression })
+        gate.clock.advance(seconds: 1)
+        if isEndedByAgreement {
+            try await subscribe(marketing: true)
+            try await gate.audit()
+            gate.clock.advance(seconds: 1)
+            _ = await ask(.mute, link)
+        } else {
+            _ = await ask(.mute, link)
+            try await gate.audit()
+        }
+        try #require(try !state().drifts.contains { $0.action == .suppressed })
+        gate.clock.advance(seconds: 1)
+        guard case .known(let standing) = await ask(.undo, link) else {
+            Issue.record("the mute was not taken back")
+            return
+        }
+        #expect(!standing.isOff)
+        #expect(try !state().preferences.contains { $0.state.isOff })
+        #expect(try folded() == state().evidence)
+    }
+
     @Test func `an audit of another phone does not make an undo too late`() async throws {
         let link = try await registered()
         try await gate.register("u_1", device: "d_2")

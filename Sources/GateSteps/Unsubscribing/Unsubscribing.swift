@@ -51,7 +51,7 @@ extension StepContext {
     }
 
     /// The record that a mute took the place of. What a drift audit suppressed is suppressed again only while the audit's
-    /// finding stands.
+    /// finding stands and no choice has ended it; otherwise it is what the person chose before the audit's own records.
     ///
     /// - Returns: In the gateway's name: the undo reports it, and no caller.
     private func choice(
@@ -60,8 +60,12 @@ extension StepContext {
         let isStanding = state.drifts.contains {
             $0.action == .suppressed && $0.device == mute.destination && $0.category?.rawValue == mute.scope
         }
-        let earlier = try view.preferenceHistory(of: mute.subject).filter { $0.isAbout(mute) }.dropLast()
-            .last { $0.source != .driftAudit || $0.isSuppression && isStanding }
+        let history = try view.preferenceHistory(of: mute.subject).filter { $0.isAbout(mute) }.dropLast()
+        var earlier = history.last
+        if let newest = earlier, newest.source == .driftAudit, !(newest.isSuppression && isStanding) {
+            // An audit suppresses only what is on, so an off among these is a mute that was taken back.
+            earlier = history.last { $0.source != .driftAudit && !$0.state.isOff }
+        }
         var choice = earlier ?? mute
         if earlier == nil {
             choice.state = .default
