@@ -314,6 +314,34 @@ import Testing
         #expect(try await verdict("s2") == "allowed")
     }
 
+    @Test(arguments: [false, true])
+    func `to the next audit an undo is no newer choice`(isSuppressed: Bool) async throws {
+        let link = try await registered()
+        let reply = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["channel": "push", "device": "d_1", "source": "in_app_settings", "state": "user_on"])
+        try #require(reply.status == 200, "\(reply.json)")
+        var chosen = try #require(try state().preferences.first { $0.destination != nil })
+        gate.clock.advance(seconds: 1)
+        try await subscribe(marketing: false)
+        if isSuppressed { try await gate.audit() }
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.mute, link)
+        // The finding is resolved while the mute stands, and with it what the suppression was for.
+        if isSuppressed { try await gate.audit() }
+        try #require(try state().drifts.isEmpty)
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.undo, link)
+        // The undo is reported by the gateway; the choice is the app's.
+        chosen.caller = .gateway
+        #expect(try state().preferences.first { $0.destination != nil } == chosen)
+        // The provider was asked after the choice and before the undo.
+        try await gate.audit()
+        #expect(try state().drifts.map(\.action) == [.suppressed])
+        #expect(try state().preferences.contains { $0.isSuppression })
+        #expect(try folded() == state().evidence)
+    }
+
     @Test func `a suppression that a choice has ended does not come back with an undo`() async throws {
         let link = try await registered()
         try await subscribe(marketing: false)
