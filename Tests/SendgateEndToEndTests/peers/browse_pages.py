@@ -1,20 +1,24 @@
 """Opens unsubscribe links in headless Chromium and uses them as people do.
 
-    browse_pages.py FOLDER LANGUAGE=LINK ...
+    browse_pages.py FOLDER NAME=LINK ...
 
-Each link is asked, muted, undone and muted again: with a keyboard alone, at 320 px, with scripts off, in light and dark, and read
-as a screen reader is given it. Each page that is met is held against the rules of axe for WCAG 2.2 AA, and what was painted is
-measured in its screenshot. Prints a line for each thing that is wrong and a last one with what was looked at; ends with 1 when
+NAME is the page's language, or that and the channel of the link, as `en-email`. Each link is asked, muted, undone, undone again
+where that is too late, and muted again: with a keyboard alone, at 320 px, with scripts off, in light and dark, and read as a screen
+reader is given it. Each page that is met is held against the rules of axe for WCAG 2.2 AA, and what was painted is measured in its
+screenshot. Pictures of pages that say different things differ, and those of a page that is opened again, or that scanners of links
+have opened meanwhile, are the same. Prints a line for each thing that is wrong and a last one with what was looked at; ends with 1 when
 anything was. FOLDER takes the screenshots.
 """
 
 import collections
 import io
+import itertools
 import json
 import os
 import pathlib
 import sys
 import urllib.parse
+import urllib.request
 
 import axe_playwright_python
 from PIL import Image
@@ -35,6 +39,8 @@ SECONDS = 20
 
 wrong = []
 looked = collections.Counter()
+# What each page looked like: by its name, and then by scheme and width.
+seen = {}
 
 
 def expect(what, is_so):
@@ -157,7 +163,9 @@ def look(driver, name, language, folder, has_button):
             show(driver, width, scheme)
             pictures[scheme, width] = measure(driver, f"{name}-{scheme}-{width}", folder)
             hold(driver, f"{name}-{scheme}-{width}")
+    seen[name] = {key: (picture.size, picture.tobytes()) for key, picture in pictures.items()}
     for width in WIDTHS:
+        expect(f"{name}: light and dark are one picture", seen[name]["light", width] != seen[name]["dark", width])
         grounds = [luminance(pictures[scheme, width].getpixel((1, 1))) for scheme in SCHEMES]
         expect(f"{name}: light and dark have the grounds {grounds}", grounds[0] > 0.8 and grounds[1] < 0.2)
     # Text twice as large still fits (WCAG 2.2, 1.4.4), as do lines, words and letters further apart (1.4.12).
@@ -224,21 +232,66 @@ def press(driver, name):
     wait(driver, lambda: driver.execute_script("return document.readyState") == "complete")
 
 
-def use(driver, language, link, folder):
+def picture_now(driver, width=WIDTHS[0], scheme="light"):
+    show(driver, width, scheme)
+    picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+    return picture.size, picture.tobytes()
+
+
+def scan(link):
+    """What a mail program's scanner of links does: opens them, more than once, by GET and HEAD."""
+    for method in ("GET", "HEAD", "GET", "GET"):
+        with urllib.request.urlopen(urllib.request.Request(link, method=method), timeout=SECONDS) as answer:
+            expect(f"a scanner's {method} is {answer.status}", answer.status == 200)
+    looked["scans"] += 1
+
+
+def use(driver, who, link, folder):
+    language = who.split("-")[0]
     show(driver, WIDTHS[0], "light")
     driver.get(link)
-    look(driver, f"{language}-asked", language, folder, True)
-    expect(f"{language}: a status before anything was done", not status(driver))
-    for name in ("muted", "undone", "muted-again"):
-        press(driver, f"{language}-{name}")
-        expect(f"{language}-{name}: the address is {driver.current_url}", driver.current_url.split("?")[0] == link)
-        expect(f"{language}-{name}: nothing says what was done", len(status(driver)) == 1)
+    look(driver, f"{who}-asked", language, folder, True)
+    expect(f"{who}: a status before anything was done", not status(driver))
+    for name in ("muted", "undone", "too-late", "muted-again"):
+        if name == "undone":
+            stale = driver.current_window_handle
+            driver.switch_to.new_window("tab")
+            show(driver, WIDTHS[0], "light")
+            driver.get(link)
+        elif name == "too-late":
+            # The tab that still shows the undo that was used in the other one.
+            driver.close()
+            driver.switch_to.window(stale)
+            show(driver, WIDTHS[0], "light")
+        press(driver, f"{who}-{name}")
+        expect(f"{who}-{name}: the address is {driver.current_url}", driver.current_url.split("?")[0] == link)
+        expect(f"{who}-{name}: nothing says what was done", len(status(driver)) == 1)
         if name != "muted-again":
-            look(driver, f"{language}-{name}", language, folder, True)
-    # Going back shows the question and does nothing; so does loading again.
+            look(driver, f"{who}-{name}", language, folder, True)
+        if name in ("undone", "muted"):
+            # Loading again shows the same and does nothing; nor does whatever opens the link.
+            scan(link)
+            driver.refresh()
+            expect(f"{who}-{name}: another picture when loaded again",
+                   picture_now(driver) == seen[f"{who}-{name}"]["light", WIDTHS[0]])
     told = status(driver)
     driver.refresh()
-    expect(f"{language}: loading again says {status(driver)} instead of {told}", status(driver) == told)
+    expect(f"{who}: loading again says {status(driver)} instead of {told}", status(driver) == told)
+    expect(f"{who}: muted again is another picture than muted",
+           picture_now(driver) == seen[f"{who}-muted"]["light", WIDTHS[0]])
+
+
+def compare(names):
+    """Holds the pictures of pages that say different things against each other, at each width and in each scheme."""
+    pairs = [(f"{who}-{one}", f"{who}-{other}") for who in names
+             for one, other in itertools.combinations(("asked", "muted", "undone", "too-late"), 2)]
+    pairs += [(f"{one}-{name}", f"{other}-{name}") for one, other in itertools.combinations(names, 2)
+              for name in ("asked", "muted", "undone", "too-late")]
+    pairs += [("unknown", f"{who}-asked") for who in names]
+    for one, other in pairs:
+        for key, picture in seen[one].items():
+            looked["comparisons"] += 1
+            expect(f"{one} and {other} are one picture in {key}", picture != seen[other][key])
 
 
 def logs(driver, links):
@@ -253,7 +306,8 @@ def logs(driver, links):
                 expect(f"asked {asked.netloc} for {asked.path}", asked.netloc in hosts)
     for line in driver.get_log("browser"):
         # Browsers ask for an icon of their own accord, and a page that is not there is one of those looked at.
-        is_ours = "favicon" not in line["message"] and "status of 404" not in line["message"]
+        is_ours = "favicon" not in line["message"] and not any(
+            f"status of {status}" in line["message"] for status in (404, 409))
         expect(f"the browser says {line['message']}", not is_ours)
 
 
@@ -263,11 +317,12 @@ def main(arguments):
     links = dict(argument.split("=", 1) for argument in arguments[1:])
     driver = browser(folder / "scripts", has_scripts=True)
     try:
-        for language, link in links.items():
-            use(driver, language, link, folder)
+        for who, link in links.items():
+            use(driver, who, link, folder)
         any_link = next(iter(links.values()))
         driver.get(any_link[:-4] + ("AAAA" if any_link[-4:] != "AAAA" else "BBBB"))
         look(driver, "unknown", "en", folder, False)
+        compare(list(links))
         logs(driver, links.values())
     finally:
         driver.quit()
