@@ -17,7 +17,7 @@ import WireProtocol
 @Suite struct SimulatedWeekTests {
     @Test(arguments: [1, 2, 3] as [UInt64])
     func `a week's figures are those of what happened, wherever they are read`(seed: UInt64) async throws {
-        var week = try await SimulatedWeek(seed: seed)
+        var week = try SimulatedWeek(seed: seed)
         try await week.run()
         let truth = week.figures
 
@@ -171,7 +171,7 @@ private struct SimulatedWeek {
         /// The same, on the day of the third campaign.
         case leavesInSpike
         // One kind of drift each.
-        case subscribedWhileOff, subscribedWithoutConsent, choseLater, nobodyCanTell
+        case subscribedWhileOff, subscribedWithoutConsent, choseLater, undecidable
         case denied, deniedAndOff, provisional, zoneless, notEntitled, openedWhileDenied
 
         var peopleCount: Int {
@@ -243,14 +243,14 @@ private struct SimulatedWeek {
     private var agenda: [(at: Int64, act: Act)] = []
     private var bodies: [String: JSONObject] = [:]
     private var sendCount = 0
-    /// When somebody switched a category off within 24 hours of a send of it, in seconds since 1970.
+    /// Times at which a category was switched off within 24 hours of a send of it, in seconds since 1970.
     private var disables: [String: [Int64]] = [:]
     /// Findings on record, by user.
     private var known: [String: Set<String>] = [:]
 
     var figures: [String: Double] { tally.figures }
 
-    init(seed: UInt64) async throws {
+    init(seed: UInt64) throws {
         var drift = DriftSettings()
         drift.staleMilliseconds = Self.staleSeconds * 1_000
         drift.criticalAlertApps = ["no.getdrop.app"]
@@ -345,7 +345,7 @@ private struct SimulatedWeek {
             guard person.endsDrift else { return }
             at(late, .subscriptions(user: user, ["social": true]))
             at(late, then())
-        case .nobodyCanTell:
+        case .undecidable:
             at(early, .subscriptions(user: user, ["social": false]))
             at(
                 early,
