@@ -162,7 +162,7 @@ extension EntrySchema {
             required: [
                 "caller": .name, "device": tag, "key_id": tag, "state": code, "subject": tag,
                 "suite": .text(byteCountMax: 64),
-            ], optional: ["forgotten": .boolean, "proof": code]),
+            ], optional: ["cause": code, "event": code, "forgotten": .boolean, "proof": code]),
         .gatewayKey: EntryMembers(
             required: ["cause": code, "event": code, "key": keyName, "purpose": code, "state": code],
             optional: ["caller": .name, "proposed_by": .name, "public_key": digest]),

@@ -18,7 +18,8 @@ package enum PersonChange: Hashable, Sendable {
     case addressRemoved(Tag)
     /// The operating system asked, or was answered; the answer is the device's permission from then on.
     case permissionPrompt(PermissionPrompt, action: PromptAction)
-    case deviceKey(DeviceKeyRecord, proof: Proof?)
+    /// - Parameter by: `nil` of a wrong proof, which changes no state, and of entries from before they said it.
+    case deviceKey(DeviceKeyRecord, proof: Proof?, by: KeyTransition? = nil)
     /// An unproved key is deleted to make room for a newer one: registrations that are never proved must not grow a
     /// person's state.
     case deviceKeyForgotten(DeviceKeyRecord)
@@ -44,6 +45,28 @@ package enum PersonChange: Hashable, Sendable {
     package enum PromptAction: String, CaseIterable, Sendable, Hashable {
         case prompted
         case answered
+    }
+
+    /// What brought a device's key into its state, in the words that entries of the gateway's own keys use.
+    package struct KeyTransition: Sendable, Hashable {
+        package enum Event: String, CaseIterable, Sendable, Hashable {
+            case add, promote, suspend, resume, deactivate, revoke, destroy
+        }
+
+        package enum Cause: String, CaseIterable, Sendable, Hashable {
+            case compromised, lost, retired
+            /// A newer key of the device came into use.
+            case rotation
+        }
+
+        package var event: Event
+        /// `nil` where a caller asked, and said no more.
+        package var cause: Cause?
+
+        package init(event: Event, cause: Cause? = nil) {
+            self.event = event
+            self.cause = cause
+        }
     }
 
     package enum Proof: String, CaseIterable, Sendable, Hashable {
@@ -118,9 +141,11 @@ extension PersonChange {
             members["action"] = .string(action.rawValue)
             members["shown_at"] = .integer(prompt.shownAt.milliseconds)
             if let answer = prompt.answer { members["answer"] = .string(answer.rawValue) }
-        case .deviceKey(let key, let proof):
+        case .deviceKey(let key, let proof, let transition):
             key.add(to: &members)
             if let proof { members["proof"] = .string(proof.rawValue) }
+            if let transition { members["event"] = .string(transition.event.rawValue) }
+            if let cause = transition?.cause { members["cause"] = .string(cause.rawValue) }
         case .deviceKeyForgotten(let key):
             key.add(to: &members)
             members["forgotten"] = true
@@ -182,7 +207,9 @@ extension PersonChange {
                 createdAt: entry.time, changedAt: entry.time)
             let proof: Proof? = try members.optional("proof", JSONShape.name)
             let isForgotten = try members.optional("forgotten", JSONShape.boolean) == true
-            change = isForgotten ? .deviceKeyForgotten(key) : .deviceKey(key, proof: proof)
+            let transition = try readTransition(from: &members)
+            change =
+                isForgotten ? .deviceKeyForgotten(key) : .deviceKey(key, proof: proof, by: transition)
         case .consent:
             change = .consent(
                 try ConsentEvent(
@@ -201,6 +228,18 @@ extension PersonChange {
         }
         try members.refuseOthers()
         return (subject, change)
+    }
+
+    private static func readTransition(from members: inout JSONMembers) throws -> KeyTransition? {
+        let event: KeyTransition.Event? = try members.optional("event", JSONShape.name)
+        let cause: KeyTransition.Cause? = try members.optional("cause", JSONShape.name)
+        guard let event else {
+            guard cause == nil else {
+                throw JSONShapeError(JSONPointer(["cause"]), "expected an `event`, too")
+            }
+            return nil
+        }
+        return KeyTransition(event: event, cause: cause)
     }
 
     private static func readDevice(

@@ -77,7 +77,7 @@ package struct RecipientState: Hashable, Sendable {
             prompts.replace(prompt) { $0.device == prompt.device }
             guard let answer = prompt.answer else { return }
             edit(prompt.device) { $0.osPermission = answer == .granted ? .granted : .denied }
-        case .deviceKey(var key, _):
+        case .deviceKey(var key, _, _):
             key.createdAt = self.key(key.key)?.createdAt ?? key.createdAt
             keys.replace(key) { $0.key == key.key }
         case .deviceKeyForgotten(let key): keys.removeAll { $0.key == key.key }

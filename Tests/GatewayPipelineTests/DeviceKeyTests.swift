@@ -1,3 +1,4 @@
+import AuditTrail
 import CanonicalJSON
 import Dispatch
 import Foundation
@@ -206,6 +207,49 @@ import WireProtocol
             "security", "POST", "/v1/sends", gate.example("2fa_code", "code", to: "u_1", as: "security"))
         #expect(code.status == (isSealed ? 202 : 403), "\(code.json)")
         #expect(code["reason"] == (isSealed ? "allowed" : "no_device_key"), "\(code.json)")
+    }
+
+    /// Event and cause of the newest entries about keys.
+    private func why(_ gate: GatewayHarness, _ count: Int) throws -> [[String?]] {
+        try entries(gate).filter { $0["kind"]?.stringValue == "device_key" }.suffix(count)
+            .map { [$0["event"]?.stringValue, $0["cause"]?.stringValue] }
+    }
+
+    @Test(
+        arguments: [
+            (.preActivation, .confirm, "promote", nil), (.preActivation, .promote, "promote", nil),
+            (.active, .suspend, "suspend", nil), (.suspended, .resume, "resume", nil),
+            (.active, .revokeCompromised, "revoke", "compromised"),
+            (.active, .revokeLost, "deactivate", "lost"),
+            (.active, .revokeRetired, "deactivate", "retired"), (.deactivated, .destroy, "destroy", nil),
+        ] as [(State, Verb, String, String?)])
+    func `an entry says what happened to a key, and why`(
+        state: State, verb: Verb, event: String, cause: String?
+    ) async throws {
+        let gate = try await gate()
+        let key = try await key(in: state, gate)
+        try #require(try await perform(verb, on: key, gate).status == 200)
+        #expect(try why(gate, 1) == [[event, cause]])
+        // What a checker makes of the entries knows it too.
+        let last = try #require(try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.last)
+        let read = try PersonChange.read(TrailEntry(reading: last.bytes))
+        guard case .deviceKey(_, _, let transition)? = read?.change else {
+            Issue.record("\(String(describing: read))")
+            return
+        }
+        #expect(transition?.event.rawValue == event && transition?.cause?.rawValue == cause)
+    }
+
+    @Test func `an entry of a replaced key says rotation, and one of a wrong proof nothing`() async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        #expect(try why(gate, 2) == [["add", nil], ["promote", nil]])
+        let second = try await add(gate)
+        try #require(try await confirm(gate, second.id, second.proof).status == 403)
+        #expect(try why(gate, 2) == [["add", nil], [nil, nil]])
+        try #require(try await perform(.promote, on: second, gate).status == 200)
+        #expect(try why(gate, 2) == [["deactivate", "rotation"], ["promote", nil]])
+        #expect(try await state(gate, first.id) == "deactivated")
     }
 
     @Test(arguments: Verb.allCases.filter { $0 != .confirm })

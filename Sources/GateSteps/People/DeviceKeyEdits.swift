@@ -69,7 +69,8 @@ extension StepContext {
                 expectedProof: fresh.proof, expectedOldKeyProof: old?.proof, oldKey: active?.key,
                 expiresAt: expiry), createdAt: now, changedAt: now)
         let trail = try record(
-            .deviceKey(registered, proof: nil), of: person.subject.id, by: caller, at: now)
+            .deviceKey(registered, proof: nil, by: .init(event: .add)), of: person.subject.id, by: caller,
+            at: now)
         return {
             KeyChallengeAnswer(
                 key: key, challenge: fresh.envelope, oldKeyChallenge: old?.envelope, expiresAt: expiry,
@@ -126,7 +127,8 @@ extension StepContext {
         record.state = KeyState.active.rawValue
         try deactivateOthers(than: record, by: caller, at: now)
         let trail = try self.record(
-            .deviceKey(record, proof: .right), of: person.subject.id, by: caller, at: now)
+            .deviceKey(record, proof: .right, by: .init(event: .promote)), of: person.subject.id, by: caller,
+            at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
         return .right { [state = record.state] in
             KeyChangedAnswer(key: key.hexadecimal, state: state, trail: $0[trail])
@@ -135,7 +137,7 @@ extension StepContext {
 
     /// The security team's verbs on one device key.
     package func changeDeviceKey(
-        _ key: KeyID, _ event: KeyEvent, by caller: CallerName, at now: Instant
+        _ key: KeyID, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant
     ) throws -> Citing<KeyChangedAnswer> {
         guard let record = try view.deviceKey(key), let state = KeyState(rawValue: record.state),
             let subject = try view.subject(record.subject),
@@ -156,7 +158,8 @@ extension StepContext {
             try requireUncompromised(record.publicKey, record.sealingSuite)
             try deactivateOthers(than: record, by: caller, at: now)
         }
-        let trail = try change(record, to: next, by: caller, at: now)
+        let trail = try change(
+            record, to: next, for: .init(event, because: cause), by: caller, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
         return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
     }
@@ -170,7 +173,8 @@ extension StepContext {
         var count = 0
         // One that is the same public key as another of the person's ends with it.
         for key in keys where try selection.includes(view.deviceKey(key), in: view) {
-            _ = try changeDeviceKey(key, selection.event, by: caller, at: now)
+            _ = try changeDeviceKey(
+                key, selection.event, because: selection.cause, by: caller, at: now)
             count += 1
         }
         return count
@@ -187,7 +191,8 @@ extension StepContext {
                 guard let state = KeyState(rawValue: other.state), let next = try? state.after(.revoke),
                     settings.index.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
                 else { continue }
-                try change(other, to: next, by: caller, at: now)
+                try change(
+                    other, to: next, for: .init(.revoke, because: .compromised), by: caller, at: now)
             }
         }
     }
@@ -258,21 +263,23 @@ extension StepContext {
     ) throws {
         for other in try view.deviceKeys(of: key.subject, device: key.device)
         where other.key != key.key && KeyState(rawValue: other.state) == .active {
-            try change(other, to: .deactivated, by: caller, at: now)
+            try change(
+                other, to: .deactivated, for: .init(.deactivate, because: .rotation), by: caller, at: now)
         }
     }
 
     /// Records that a key is in another state, in which no challenge of before is open.
     @discardableResult
     private func change(
-        _ key: DeviceKeyRecord, to state: KeyState, by caller: CallerName, at now: Instant
+        _ key: DeviceKeyRecord, to state: KeyState, for transition: PersonChange.KeyTransition,
+        by caller: CallerName, at now: Instant
     ) throws -> EntryReference {
         var key = key
         key.state = state.rawValue
         key.challenge = nil
         key.changedAt = now
         if state == .destroyed { key.publicKey = [] }
-        return try record(.deviceKey(key, proof: nil), of: key.subject, by: caller, at: now)
+        return try record(.deviceKey(key, proof: nil, by: transition), of: key.subject, by: caller, at: now)
     }
 }
 
@@ -287,6 +294,29 @@ extension DeviceKeyRecord {
     }
 }
 
+extension PersonChange.KeyTransition {
+    init(_ event: KeyEvent, because cause: KeyCause) {
+        let event: Event =
+            switch event {
+            case .promote: .promote
+            case .suspend: .suspend
+            case .resume: .resume
+            case .deactivate: .deactivate
+            case .revoke: .revoke
+            case .destroy: .destroy
+            }
+        let cause: Cause? =
+            switch cause {
+            case .compromised: .compromised
+            case .lost: .lost
+            case .retired: .retired
+            case .rotation: .rotation
+            case .request, .found: nil
+            }
+        self.init(event: event, cause: cause)
+    }
+}
+
 /// What comes of a proof. A wrong one is refused and remembered all the same.
 package enum KeyConfirmation {
     case right(Citing<KeyChangedAnswer>)
@@ -296,6 +326,7 @@ package enum KeyConfirmation {
 /// Which of everybody's device keys are meant, and what happens to them.
 package struct DeviceKeySelection: Sendable {
     package var event: KeyEvent
+    package var cause: KeyCause
     package var registeredBefore: Instant
     package var app: String?
     package var suite: String?
@@ -303,8 +334,9 @@ package struct DeviceKeySelection: Sendable {
     /// Keys looked at in one piece: what one step may hold up others for.
     package static let pieceCount = 64
 
-    package init(event: KeyEvent, registeredBefore: Instant, app: String?, suite: String?) {
-        self.event = event
+    package init(cause: KeyCause, registeredBefore: Instant, app: String?, suite: String?) {
+        event = cause.ending
+        self.cause = cause
         self.registeredBefore = registeredBefore
         self.app = app
         self.suite = suite

@@ -68,7 +68,8 @@ extension Gateway {
             return read(for: caller, answer: answer) { try $0.deviceKeyAfter(order.event, of: device) }
         }
         changeDeviceKeys(for: caller, answer: answer) { step, now in
-            let changed = try step.changeDeviceKey(device, order.event, by: caller, at: now)
+            let changed = try step.changeDeviceKey(
+                device, order.event, because: order.cause, by: caller, at: now)
             return { Answer(json: changed($0).json) }
         }
     }
@@ -228,7 +229,7 @@ extension DeviceKeySelection {
 
     init(_ body: DeviceKeysRevokeBody) {
         self.init(
-            event: KeyCause(body.cause).ending, registeredBefore: body.registeredBefore, app: body.app,
+            cause: KeyCause(body.cause), registeredBefore: body.registeredBefore, app: body.app,
             suite: body.suite?.rawValue)
     }
 }
