@@ -438,6 +438,10 @@ import Testing
         // A day later a mute can be taken back again.
         gate.clock.advance(seconds: 86_400)
         try await gate.consent("u_1", id: "c2")
+        let chosen = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["channel": "push", "device": "d_1", "source": "in_app_settings", "state": "user_on"])
+        try #require(chosen.status == 200, "\(chosen.json)")
         gate.clock.advance(seconds: 1)
         _ = await ask(.mute, link)
         guard case .known(let undone) = await ask(.undo, link) else {

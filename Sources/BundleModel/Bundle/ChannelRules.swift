@@ -88,12 +88,6 @@ package struct RevocationRule: Hashable, Sendable {
 package struct DeviceKeyAge: Hashable, Sendable {
     package var maxAgeDays: Int
     package var toldBeforeDays: Int
-
-    /// When a key is to be replaced; `nil` while the app is not told yet.
-    package func rotateBy(keyCreatedAt: Instant, now: Instant) -> Instant? {
-        let end = keyCreatedAt.advanced(bySeconds: Int64(maxAgeDays) * 86_400)
-        return now >= end.advanced(bySeconds: -Int64(toldBeforeDays) * 86_400) ? end : nil
-    }
 }
 
 /// The channels (`channels.yaml`).

@@ -101,7 +101,7 @@ struct SendComposer {
 
     private func profile(of destination: Destination, key: DeviceKeyRecord?) throws -> DestinationProfile {
         let rotateBy = key.flatMap {
-            policy.bundle.channels.deviceKeyAge?.rotateBy(keyCreatedAt: $0.createdAt, now: now)
+            policy.bundle.channels.deviceKeyAge?.rotationTime(keyCreatedAt: $0.createdAt, now: now)
         }
         return try destination.profile(key: key, rotatedBy: rotateBy)
     }
@@ -324,6 +324,14 @@ extension StepContext {
         guard
             try depth.rowCount < personShare || view.outboxCount(of: subject, limit: personMax) < personShare
         else { throw EngineFailure.outboxFullForRecipient }
+    }
+}
+
+extension DeviceKeyAge {
+    /// When a key is to be replaced; `nil` while the app is not told yet.
+    fileprivate func rotationTime(keyCreatedAt: Instant, now: Instant) -> Instant? {
+        let end = keyCreatedAt.advanced(bySeconds: Int64(maxAgeDays) * 86_400)
+        return now >= end.advanced(bySeconds: -Int64(toldBeforeDays) * 86_400) ? end : nil
     }
 }
 

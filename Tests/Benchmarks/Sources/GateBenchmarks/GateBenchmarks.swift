@@ -6,6 +6,7 @@ import Synchronization
 ///
 ///     swift run -c release GateBenchmarks POLICIES [PEOPLE]
 ///     swift run -c release GateBenchmarks POLICIES sends KIND COUNT
+///     swift run -c release GateBenchmarks POLICIES drift COUNT
 ///
 /// `PEOPLE` is the larger number of registered people, one million unless given. Ends with 3 when a promise was missed.
 /// Not part of `swift test`: a machine that does other work, too, misses promises that hold.
@@ -35,12 +36,22 @@ struct GateBenchmarks {
                 sends.stop()
             }
         }
+        if arguments.count == 4, arguments[2] == "drift", let count = Int(arguments[3]),
+            (1_000...1_000_000).contains(count)
+        {
+            return try await inFolder { folder in
+                let findings = try await Auditing.findings(
+                    policies: arguments[1], in: folder, peopleCount: count)
+                for finding in findings { finding.show() }
+            }
+        }
         guard (2...3).contains(arguments.count),
             let many = arguments.count < 3 ? 1_000_000 : Int(arguments[2]),
             (10_000...10_000_000).contains(many)
         else {
             print("usage: GateBenchmarks POLICIES [PEOPLE], with 10000 to 10000000 people")
             print("       GateBenchmarks POLICIES sends open|refused|sealed COUNT, with 1 to 1000000 sends")
+            print("       GateBenchmarks POLICIES drift COUNT, with 1000 to 1000000 people")
             exit(64)
         }
         #if DEBUG
@@ -59,6 +70,7 @@ struct GateBenchmarks {
             try show(Sealing().findings())
             try show([Verification.finding()])
             try await show(Sends.findings(policies: arguments[1], in: folder))
+            try show(Counting.findings())
             try show([Lookups.finding(in: folder, people: (few: 10_000, many: many))])
             return isKept
         }

@@ -33,20 +33,22 @@ final class Sends: Sendable {
         case sealed
     }
 
-    private static let peopleCount = 1_000
     /// Sends under way at once, and so about the size of a batch.
     private static let connectionCount = 64
     private static let users: [String: UInt32] = ["payments": 2_001, "marketing": 2_002]
 
     private let store: SQLiteStore
-    private let engine: Engine
+    let engine: Engine
+    private let peopleCount: Int
     private let gateway: Gateway
     private let sentCount = Atomic(0)
 
     /// - Parameters:
     ///   - policies: The folder of the bundle.
     ///   - folder: An existing one, on the disk to measure.
-    init(policies: String, in folder: String) throws {
+    ///   - everyDenied: Of every so many people, the phone of one shows nothing of the app.
+    init(policies: String, in folder: String, peopleCount: Int = 1_000, everyDenied: Int? = nil) throws {
+        self.peopleCount = peopleCount
         let policy = CompiledPolicy(
             try PolicyBundle.read(
                 documents: PolicyDirectory.read(at: Self.unlimited(policies, in: folder))
@@ -88,8 +90,14 @@ final class Sends: Sendable {
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
                     versionsOnlyRise: false)),
             work: work)
-        try store.write { transaction in
-            for number in 0..<Self.peopleCount { try Self.register(number, in: transaction) }
+        // A thousand to a transaction, which holds what it changes.
+        for first in stride(from: 0, to: peopleCount, by: 1_000) {
+            try store.write { transaction in
+                for number in first..<min(first + 1_000, peopleCount) {
+                    let isDenied = everyDenied.map { number % $0 == 0 } ?? false
+                    try Self.register(number, isDenied ? .denied : .granted, in: transaction)
+                }
+            }
         }
         engine.start()
     }
@@ -185,7 +193,7 @@ final class Sends: Sendable {
                 )
             }
         // Every person in turn, in an order that repeats no sooner than it must.
-        let user = number &* 617 % Self.peopleCount
+        let user = number &* 617 % peopleCount
         let body = #"{"id":"s-\#(number)","recipient":{"user":"u_\#(user)"},\#(content)}"#
         let peer = Peer(
             credentials: PeerCredentials(
@@ -204,7 +212,9 @@ final class Sends: Sendable {
         }
     }
 
-    private static func register(_ number: Int, in transaction: StepView) throws {
+    private static func register(
+        _ number: Int, _ permission: OSPermission, in transaction: StepView
+    ) throws {
         let at = WallClock().now()
         let subject = Subject(
             id: try OpenSSLIdentifiers().newSubjectID(),
@@ -223,7 +233,8 @@ final class Sends: Sendable {
                 DeviceRecord(
                     subject: subject.id, tag: tag, id: DestinationID("phone"), platform: .ios,
                     app: "no.getdrop.app", token: "token-of-\(number)", region: region,
-                    timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: false, isActive: true,
+                    timeZone: "Europe/Berlin", osPermission: permission, criticalAlerts: false,
+                    isActive: true,
                     seenAt: at), action: .registered), to: subject.id)
         try transaction.apply(
             .deviceKey(
