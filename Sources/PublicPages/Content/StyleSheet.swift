@@ -12,7 +12,7 @@ enum StyleSheet {
         --line: #8a8f98; --button: #9ccaf5; --label: #10151a; --link: #9ccaf5; } }
         * { box-sizing: border-box; }
         body { margin: 0; background: var(--ground); color: var(--ink); font: 100%/1.5 system-ui, sans-serif; }
-        main { max-width: 34rem; margin: 0 auto; padding: 2rem 1rem; overflow-wrap: break-word; }
+        main { max-width: 34rem; margin: 0 auto; padding: 2rem 1rem; overflow-wrap: anywhere; }
         h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 1rem; }
         dl { margin: 0 0 1.5rem; padding: 0.75rem 1rem; border: 1px solid var(--line); border-radius: 0.5rem; }
         dt { color: var(--quiet); }
