@@ -100,10 +100,14 @@ struct SendComposer {
     }
 
     private func profile(of destination: Destination, key: DeviceKeyRecord?) throws -> DestinationProfile {
-        let rotateBy = key.flatMap {
-            policy.bundle.channels.deviceKeyAge?.rotationTime(keyCreatedAt: $0.createdAt, now: now)
-        }
-        return try destination.profile(key: key, rotatedBy: rotateBy)
+        try destination.profile(key: key, rotatedBy: key.flatMap(rotationTime))
+    }
+
+    /// When a key is to be replaced; `nil` while the app is not told yet.
+    private func rotationTime(of key: DeviceKeyRecord) -> Instant? {
+        guard let age = policy.bundle.channels.deviceKeyAge else { return nil }
+        let end = key.createdAt.advanced(bySeconds: Int64(age.maxAgeDays) * 86_400)
+        return now >= end.advanced(bySeconds: -Int64(age.toldBeforeDays) * 86_400) ? end : nil
     }
 
     /// `nil` for what has no one-tap way out. A text message is answered with a word instead.
@@ -324,14 +328,6 @@ extension StepContext {
         guard
             try depth.rowCount < personShare || view.outboxCount(of: subject, limit: personMax) < personShare
         else { throw EngineFailure.outboxFullForRecipient }
-    }
-}
-
-extension DeviceKeyAge {
-    /// When a key is to be replaced; `nil` while the app is not told yet.
-    fileprivate func rotationTime(keyCreatedAt: Instant, now: Instant) -> Instant? {
-        let end = keyCreatedAt.advanced(bySeconds: Int64(maxAgeDays) * 86_400)
-        return now >= end.advanced(bySeconds: -Int64(toldBeforeDays) * 86_400) ? end : nil
     }
 }
 
