@@ -44,7 +44,7 @@ package struct NotificationContent: Sendable {
     package var closedCollapse: Tag?
     /// Mutes the category without a login; inside every marketing and social message (S1).
     package var unsubscribeLink: String?
-    /// When the key that this is sealed to is to be replaced; told while it is due, and where there is room.
+    /// The time by which the app replaces the key of the seal. `nil` until the policy has the app notified.
     package var rotateKeyBy: Instant?
 
     package struct ConstantText: Hashable, Sendable {
